@@ -1,0 +1,56 @@
+# The two commands are `make run` and `make test`; `make help` lists the rest.
+
+export HOST PORT DATABASE_URL WEB_CONCURRENCY
+PYTHON ?= python3
+BIN := .venv/bin
+MANAGE := $(BIN)/python manage.py
+LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	--custom-compile-command "make lock"
+
+.PHONY: help run test check bench lock
+
+help: ## Lists the commands
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: .venv/run .data/secret_key ## Sets everything up and serves the library on http://127.0.0.1:8000
+	@echo "Preparing the database" && $(MANAGE) migrate -v0
+	@$(MANAGE) seed_books --if-empty
+	@echo "Collecting static files" && $(MANAGE) collectstatic --noinput -v0
+	@exec $(MANAGE) serve
+
+test: .venv/dev ## Runs the whole suite, on SQLite and on a throw-away PostgreSQL
+	@$(BIN)/python -m tests
+
+check: .venv/dev .data/secret_key ## Style, types, import rules, migrations, deployment and the OpenAPI document
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MANAGE) makemigrations --check --dry-run
+	HTTPS=true $(MANAGE) check --deploy --fail-level WARNING
+	$(MANAGE) spectacular --validate --fail-on-warn --file /dev/null
+
+bench: .venv/dev ## Measures the library beside its peers on one PostgreSQL
+	@$(BIN)/python -m benchmarks
+
+lock: ## Resolves requirements/*.in anew (needs uv)
+	$(LOCK) -o requirements/run.txt requirements/run.in
+	$(LOCK) -o requirements/dev.txt requirements/dev.in
+	$(LOCK) -o requirements/bench.txt requirements/bench.in
+
+.venv/run: requirements/run.txt
+	@echo "Installing what the library needs into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.venv/dev: requirements/dev.txt
+	@echo "Installing what the library and its tests need into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@ .venv/run
+
+# Sessions are signed with it: made once, readable by its owner alone.
+.data/secret_key:
+	@mkdir -p $(@D)
+	@umask 077 && $(PYTHON) -c "import secrets; print(secrets.token_urlsafe(64))" > $@

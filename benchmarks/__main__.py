@@ -1,0 +1,78 @@
+"""The service beside its peers: `python -m benchmarks` from the root of the repository."""
+
+import signal
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from random import sample
+
+from benchmarks import competitors, databases, load, report
+from benchmarks.competitors import COMPETITORS, Server
+from benchmarks.load import COLUMNS, Measurement, Work
+from tests.postgres import throwaway_cluster
+
+
+def main() -> None:
+    options = arguments()
+    load.require_wrk()
+    competitors.install_peers()
+    # A plain kill must run the clean-up below too, or the servers would outlive us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with throwaway_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as servers:
+        note(f"filling the databases with {options.books:,} books each")
+        databases.fill(cluster, options.only, options.books)
+        running = [servers.enter_context(competitors.started(cluster, name)) for name in options.only]
+        work = Work(options.books, options.seconds, databases.rare_surnames(cluster), load.postmaster(cluster))
+        results = rounds(running, options.columns, options.rounds, work)
+    report.show(results, options.only, options.columns, options.books)
+
+
+def rounds(running: list[Server], columns: list[str], count: int, work: Work) -> report.Results:
+    """Everyone takes turns within each column, so that whatever disturbs the machine disturbs all alike."""
+    samples: dict[tuple[str, str], list[Measurement]] = {(s.name, c): [] for s in running for c in columns}
+    for number in range(count + 1):
+        for column in columns:
+            for server in sample(running, len(running)):
+                measured = load.measure(server, column, number, work)
+                note(f"{f'round {number}' if number else 'warm-up'} · {column} · {server.name}: {measured.summary()}")
+                if number:
+                    samples[server.name, column].append(measured)
+    return {cell: load.median(measured) for cell, measured in samples.items()}
+
+
+def arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=within(1, 98), default=3, help="measured rounds, of which the median counts")
+    parser.add_argument("--seconds", type=within(1, 600), default=4, help="length of one measurement")
+    parser.add_argument("--books", type=within(1000, 10_000_000), default=100_000, help="books in each database")
+    parser.add_argument("--only", type=among(COMPETITORS), default=list(COMPETITORS), help=", ".join(COMPETITORS))
+    parser.add_argument("--columns", type=among(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
+    return parser.parse_args()
+
+
+def within(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return number
+
+
+def among(known: Iterable[str]) -> Callable[[str], list[str]]:
+    def names(text: str) -> list[str]:
+        chosen = text.split(",")
+        if unknown := set(chosen) - set(known):
+            raise ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        return [name for name in known if name in chosen]
+
+    return names
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, HTTPException, Query
+from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, matching
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+
+engine = create_async_engine(database_url("asyncpg"), pool_size=20)
+make_session = async_sessionmaker(engine, expire_on_commit=False)
+app = FastAPI(title="Library API")
+
+
+async def get_session() -> AsyncIterator[AsyncSession]:
+    async with make_session() as session:
+        yield session
+
+
+Database = Annotated[AsyncSession, Depends(get_session)]
+
+
+@app.get("/api/books", response_model=list[BookRead])
+async def list_books(
+    session: Database,
+    skip: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    author: str | None = None,
+    genre: str | None = None,
+) -> Sequence[Book]:
+    return (await session.scalars(matching(author, genre).offset(skip).limit(limit))).all()
+
+
+@app.get("/api/books/{book_id}", response_model=BookRead)
+async def read_book(session: Database, book_id: int) -> Book:
+    return await find(session, book_id)
+
+
+@app.post("/api/books", response_model=BookRead, status_code=201)
+async def create_book(session: Database, data: BookCreate) -> Book:
+    book = Book(**data.model_dump())
+    session.add(book)
+    await commit(session)
+    return book
+
+
+@app.put("/api/books/{book_id}", response_model=BookRead)
+async def update_book(session: Database, book_id: int, data: BookUpdate) -> Book:
+    book = await find(session, book_id)
+    for name, value in data.model_dump(exclude_unset=True).items():
+        setattr(book, name, value)
+    await commit(session)
+    return book
+
+
+@app.delete("/api/books/{book_id}")
+async def delete_book(session: Database, book_id: int) -> dict[str, str]:
+    await session.delete(await find(session, book_id))
+    await session.commit()
+    return {"message": "Book deleted"}
+
+
+async def find(session: AsyncSession, book_id: int) -> Book:
+    book = await session.get(Book, book_id)
+    if book is None:
+        raise HTTPException(404, "Book not found")
+    return book
+
+
+async def commit(session: AsyncSession) -> None:
+    try:
+        await session.commit()
+    except IntegrityError as error:
+        raise HTTPException(409, "A book with this ISBN exists") from error

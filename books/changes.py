@@ -1,0 +1,121 @@
+"""The only writers of books. Each runs inside the transaction that its caller opened."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import IntegrityError, OperationalError, connection
+from django.db.models import F, QuerySet
+
+from books.fields import FoldedField, folded
+from books.models import Book
+
+FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+
+
+class BookNotFound(Exception):
+    """No book has this id."""
+
+
+class IsbnInUse(Exception):
+    """Another book has this isbn."""
+
+
+class ChangedMeanwhile(Exception):
+    """Two changes waited for each other; this one gave way."""
+
+
+def add(values: Mapping[str, Any], now: datetime) -> Book:
+    """A new book, `now` being an aware datetime. Raises IsbnInUse."""
+    book = Book(**values, created_at=now, updated_at=now)
+    with isbn_guarded():
+        book.save(force_insert=True)
+    return book
+
+
+def add_many(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+    """New books, of the same members and differing isbns; answers the isbns written, the others being in use."""
+    return (copied if connection.vendor == "postgresql" else inserted)(rows, now) if rows else set()
+
+
+def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+    """By COPY into a table of this transaction's own, since COPY itself cannot pass over a conflict."""
+    names = list(rows[0])
+    columns = ", ".join([*names, *(FOLDED[name] for name in names if name in FOLDED)])
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS incoming")
+        cursor.execute(f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM books_book LIMIT 0")
+        with cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row([*row.values(), *(folded(row[name]) for name in names if name in FOLDED)])
+        cursor.execute(
+            f"INSERT INTO books_book ({columns}, created_at, updated_at)"
+            f" SELECT {columns}, %(now)s, %(now)s FROM incoming ON CONFLICT (isbn) DO NOTHING RETURNING isbn",
+            {"now": now.astimezone(UTC).replace(tzinfo=None)},
+        )
+        return {isbn for (isbn,) in cursor.fetchall()}
+
+
+def inserted(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+    """SQLite's transaction keeps every other writer out, so what is free here stays so."""
+    in_use = set(Book.objects.filter(isbn__in=[row["isbn"] for row in rows]).values_list("isbn", flat=True))
+    free = [Book(**row, created_at=now, updated_at=now) for row in rows if row["isbn"] not in in_use]
+    return {book.isbn for book in Book.objects.bulk_create(free)}
+
+
+def locked(book_id: int) -> Book:
+    """The book, which no one else changes before this transaction ends. Raises BookNotFound."""
+    try:
+        return Book.objects.select_for_update().get(pk=book_id)
+    except Book.DoesNotExist:
+        raise BookNotFound from None
+
+
+def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
+    """Writes those values of a locked book that differ from its own. Raises IsbnInUse, ChangedMeanwhile."""
+    differing = {name: value for name, value in values.items() if getattr(book, name) != value}
+    if not differing:
+        return
+    for name, value in differing.items():
+        setattr(book, name, value)
+    book.updated_at = now
+    book.version += 1
+    with isbn_guarded():
+        book.save(update_fields=[*with_folded(differing), "updated_at", "version"])
+
+
+def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
+    """Marks all of these books in one statement; the answer counts those that were not so before."""
+    differing = books.filter(available=not available)
+    return differing.update(available=available, updated_at=now, version=F("version") + 1)
+
+
+def remove(book: Book) -> None:
+    """Deletes a locked book."""
+    book.delete()
+
+
+def with_folded(names: Iterable[str]) -> list[str]:
+    """These columns and the folded ones that follow them."""
+    return [column for name in names for column in (name, FOLDED.get(name)) if column]
+
+
+@contextmanager
+def isbn_guarded() -> Iterator[None]:
+    """Says in the library's words what the database refused."""
+    try:
+        yield
+    except IntegrityError as error:
+        if not is_unique_violation(error):
+            raise
+        raise IsbnInUse from error
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != "40P01":
+            raise
+        raise ChangedMeanwhile from error
+
+
+def is_unique_violation(error: IntegrityError) -> bool:
+    code = getattr(error.__cause__, "sqlstate", None) or getattr(error.__cause__, "sqlite_errorname", None)
+    return code in ("23505", "SQLITE_CONSTRAINT_UNIQUE")

@@ -1,0 +1,33 @@
+"""Conditional requests on one book (RFC 9110, 13)."""
+
+from django.utils.http import parse_etags
+from rest_framework.request import Request
+
+
+class PreconditionFailed(Exception):
+    """The book is not in the state that the request was made for."""
+
+
+def not_modified(request: Request, etag: str) -> bool:
+    """Whether the client of a GET has this very representation. Raises PreconditionFailed for its If-Match."""
+    require_match(request, etag)
+    held = etags(request, "HTTP_IF_NONE_MATCH")
+    return "*" in held or etag in (tag.removeprefix("W/") for tag in held)
+
+
+def require_unchanged(request: Request, etag: str) -> None:
+    """Raises PreconditionFailed where a change asks for another state than this one."""
+    if not_modified(request, etag):
+        raise PreconditionFailed
+
+
+def require_match(request: Request, etag: str) -> None:
+    wanted = etags(request, "HTTP_IF_MATCH")
+    if wanted and "*" not in wanted and etag not in wanted:
+        raise PreconditionFailed
+
+
+def etags(request: Request, header: str) -> list[str]:
+    """The header's tags, none where it is absent; one that is no list of tags matches nothing."""
+    value = request.META.get(header)
+    return [] if value is None else parse_etags(value) or [value]

@@ -1,0 +1,73 @@
+"""Columns of the book table that Django has no field for."""
+
+import unicodedata
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def folded(text: str) -> str:
+    """The form in which texts are compared: NFC and case-folded, accents kept (Unicode, 3.13 and UAX 15)."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+class FoldedField(models.TextField):  # type: ignore[type-arg]
+    """Another field's text, folded; `of` names that field. Ordered by code point on every database."""
+
+    def __init__(self, of: str, **options: Any) -> None:
+        self.of = of
+        super().__init__(**{"editable": False, **options})
+
+    def deconstruct(self) -> tuple[str, str, Any, dict[str, Any]]:
+        name, path, arguments, options = super().deconstruct()
+        return name, path, [self.of, *arguments], options
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        text = folded(getattr(model_instance, self.of))
+        setattr(model_instance, self.attname, text)
+        return text
+
+    def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        collation = "C" if connection.vendor == "postgresql" else None
+        return {**super().db_parameters(connection), "collation": collation}
+
+
+class TimestampField(models.DateTimeField):  # type: ignore[type-arg]
+    """An instant in UTC without a zone: naive when read, made naive when written."""
+
+    def get_internal_type(self) -> str:
+        return "TimestampField"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "timestamp" if connection.vendor == "postgresql" else "text"
+
+    def from_db_value(self, value: datetime | str | None, *_: object) -> datetime | None:
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+    def get_prep_value(self, value: Any) -> datetime | None:
+        instant: datetime | None = self.to_python(value)
+        return instant.astimezone(UTC).replace(tzinfo=None) if instant and instant.tzinfo else instant
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        instant = value if prepared else self.get_prep_value(value)
+        # SQLite has no timestamps; texts of one width sort as the instants do.
+        if connection.vendor == "sqlite" and instant is not None:
+            return instant.isoformat(sep=" ", timespec="microseconds")
+        return instant
+
+
+class WireTime(models.Func):
+    """The SQL text `YYYY-MM-DDTHH:MM:SS.ffffff` of a timestamp: formatting in the database spares Python the rows."""
+
+    output_field = models.TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "to_char(%(expressions)s, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template="replace(%(expressions)s, ' ', 'T')", **context)

@@ -1,0 +1,39 @@
+from argparse import ArgumentParser
+from contextlib import nullcontext
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from books import changes, seeding
+from books.indexes import analyze, built_afterwards
+from books.models import Book
+from books.progress import batches
+
+BATCH = 10_000
+
+
+class Command(BaseCommand):
+    help = "Adds real classics, then generated books, until the library holds the first N of a seed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--count", type=int, default=1_000, metavar="N", help="how many books (default: 1000)")
+        parser.add_argument("--seed", type=int, default=0, metavar="S", help="0 to 8: other seeds, other books")
+        parser.add_argument("--if-empty", action="store_true", help="do nothing where there is any book")
+
+    def handle(self, *args: Any, count: int, seed: int, if_empty: bool, **options: Any) -> None:
+        if seed not in seeding.SEEDS:
+            raise CommandError(f"--seed takes {seeding.SEEDS.start} to {seeding.SEEDS.stop - 1}.")
+        if not 0 <= count <= seeding.BOOKS_A_SEED:
+            raise CommandError(f"--count takes 0 to {seeding.BOOKS_A_SEED}.")
+        if if_empty and Book.objects.exists():
+            return
+        first = not Book.objects.exists()
+        with transaction.atomic(), built_afterwards() if first and count > BATCH else nullcontext():
+            added = sum(
+                len(changes.add_many(batch, now=timezone.now()))
+                for batch in batches(seeding.books(count, seed), BATCH, "Seeding books", count)
+            )
+            analyze()
+        self.stdout.write(f"{added} books added, {count - added} were there.")

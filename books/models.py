@@ -1,0 +1,56 @@
+"""The book, and what must be true of every one of them."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models.functions import Left, Length
+from django.db.models.lookups import LessThanOrEqual
+
+from books.fields import FoldedField, TimestampField
+
+YEARS = (-(2**31), 2**31 - 1)
+# An index row of PostgreSQL holds some 2,700 bytes; 100 characters stay below it in any script.
+SORT_KEY_LENGTH = 100
+
+
+def at_most(field: str, length: int) -> models.CheckConstraint:
+    """SQLite does not hold a column to its length."""
+    return models.CheckConstraint(
+        condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
+    )
+
+
+class Book(models.Model):
+    """A book of the library. Written by `books.changes` alone, which raises `version` with every change."""
+
+    title = models.CharField(max_length=1000)
+    author = models.CharField(max_length=500)
+    year = models.IntegerField(validators=[MinValueValidator(YEARS[0]), MaxValueValidator(YEARS[1])])
+    isbn = models.CharField(
+        "ISBN", max_length=64, unique=True, error_messages={"unique": "Another book has this ISBN."}
+    )
+    genre = models.CharField(max_length=200)
+    available = models.BooleanField(default=True, db_default=True)
+    created_at = TimestampField("added", editable=False)
+    updated_at = TimestampField("changed", editable=False)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    title_folded = FoldedField("title")
+    author_folded = FoldedField("author")
+    genre_folded = FoldedField("genre")
+
+    class Meta:
+        constraints = [
+            at_most("title", 1000),
+            at_most("author", 500),
+            at_most("isbn", 64),
+            at_most("genre", 200),
+            models.CheckConstraint(condition=models.Q(year__range=YEARS), name="book_year_within_32_bits"),
+        ]
+        indexes = [
+            models.Index(Left("title_folded", SORT_KEY_LENGTH), "id", name="book_by_title"),
+            models.Index(Left("author_folded", SORT_KEY_LENGTH), "id", name="book_by_author"),
+            models.Index("year", "id", name="book_by_year"),
+            models.Index("created_at", "id", name="book_by_created_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.author}, {self.year})"

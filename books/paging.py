@@ -1,0 +1,66 @@
+"""Which part of a list an answer holds."""
+
+import re
+from typing import Any, cast
+
+from rest_framework.exceptions import ErrorDetail
+from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+INTEGER = re.compile(r"-?[0-9]+")
+LARGEST = 2**63 - 1
+
+
+def integer(text: str) -> int | None:
+    """ASCII digits with an optional minus, else None; what no database column holds comes back as ±(2**63)."""
+    if not INTEGER.fullmatch(text):
+        return None
+    # int() refuses more than 4,300 digits.
+    significant = text.lstrip("-").lstrip("0")[:20]
+    return max(-LARGEST - 1, min(LARGEST + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))
+
+
+class SkipLimit(LimitOffsetPagination):
+    """`skip` and `limit` (specification, Section 8), refused where DRF would clamp them; no count is taken."""
+
+    offset_query_param = "skip"
+    default_limit = 100
+    max_limit = 500
+
+    def problems(self, request: Request) -> dict[str, list[ErrorDetail]]:
+        """What is wrong with the two parameters, by name."""
+        skip, limit = self.asked(request)
+        found = {"skip": out_of_bounds(skip, 0), "limit": out_of_bounds(limit, 1, self.max_limit)}
+        return {name: [problem] for name, problem in found.items() if problem}
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Comes after `problems` found none."""
+        skip, limit = cast("tuple[int, int]", self.asked(request))
+        return [] if skip > LARGEST else view.representation.page(queryset, skip, limit)
+
+    def asked(self, request: Request) -> tuple[int | None, int | None]:
+        parameters = request.query_params
+        return integer(parameters.get("skip", "0")), integer(parameters.get("limit", str(self.default_limit)))
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        skip = {"type": "integer", "minimum": 0, "default": 0}
+        limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
+        return [
+            query_parameter("skip", skip, "Number of records to skip."),
+            query_parameter("limit", limit, "Maximum number of records returned."),
+        ]
+
+
+def out_of_bounds(number: int | None, least: int, most: int | None = None) -> ErrorDetail | None:
+    if number is None:
+        return ErrorDetail("Input should be a valid integer.", code="int_parsing")
+    if number < least:
+        return ErrorDetail(f"Input should be greater than or equal to {least}.", code="min_value")
+    if most is not None and number > most:
+        return ErrorDetail(f"Input should be less than or equal to {most}.", code="max_value")
+    return None
+
+
+def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

@@ -1,0 +1,89 @@
+"""The rules of a book's members, without coercion: the database's bounds, explained to a client."""
+
+from typing import Any
+
+from django.db import models
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from books.models import Book
+
+
+@extend_schema_field({"type": "string", "pattern": "^[^\\u0000]*$"})
+class Text(serializers.CharField):
+    """A JSON string, kept exactly as sent."""
+
+    default_error_messages = {"string_type": "Input should be a valid string."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and not isinstance(data, str):
+            self.fail("string_type")
+        return super().run_validation(data)
+
+
+@extend_schema_field({"type": "integer"})
+class Integer(serializers.IntegerField):
+    """A JSON number without a fraction; `1984.0` is one (JSON Schema, 6.1.1)."""
+
+    default_error_messages = {
+        "int_type": "Input should be a valid integer.",
+        "int_from_float": "Input should be a valid integer, got a number with a fractional part.",
+    }
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and (isinstance(data, bool) or not isinstance(data, int | float)):
+            self.fail("int_type")
+        return super().run_validation(data)
+
+    def to_internal_value(self, data: float | str) -> int:
+        if data != int(data):
+            self.fail("int_from_float")
+        return int(data)
+
+
+@extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
+class UTCTime(serializers.DateTimeField):
+    """UTC, ISO 8601 without a zone designator (specification, Section 2)."""
+
+
+class StrictSerializer(serializers.ModelSerializer[Book]):
+    """A ModelSerializer whose fields do not coerce. Of isbn's uniqueness the database alone knows the truth."""
+
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: Text,
+        models.IntegerField: Integer,
+    }
+
+
+class BookSerializer(StrictSerializer):
+    """Book, the response shape (specification, Section 2)."""
+
+    created_at = UTCTime()
+
+    class Meta:
+        model = Book
+        fields = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
+        extra_kwargs = {"available": {"required": True}}
+
+
+class BookCreateSerializer(StrictSerializer):
+    """BookCreate, the body of a creation (specification, Section 2)."""
+
+    class Meta:
+        model = Book
+        fields = ("title", "author", "year", "isbn", "genre")
+        extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
+
+
+class BookUpdateSerializer(BookCreateSerializer):
+    """BookUpdate, the body of a change: every member may be absent (specification, Section 2)."""
+
+    class Meta(BookCreateSerializer.Meta):
+        extra_kwargs = {
+            name: {**BookCreateSerializer.Meta.extra_kwargs.get(name, {}), "required": False}
+            for name in BookCreateSerializer.Meta.fields
+        }

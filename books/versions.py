@@ -1,0 +1,24 @@
+"""Version 1: the library contract of the specification's Sections 2-4, 7 and 8."""
+
+from django.http import HttpResponse, JsonResponse
+from rest_framework.request import Request
+
+from books.compiled import Representation
+from books.documents import version_1
+from books.paging import SkipLimit
+from books.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from books.views import BookViewSet
+
+
+@version_1
+class Version1(BookViewSet):
+    http_method_names = ["get", "post", "put", "delete", "head", "options"]
+    serializer_class = BookSerializer
+    body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
+    representation = Representation(BookSerializer)
+    pagination_class = SkipLimit
+    etag_prefix = "v1"
+
+    def destroy(self, request: Request, book_id: str) -> HttpResponse:
+        super().destroy(request, book_id)
+        return JsonResponse({"message": "Book deleted successfully"})

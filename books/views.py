@@ -1,0 +1,116 @@
+"""Books over HTTP: the work that every version does. What it makes of it stands in `books.versions`."""
+
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.http import HttpResponse, HttpResponseNotModified
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.exceptions import ErrorDetail, ParseError, UnsupportedMediaType, ValidationError
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+from rest_framework.viewsets import ModelViewSet
+
+from books import changes
+from books.compiled import Representation
+from books.conditional import not_modified, require_unchanged
+from books.filters import BookFilter, StrictFilterBackend
+from books.models import Book
+from books.paging import LARGEST, integer
+
+
+class BookViewSet(ModelViewSet[Book]):
+    queryset = Book.objects.order_by("pk")
+    filter_backends = [StrictFilterBackend]
+    filterset_class = BookFilter
+    lookup_url_kwarg = "book_id"
+    body_serializers: ClassVar[dict[str, type[Serializer[Book]]]]
+    representation: ClassVar[Representation]
+    etag_prefix: ClassVar[str]
+
+    def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
+        """Refuses a body for its size or type before anything else is looked at."""
+        super().initial(request, *arguments, **options)
+        if self.action in self.body_serializers:
+            parser = self.get_content_negotiator().select_parser(request, self.get_parsers())
+            if not parser:
+                raise UnsupportedMediaType(request.content_type)
+
+    def list(self, request: Request) -> HttpResponse:
+        page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return json(self.representation.many(page))
+
+    def retrieve(self, request: Request, book_id: str) -> HttpResponse:
+        pk = identifier(book_id)
+        found = self.representation.find(pk) if abs(pk) <= LARGEST else None
+        if not found:
+            raise changes.BookNotFound
+        row, version = found
+        etag = self.etag(pk, version)
+        if not_modified(request, etag):
+            return HttpResponseNotModified(headers={"ETag": etag})
+        return json(self.representation.one(row), headers={"ETag": etag})
+
+    def create(self, request: Request) -> HttpResponse:
+        values = self.body(request)
+        with transaction.atomic():
+            book = changes.add(values, now=timezone.now())
+        location = reverse("book", kwargs={"book_id": book.pk})
+        return self.answer(book, status=201, headers={"Location": location})
+
+    def update(self, request: Request, book_id: str) -> HttpResponse:
+        pk = identifier(book_id)
+        try:
+            values = self.body(request)
+        except (ParseError, ValidationError):
+            require_book(pk)
+            raise
+        with transaction.atomic():
+            book = changes.locked(pk)
+            require_unchanged(request, self.etag(book.pk, book.version))
+            changes.change(book, values, now=timezone.now())
+        return self.answer(book)
+
+    def destroy(self, request: Request, book_id: str) -> HttpResponse:
+        with transaction.atomic():
+            book = changes.locked(identifier(book_id))
+            require_unchanged(request, self.etag(book.pk, book.version))
+            changes.remove(book)
+        return HttpResponse(status=204)
+
+    def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
+        return HttpResponse(status=204, headers={"Allow": ", ".join(self.allowed_methods)})
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The members that the request may set. Raises ParseError, ValidationError."""
+        if request.stream is None:
+            raise ParseError("The body is empty.", code="missing")
+        serializer = self.body_serializers[self.action](data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values: dict[str, Any] = serializer.validated_data
+        return values
+
+    def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+        headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
+        return json(self.representation.one(self.representation.row(book)), status, headers)
+
+    def etag(self, pk: int, version: int) -> str:
+        return f'"{self.etag_prefix}-{pk}-{version}"'
+
+
+def identifier(book_id: str) -> int:
+    """The path's integer. Raises ValidationError for anything else (decisions: ASCII digits, optional minus)."""
+    number = integer(book_id)
+    if number is None:
+        raise ValidationError({"book_id": [ErrorDetail("Input should be a valid integer.", code="int_parsing")]})
+    return number
+
+
+def require_book(pk: int) -> None:
+    """An unknown id outranks what is wrong with a body. Raises BookNotFound."""
+    if not Book.objects.filter(pk=pk).exists():
+        raise changes.BookNotFound
+
+
+def json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(body, "application/json", status, headers=headers)

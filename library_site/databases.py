@@ -1,0 +1,28 @@
+"""From a DATABASE_URL to Django's settings of that database."""
+
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "django.db.backends.postgresql": {},
+    # FULL costs an fsync a commit; with NORMAL a power failure may take back what was acknowledged.
+    "django.db.backends.sqlite3": {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 30,
+        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+    },
+}
+
+
+def database(url: str) -> dict[str, Any]:
+    """Settings of an SQLite or PostgreSQL database, its connections kept open; anything else is refused."""
+    try:
+        settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
+    if settings.get("ENGINE") not in OPTIONS:
+        raise ImproperlyConfigured("DATABASE_URL takes sqlite:///path or postgresql://user:password@host:port/name.")
+    settings["OPTIONS"] = OPTIONS[settings["ENGINE"]] | settings.get("OPTIONS", {})
+    return settings

@@ -1,0 +1,88 @@
+"""From exceptions to answers, in version 1's words (specification, Section 7): one table, and the shape of a 422."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+from django.views import defaults
+from rest_framework.exceptions import APIException, MethodNotAllowed, ParseError, ValidationError
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+
+from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
+from books.conditional import PreconditionFailed
+
+log = logging.getLogger(__name__)
+
+ANSWERS: dict[type[Exception], tuple[int, str]] = {
+    Http404: (404, "Not Found"),
+    BookNotFound: (404, "Book not found"),
+    IsbnInUse: (409, "Another book has this isbn"),
+    ChangedMeanwhile: (409, "The book was changed by another request at the same time"),
+    PreconditionFailed: (412, "The book is not in the state the request asks for"),
+    InterfaceError: (503, "The library is out of reach, try again later"),
+    OperationalError: (503, "The library is out of reach, try again later"),
+}
+
+# A problem's code here, its `type` in pydantic's words.
+PROBLEM_TYPES = {
+    "required": "missing",
+    "invalid": "model_attributes_type",
+    "null": "model_attributes_type",
+    "max_length": "string_too_long",
+    "min_value": "greater_than_equal",
+    "max_value": "less_than_equal",
+    "null_characters_not_allowed": "value_error",
+    "surrogate_characters_not_allowed": "string_unicode",
+}
+
+
+def answer(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
+    if isinstance(error, ValidationError):
+        return Response({"detail": list(problems(error.detail, context))}, 422)
+    if isinstance(error, ParseError):
+        return Response({"detail": [problem(error.detail, ["body"])]}, 422)
+    if isinstance(error, APIException):
+        return Response({"detail": error.detail}, error.status_code, headers=headers(error, context))
+    status, words = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), (500, ""))
+    if status == 503:
+        log.error("The database did not answer.", exc_info=error)
+    return None if status == 500 else Response({"detail": words}, status)
+
+
+def headers(error: APIException, context: dict[str, Any]) -> dict[str, str]:
+    return {"Allow": ", ".join(context["view"].allowed_methods)} if isinstance(error, MethodNotAllowed) else {}
+
+
+def problems(detail: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each problem of a request with its place: a member of the path, the query or the body."""
+    elsewhere = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
+    for name, found in detail.items():
+        inside = [] if name == api_settings.NON_FIELD_ERRORS_KEY else [name]
+        place = "path" if name in context["kwargs"] else elsewhere
+        yield from (problem(one, [place, *inside]) for one in found)
+
+
+def problem(detail: Any, location: list[str]) -> dict[str, Any]:
+    return {"loc": location, "msg": str(detail), "type": PROBLEM_TYPES.get(detail.code, detail.code)}
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400: what its own guards refuse, such as a strange Host."""
+    return JsonResponse({"detail": "Bad Request"}, status=400)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404: librarians get a page, programs JSON."""
+    if request.path.startswith(reverse("admin:index")):
+        return defaults.page_not_found(request, exception)
+    return JsonResponse({"detail": "Not Found"}, status=404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler500."""
+    return JsonResponse({"detail": "Internal Server Error"}, status=500)

@@ -1,0 +1,30 @@
+"""The site's own answers: the root message and the documentation."""
+
+from django.http import JsonResponse
+from drf_spectacular.renderers import OpenApiJsonRenderer2
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from books.documents import MessageSerializer
+
+WELCOME = {"message": "Welcome to the Library API. See /docs for its documentation."}
+
+
+class Root(APIView):
+    @extend_schema(
+        operation_id="root",
+        summary="Where the documentation is",
+        responses=OpenApiResponse(MessageSerializer, "A pointer to /docs", [OpenApiExample("Welcome", WELCOME)]),
+    )
+    def get(self, request: Request) -> JsonResponse:
+        return JsonResponse(WELCOME)
+
+
+class Document(SpectacularAPIView):
+    renderer_classes = [OpenApiJsonRenderer2]
+
+
+class Docs(SpectacularSwaggerSplitView):
+    url_name = "openapi"

@@ -1,0 +1,52 @@
+"""The library as a program meets it: in this process, or served by the real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.core.management import call_command
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, connection
+
+from library_site.wsgi import application
+from tests.books.examples import new_book
+from tests.service import Service, serving
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files() -> None:
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SQLite in a file, as it is in use: in memory its locks are others."""
+    if connection.vendor == "sqlite":
+        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture
+def api(db: None) -> Iterator[httpx.Client]:
+    """A client of the whole WSGI application; what it writes is rolled back."""
+    # A request closes a connection that is inside a transaction, as the test's is.
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
+        yield client
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def book(api: httpx.Client) -> dict[str, Any]:
+    """A stored book, as its creation answered it."""
+    created: dict[str, Any] = api.post("/api/books", json=new_book()).json()
+    return created
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The served library, with a database of its own: for many clients at once, whose writes last."""
+    with serving(tmp_path_factory.mktemp("service")) as running:
+        yield running
