@@ -29,7 +29,7 @@ class ChangedMeanwhile(Exception):
 def add(values: Mapping[str, Any], now: datetime) -> Book:
     """A new book, `now` being an aware datetime. Raises IsbnInUse."""
     book = Book(**values, created_at=now, updated_at=now)
-    with isbn_guarded():
+    with refusals_named():
         book.save(force_insert=True)
     return book
 
@@ -81,19 +81,26 @@ def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
         setattr(book, name, value)
     book.updated_at = now
     book.version += 1
-    with isbn_guarded():
+    with refusals_named():
         book.save(update_fields=[*with_folded(differing), "updated_at", "version"])
 
 
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
     """Marks all of these books in one statement; the answer counts those that were not so before."""
     differing = books.filter(available=not available)
-    return differing.update(available=available, updated_at=now, version=F("version") + 1)
+    with refusals_named():
+        return differing.update(available=available, updated_at=now, version=F("version") + 1)
 
 
 def remove(book: Book) -> None:
     """Deletes a locked book."""
     book.delete()
+
+
+def remove_all(books: QuerySet[Book]) -> int:
+    """Deletes all of these books; answers how many there were. Raises ChangedMeanwhile."""
+    with refusals_named():
+        return books.delete()[0]
 
 
 def with_folded(names: Iterable[str]) -> list[str]:
@@ -102,7 +109,7 @@ def with_folded(names: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def isbn_guarded() -> Iterator[None]:
+def refusals_named() -> Iterator[None]:
     """Says in the library's words what the database refused."""
     try:
         yield

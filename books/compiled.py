@@ -26,6 +26,10 @@ class Representation:
         self.encode = msgspec.json.Encoder().encode
         self.unfiltered: dict[tuple[Any, ...], str] = {}
 
+    def select(self, books: QuerySet[Book], *more: str) -> QuerySet[Book, Row]:
+        """The books as tuples of the members, then of `more` columns."""
+        return books.values_list(*self.columns, *more)
+
     def page(self, books: QuerySet[Book], skip: int, limit: int) -> list[Row]:
         """Some of the books. Without a filter the statement is always the same, and compiled once an order."""
         if books.query.where:
@@ -59,7 +63,7 @@ class Representation:
 
     def statement(self, books: QuerySet[Book], *more: str) -> tuple[str, tuple[Any, ...]]:
         """SQL of the columns, then of `more`, and its parameters."""
-        sql, parameters = books.values_list(*self.columns, *more).query.sql_with_params()
+        sql, parameters = self.select(books, *more).query.sql_with_params()
         return sql, parameters
 
 

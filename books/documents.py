@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 
 from books.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
@@ -18,7 +12,7 @@ NEW_BOOK = {
     "author": "Jane Austen",
     "year": 1813,
     "isbn": "9780141439518",
-    "genre": "Novel",
+    "genre": "Romance",
 }
 BOOK = {"id": 1, **NEW_BOOK, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 
@@ -47,102 +41,117 @@ class MessageSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
+def message(description: str, words: str) -> OpenApiResponse:
+    return OpenApiResponse(MessageSerializer, description, [OpenApiExample("Message", {"message": words})])
+
+
 def error(description: str, words: str) -> OpenApiResponse:
-    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample(description, {"detail": words})])
+    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"detail": words})])
 
 
 def problems(*location: str, msg: str, type: str) -> OpenApiResponse:
     example = {"detail": [{"loc": list(location), "msg": msg, "type": type}]}
-    description = "The request does not match its shape"
-    return OpenApiResponse(ProblemsSerializer, description, [OpenApiExample(description, example)])
+    description = "The request does not match its shape: all that is wrong with it."
+    return OpenApiResponse(ProblemsSerializer, description, [OpenApiExample("Problems", example)])
 
 
-def header(name: str, description: str, *statuses: int) -> OpenApiParameter:
-    return OpenApiParameter(
-        name, str, OpenApiParameter.HEADER, response=list(statuses) or False, description=description
-    )
+def book(description: str) -> OpenApiResponse:
+    return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK)])
 
 
-NOT_FOUND = error("No book has this id", "Book not found")
-CONFLICT = error("The isbn is in use, or two changes met", "Another book has this isbn")
-PRECONDITION = error("If-Match names another state of the book", "The book is not in the state the request asks for")
-TOO_LARGE = error("The body is over 1 MiB", "The body is over 1048576 bytes.")
-NOT_JSON = error("The body is not JSON", 'Unsupported media type "text/plain" in request.')
-BODY_PROBLEMS = problems("body", "year", msg="Input should be a valid integer.", type="int_type")
-ETAG = header("ETag", "The state of the book.", 200)
-IF_MATCH = header("If-Match", "Change the book only in one of these states.")
-EXAMPLE = OpenApiExample("A book", BOOK, response_only=True)
-BODY = OpenApiExample("A new book", NEW_BOOK, request_only=True)
+def header(name: str, description: str) -> OpenApiParameter:
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description)
+
+
+def answered(name: str, description: str, *statuses: int) -> OpenApiParameter:
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=statuses, description=description)
+
+
+BOOK_ID = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
+ETAG = "The state of the book, for `If-Match` and `If-None-Match`."
+IF_MATCH = header("If-Match", "Go on only if the book is in one of these states.")
+# By reference, for drf-spectacular names the array of a serializer as if it were paginated by an envelope.
+LISTED = {"$ref": "#/components/schemas/Book"}
+NOT_FOUND = error("No book has this id.", "Book not found")
+CONFLICT = error("Another book has the isbn, or another change met this one.", "Another book has this isbn")
+PRECONDITION = error("The book is in another state.", "The book is not in the state the request asks for")
+NOT_THE_BOOKS_ID = problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
+UNAVAILABLE = {503: error("The database is out of reach.", "The library is out of reach, try again later")}
+BODY_REFUSED = {
+    413: error("The body is over 1 MiB.", "The body is over 1048576 bytes."),
+    415: error("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
+    422: problems("body", "year", msg="Input should be a valid integer.", type="int_type"),
+}
 
 version_1 = extend_schema_view(
     list=extend_schema(
         operation_id="list_books",
-        summary="List books, by id",
+        summary="List books",
+        description="Ordered by id.",
+        tags=["Books"],
         responses={
-            200: BookSerializer(many=True),
+            200: OpenApiResponse(LISTED, "The books.", [OpenApiExample("Books", BOOK)]),
             422: problems("query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"),
+            **UNAVAILABLE,
         },
-        examples=[EXAMPLE],
     ),
     create=extend_schema(
         operation_id="create_book",
         summary="Create a book",
+        tags=["Books"],
         request=BookCreateSerializer,
-        parameters=[
-            header("Location", "The address of the new book.", 201),
-            header("ETag", "The state of the book.", 201),
-        ],
-        responses={201: BookSerializer, 409: CONFLICT, 413: TOO_LARGE, 415: NOT_JSON, 422: BODY_PROBLEMS},
-        examples=[BODY, EXAMPLE],
+        examples=[OpenApiExample("A new book", NEW_BOOK, request_only=True)],
+        parameters=[answered("Location", "The address of the new book.", 201), answered("ETag", ETAG, 201)],
+        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, **UNAVAILABLE},
     ),
     retrieve=extend_schema(
         operation_id="read_book",
         summary="Read a book",
+        tags=["Books"],
         parameters=[
-            header("If-None-Match", "Answer 304 where the book is in one of these states."),
-            header("If-Match", "Answer 412 where the book is in none of these states."),
-            header("ETag", "The state of the book.", 200, 304),
+            BOOK_ID,
+            header("If-None-Match", "Answer 304 if the book is in one of these states."),
+            IF_MATCH,
+            answered("ETag", ETAG, 200, 304),
         ],
         responses={
-            200: BookSerializer,
-            304: OpenApiResponse(description="The book is in a state that If-None-Match names"),
+            200: book("The book."),
+            304: OpenApiResponse(description="The book is in a state that `If-None-Match` names."),
             404: NOT_FOUND,
             412: PRECONDITION,
-            422: problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing"),
+            422: NOT_THE_BOOKS_ID,
+            **UNAVAILABLE,
         },
-        examples=[EXAMPLE],
     ),
     update=extend_schema(
         operation_id="update_book",
         summary="Change a book",
-        description="Only the members present change.",
+        description="Only the members present in the body change.",
+        tags=["Books"],
         request=BookUpdateSerializer,
-        parameters=[IF_MATCH, ETAG],
+        examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
+        parameters=[BOOK_ID, IF_MATCH, answered("ETag", ETAG, 200)],
         responses={
-            200: BookSerializer,
+            200: book("The book after the change."),
             404: NOT_FOUND,
             409: CONFLICT,
             412: PRECONDITION,
-            413: TOO_LARGE,
-            415: NOT_JSON,
-            422: BODY_PROBLEMS,
+            **BODY_REFUSED,
+            **UNAVAILABLE,
         },
-        examples=[OpenApiExample("Another genre", {"genre": "Romance"}, request_only=True), EXAMPLE],
     ),
     destroy=extend_schema(
         operation_id="delete_book",
         summary="Delete a book",
-        parameters=[IF_MATCH],
+        tags=["Books"],
+        parameters=[BOOK_ID, IF_MATCH],
         responses={
-            200: OpenApiResponse(
-                MessageSerializer,
-                "The book is gone",
-                [OpenApiExample("Deleted", {"message": "Book deleted successfully"})],
-            ),
+            200: message("The book is gone.", "Book deleted successfully"),
             404: NOT_FOUND,
             409: CONFLICT,
             412: PRECONDITION,
-            422: problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing"),
+            422: NOT_THE_BOOKS_ID,
+            **UNAVAILABLE,
         },
     ),
 )

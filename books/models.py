@@ -12,6 +12,11 @@ YEARS = (-(2**31), 2**31 - 1)
 SORT_KEY_LENGTH = 100
 
 
+def sort_key(field: str) -> Left:
+    """What a list is sorted by: the folded text, bounded as its index is."""
+    return Left(f"{field}_folded", SORT_KEY_LENGTH)
+
+
 def at_most(field: str, length: int) -> models.CheckConstraint:
     """SQLite does not hold a column to its length."""
     return models.CheckConstraint(
@@ -30,8 +35,8 @@ class Book(models.Model):
     )
     genre = models.CharField(max_length=200)
     available = models.BooleanField(default=True, db_default=True)
-    created_at = TimestampField("added", editable=False)
-    updated_at = TimestampField("changed", editable=False)
+    created_at = TimestampField("added (UTC)", editable=False)
+    updated_at = TimestampField("changed (UTC)", editable=False)
     version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
     title_folded = FoldedField("title")
     author_folded = FoldedField("author")
@@ -46,10 +51,11 @@ class Book(models.Model):
             models.CheckConstraint(condition=models.Q(year__range=YEARS), name="book_year_within_32_bits"),
         ]
         indexes = [
-            models.Index(Left("title_folded", SORT_KEY_LENGTH), "id", name="book_by_title"),
-            models.Index(Left("author_folded", SORT_KEY_LENGTH), "id", name="book_by_author"),
+            models.Index(sort_key("title"), "id", name="book_by_title"),
+            models.Index(sort_key("author"), "id", name="book_by_author"),
             models.Index("year", "id", name="book_by_year"),
             models.Index("created_at", "id", name="book_by_created_at"),
+            models.Index("id", name="book_lent", condition=models.Q(available=False)),
         ]
 
     def __str__(self) -> str:

@@ -43,6 +43,10 @@ class SkipLimit(LimitOffsetPagination):
         parameters = request.query_params
         return integer(parameters.get("skip", "0")), integer(parameters.get("limit", str(self.default_limit)))
 
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """A list is a JSON array and nothing around it."""
+        return schema
+
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         skip = {"type": "integer", "minimum": 0, "default": 0}
         limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}

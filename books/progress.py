@@ -1,4 +1,4 @@
-"""How long work at the command line still takes."""
+"""How far work at the command line has come: one bar, on standard error."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,11 +11,16 @@ Item = TypeVar("Item")
 
 
 def batches(items: Iterable[Item], size: int, what: str, total: int | None = None) -> Iterator[list[Item]]:
-    """The items in lists of `size`, one bar on standard error moving as each is worked off."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    """The items in lists of `size`; the bar moves as each is worked off."""
     remaining = iter(items)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
         while batch := list(islice(remaining, size)):
             yield batch
             bar.advance(task, len(batch))
+
+
+def counted(items: Iterable[Item], what: str) -> Iterator[Item]:
+    """The items one by one."""
+    return (item for batch in batches(items, 1_000, what) for item in batch)

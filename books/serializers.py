@@ -9,7 +9,7 @@ from rest_framework import serializers
 from books.models import Book
 
 
-@extend_schema_field({"type": "string", "pattern": "^[^\\u0000]*$"})
+@extend_schema_field({"type": "string", "not": {"pattern": "\\u0000"}})
 class Text(serializers.CharField):
     """A JSON string, kept exactly as sent."""
 
@@ -60,7 +60,7 @@ class StrictSerializer(serializers.ModelSerializer[Book]):
 
 
 class BookSerializer(StrictSerializer):
-    """Book, the response shape (specification, Section 2)."""
+    """A book as every answer shows it (specification, Section 2)."""
 
     created_at = UTCTime()
 
@@ -71,7 +71,7 @@ class BookSerializer(StrictSerializer):
 
 
 class BookCreateSerializer(StrictSerializer):
-    """BookCreate, the body of a creation (specification, Section 2)."""
+    """What a creation takes; a new book is available (specification, Section 2)."""
 
     class Meta:
         model = Book
@@ -80,7 +80,7 @@ class BookCreateSerializer(StrictSerializer):
 
 
 class BookUpdateSerializer(BookCreateSerializer):
-    """BookUpdate, the body of a change: every member may be absent (specification, Section 2)."""
+    """What a change takes: every member may be absent (specification, Section 2)."""
 
     class Meta(BookCreateSerializer.Meta):
         extra_kwargs = {

@@ -1,13 +1,13 @@
-"""The addresses of books, each also with a slash at its end."""
+"""The addresses of books."""
 
-from django.urls import re_path
+from django.urls import path
 
 from books.versions import Version1
 
 urlpatterns = [
-    re_path(r"^books/?$", Version1.as_view({"get": "list", "post": "create"}), name="books"),
-    re_path(
-        r"^books/(?P<book_id>[^/]+)/?$",
+    path("books", Version1.as_view({"get": "list", "post": "create"}), name="books"),
+    path(
+        "books/<str:book_id>",
         Version1.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
         name="book",
     ),

@@ -2,12 +2,12 @@
 
 from django.http import JsonResponse
 from drf_spectacular.renderers import OpenApiJsonRenderer2
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.documents import MessageSerializer
+from books.documents import message
 
 WELCOME = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
@@ -15,8 +15,9 @@ WELCOME = {"message": "Welcome to the Library API. See /docs for its documentati
 class Root(APIView):
     @extend_schema(
         operation_id="root",
-        summary="Where the documentation is",
-        responses=OpenApiResponse(MessageSerializer, "A pointer to /docs", [OpenApiExample("Welcome", WELCOME)]),
+        summary="Find the documentation",
+        tags=["Library"],
+        responses=message("A pointer to /docs.", WELCOME["message"]),
     )
     def get(self, request: Request) -> JsonResponse:
         return JsonResponse(WELCOME)

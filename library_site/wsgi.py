@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,13 +28,23 @@ class APIHandler(WSGIHandler):
         finally:
             settings.MIDDLEWARE = pages
 
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        """Measures the answer, which would else go out in chunks."""
+        response = super().get_response(request)
+        if isinstance(response, HttpResponse) and response.content:
+            response["Content-Length"] = len(response.content)
+        return response
+
 
 def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
-    """Programs go one way, people the other."""
+    """Programs go one way, people the other. A slash at the end of a program's address is passed over."""
 
     def chosen(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        handler = api if environ["PATH_INFO"].startswith("/api/") else pages
-        return handler(environ, start_response)
+        path = environ["PATH_INFO"]
+        if not path.startswith("/api/"):
+            return pages(environ, start_response)
+        environ["PATH_INFO"] = path.removesuffix("/")
+        return api(environ, start_response)
 
     return chosen
 

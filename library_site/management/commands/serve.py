@@ -29,7 +29,7 @@ def granian(host: str, port: int, workers: int, threads: int) -> list[str]:
         "--port": port,
         "--workers": workers,
         "--blocking-threads": threads,
-        "--log-level": "warning",
+        "--log-level": "error",
     }
     words = [str(word) for option in options.items() for word in option]
     return [

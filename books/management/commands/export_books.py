@@ -1,0 +1,24 @@
+import sys
+from argparse import ArgumentParser
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from books import exporting
+from books.progress import counted
+
+
+class Command(BaseCommand):
+    help = "Writes all books as CSV, to a file or to standard output."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", nargs="?", type=Path, metavar="FILE.csv")
+
+    def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
+        try:
+            with file.open("w", encoding="utf-8", newline="") if file else nullcontext(sys.stdout) as output:
+                exporting.write(output, counted(exporting.rows(), "Exporting books"))
+        except OSError as error:
+            raise CommandError(str(error)) from error
