@@ -11,7 +11,7 @@ from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from books import changes
-from books.paging import integer
+from books.integers import integer
 from books.serializers import BookCreateSerializer
 from books.spreadsheets import read
 

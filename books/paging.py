@@ -1,6 +1,5 @@
 """Which part of a list an answer holds."""
 
-import re
 from typing import Any, cast
 
 from rest_framework.exceptions import ErrorDetail
@@ -8,17 +7,7 @@ from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-INTEGER = re.compile(r"-?[0-9]+")
-LARGEST = 2**63 - 1
-
-
-def integer(text: str) -> int | None:
-    """ASCII digits with an optional minus, else None; what no database column holds comes back as ±(2**63)."""
-    if not INTEGER.fullmatch(text):
-        return None
-    # int() refuses more than 4,300 digits.
-    significant = text.lstrip("-").lstrip("0")[:20]
-    return max(-LARGEST - 1, min(LARGEST + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))
+from books.integers import LARGEST, integer
 
 
 class SkipLimit(LimitOffsetPagination):

@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from books.models import Book
 
@@ -17,6 +18,10 @@ class Text(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
+        for validator in self.validators:
+            if isinstance(validator, ProhibitSurrogateCharactersValidator):
+                # The stock message repeats the input.
+                validator.message = "Surrogate characters are not allowed."
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         if data is not serializers.empty and not isinstance(data, str):

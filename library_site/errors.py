@@ -8,7 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views import defaults
-from rest_framework.exceptions import APIException, MethodNotAllowed, ParseError, ValidationError
+from rest_framework.exceptions import APIException, ParseError, ValidationError
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
@@ -47,15 +47,11 @@ def answer(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, ParseError):
         return Response({"detail": [problem(error.detail, ["body"])]}, 422)
     if isinstance(error, APIException):
-        return Response({"detail": error.detail}, error.status_code, headers=headers(error, context))
+        return Response({"detail": error.detail}, error.status_code)
     status, words = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), (500, ""))
     if status == 503:
         log.error("The database did not answer.", exc_info=error)
     return None if status == 500 else Response({"detail": words}, status)
-
-
-def headers(error: APIException, context: dict[str, Any]) -> dict[str, str]:
-    return {"Allow": ", ".join(context["view"].allowed_methods)} if isinstance(error, MethodNotAllowed) else {}
 
 
 def problems(detail: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,8 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from books.integers import integer
+
 
 class PayloadTooLarge(APIException):
     """RFC 9110, 15.5.14."""
@@ -37,7 +39,7 @@ class JSONNegotiation(BaseContentNegotiation):
 
 
 class JSONParser(BaseParser):
-    """JSON as in RFC 8259: UTF-8 and finite numbers. Lone surrogates pass, for the fields to name."""
+    """JSON as in RFC 8259: UTF-8 and finite numbers. What fields should name passes: lone surrogates, any integer."""
 
     media_type = "application/json"
 
@@ -45,7 +47,7 @@ class JSONParser(BaseParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         try:
-            return json.loads(stream.read().decode(), parse_float=finite, parse_constant=refused)
+            return json.loads(stream.read().decode(), parse_int=integer, parse_float=finite, parse_constant=refused)
         except (ValueError, RecursionError) as error:
             raise ParseError("The body is not valid JSON.", code="json_invalid") from error
 

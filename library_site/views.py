@@ -1,6 +1,8 @@
 """The site's own answers: the root message and the documentation."""
 
-from django.http import JsonResponse
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -29,3 +31,7 @@ class Document(SpectacularAPIView):
 
 class Docs(SpectacularSwaggerSplitView):
     url_name = "openapi"
+
+    def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
+        """The stock answer is a page without addresses."""
+        return HttpResponse(status=204)

@@ -20,10 +20,12 @@ SEEDED = 400
 class Service(NamedTuple):
     url: str
     database_url: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
 
     def client(self) -> httpx.Client:
-        """Waits for a service that is still starting."""
-        return httpx.Client(base_url=self.url, transport=httpx.HTTPTransport(retries=6), timeout=60)
+        """Waits for a service that is still starting: up to 31 seconds until it listens, a minute until it answers."""
+        return httpx.Client(base_url=self.url, transport=httpx.HTTPTransport(retries=7), timeout=60)
 
 
 @contextmanager
@@ -36,8 +38,11 @@ def serving(folder: Path, **settings: str) -> Iterator[Service]:
         reserved.close()
         with (folder / "log").open("w") as log:
             server = subprocess.Popen([sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log)
+        running = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
-            yield Service(f"http://127.0.0.1:{port}", database_url)
+            with running.client() as client:
+                client.get("/")
+            yield running
         finally:
             server.terminate()
             server.wait()

@@ -1,8 +1,55 @@
-"""The library as operators run it."""
+"""What only the served library shows: the server's part of HTTP, and how it stops."""
 
-from tests.service import SEEDED, Service
+import http.client
+import json
+import signal
+import subprocess
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.books.examples import new_book
+from tests.service import Service, serving
 
 
-def test_a_served_library_is_seeded(service: Service) -> None:
+def posted_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
+    """The status and the JSON of the answer to a creation whose length is not said before."""
+    with closing(http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)) as connection:
+        connection.request("POST", "/api/books", iter(chunks), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.load(answer)
+
+
+def test_a_chunked_body_is_read(service: Service) -> None:
+    body = json.dumps(new_book(title="Chunked", isbn="chunked")).encode()
+    status, created = posted_in_chunks(service, [body[:20], body[20:]])
+    assert (status, created["title"]) == (201, "Chunked")
+
+
+def test_a_chunked_body_is_refused_beyond_the_limit(service: Service) -> None:
+    status, answer = posted_in_chunks(service, [b" " * 1024 * 1024] * 2)
+    assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
+
+
+def test_an_unknown_host_is_refused_where_links_could_name_it(service: Service) -> None:
     with service.client() as client:
-        assert len(client.get("/api/books", params={"limit": 500}).json()) == SEEDED
+        answer = client.get("/docs", headers={"Host": "evil.example"})
+    assert (answer.status_code, answer.json()) == (400, {"detail": "Bad Request"})
+
+
+def test_a_served_library_starts_with_real_books(service: Service) -> None:
+    with service.client() as client:
+        assert client.get("/api/books/1").json()["title"] == "Pride and Prejudice"
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_stops_when_told(tmp_path: Path, ending: signal.Signals) -> None:
+    with serving(tmp_path) as running:
+        running.process.send_signal(ending)
+        assert running.process.wait(timeout=30) == 0
+        assert "Traceback" not in running.log.read_text()
+        assert subprocess.run(["pgrep", "-P", str(running.process.pid)], check=False, capture_output=True).stdout == b""

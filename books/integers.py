@@ -1,0 +1,16 @@
+"""Integers as programs write them, from text of any length."""
+
+import re
+
+INTEGER = re.compile(r"-?[0-9]+")
+# The largest that a column holds.
+LARGEST = 2**63 - 1
+
+
+def integer(text: str) -> int | None:
+    """ASCII digits with an optional minus, else None; what no database column holds comes back as ±(2**63)."""
+    if not INTEGER.fullmatch(text):
+        return None
+    # int() refuses more than 4,300 digits.
+    significant = text.lstrip("-").lstrip("0")[:20]
+    return max(-LARGEST - 1, min(LARGEST + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))

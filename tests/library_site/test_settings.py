@@ -1,0 +1,123 @@
+"""Settings come from the environment, and a bad one stops the start by name."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import get_commands
+from pytest_django import Settings
+
+from library_site import env
+from library_site.databases import database
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def started(**environment: str) -> "subprocess.CompletedProcess[str]":
+    """`manage.py check` with this environment and no other."""
+    variables = {"PATH": os.environ["PATH"], "SECRET_KEY": "a-key-for-this-test-alone", **environment}
+    command = [sys.executable, "manage.py", "check"]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DEBUG", "maybe"),
+        ("PORT", "eighty"),
+        ("PORT", "65536"),
+        ("PORT", "-1"),
+        ("WEB_CONCURRENCY", "0"),
+        ("LOG_LEVEL", "loud"),
+        ("DATABASE_URL", "mysql://localhost/library"),
+        ("DATABASE_URL", "no address"),
+    ],
+)
+def test_a_value_that_makes_no_sense_stops_the_start(name: str, value: str) -> None:
+    start = started(**{name: value})
+    assert start.returncode == 1
+    assert f"ImproperlyConfigured: {name}" in start.stderr
+
+
+def test_an_empty_variable_is_an_unset_one() -> None:
+    assert started(PORT="", DATABASE_URL="", DEBUG="").returncode == 0
+
+
+def test_without_a_secret_key_the_library_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match="NO_SUCH_KEY is not set"):
+        env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=False)
+
+
+def test_the_secret_key_of_make_run_is_found(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("made once\n")
+    assert env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=False) == "made once"
+
+
+def test_only_debugging_makes_up_a_key(tmp_path: Path) -> None:
+    keys = {env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=True) for _ in range(2)}
+    assert len(keys) == 2
+
+
+def test_make_keeps_the_secret_key_from_other_people(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    subprocess.run(["make", "-s", ".data/secret_key"], cwd=tmp_path, check=True)
+    key = tmp_path / ".data" / "secret_key"
+    assert len(key.read_text()) > 64
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+def test_sqlite_waits_for_its_turn_and_for_the_disk() -> None:
+    settings = database("sqlite:////var/lib/library.sqlite3")
+    assert settings["NAME"] == "/var/lib/library.sqlite3"
+    assert settings["CONN_MAX_AGE"] is None
+    assert settings["OPTIONS"] == {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 30,
+        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+    }
+
+
+def test_postgresql_is_read_from_its_address() -> None:
+    settings = database("postgresql://keeper:s%40fe@db.example:5433/library?sslmode=require")
+    expected = {"HOST": "db.example", "PORT": 5433, "USER": "keeper", "PASSWORD": "s@fe", "NAME": "library"}
+    assert {name: settings[name] for name in expected} == expected
+    assert settings["OPTIONS"] == {"sslmode": "require"}
+    assert settings["CONN_MAX_AGE"] is None
+
+
+def test_debugging_in_public_is_warned_of(settings: Settings) -> None:
+    settings.DEBUG = True
+    settings.ALLOWED_HOSTS = ["library.example"]
+    assert "library_site.W001" in {message.id for message in run_checks()}
+
+
+def test_passwords_in_the_clear_are_warned_of(settings: Settings) -> None:
+    settings.HOST = "0.0.0.0"
+    assert "library_site.W002" in {message.id for message in run_checks()}
+
+
+def test_the_defaults_are_warned_of_nothing() -> None:
+    assert run_checks() == []
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    sources = (ROOT / "library_site" / "settings.py").read_text()
+    names = set(re.findall(r'env\.\w+\("(\w+)"', sources))
+    assert names == set(table("Settings"))
+
+
+def test_every_command_is_in_the_readme() -> None:
+    own = {name for name, app in get_commands().items() if app in ("books", "library_site")}
+    assert own <= set(table("Commands")) <= get_commands().keys()
+
+
+def table(section: str) -> list[str]:
+    """The first words of the rows of the table in that section of the README."""
+    text = (ROOT / "README.md").read_text().split(f"## {section}")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(\w+)", text, re.MULTILINE)
