@@ -22,8 +22,6 @@ def show(results: Results, names: Sequence[str], columns: Sequence[str], books: 
         ("µs CPU a request, server and PostgreSQL", cpu),
     ):
         console.print(f"\n{title}", table(cell, results, names, columns), sep="\n")
-    if "filter" in columns:
-        console.print("Rare filter: ours has trigram indexes, the peers read the whole table.")
     if OURS in names and FASTAPI & set(names):
         console.print(beside_fastapi(results, FASTAPI & set(names), columns))
 
