@@ -1,6 +1,6 @@
 # The two commands are `make run` and `make test`; `make help` lists the rest.
 
-export HOST PORT DATABASE_URL WEB_CONCURRENCY
+.DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
@@ -52,5 +52,5 @@ lock: ## Resolves requirements/*.in anew (needs uv)
 
 # Sessions are signed with it: made once, readable by its owner alone.
 .data/secret_key:
-	@mkdir -p $(@D)
+	@mkdir -p -m 700 $(@D)
 	@umask 077 && $(PYTHON) -c "import secrets; print(secrets.token_urlsafe(64))" > $@

@@ -15,9 +15,9 @@ from django.utils.functional import cached_property
 
 from books import changes
 from books.fields import folded
-from books.models import Book, sort_key
+from books.models import FOLDED, Book, sort_key
 
-COUNTED = 10_000
+COUNT_LIMIT = 10_000
 
 
 class Over(int):
@@ -27,17 +27,17 @@ class Over(int):
         return f"over {int(self):,}"
 
 
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+class BoundedPaginator(Paginator):
     """Counts no further than anyone pages: a full count reads the whole table."""
 
     @cached_property
     def count(self) -> int:
-        counted = cast("QuerySet[Book]", self.object_list).order_by()[: COUNTED + 1].count()
-        return Over(COUNTED) if counted > COUNTED else counted
+        counted = cast("QuerySet[Book]", self.object_list).order_by()[: COUNT_LIMIT + 1].count()
+        return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
 
 
 @admin.register(Book)
-class BookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class BookAdmin(admin.ModelAdmin):
     list_display = ("by_title", "by_author", "year", "genre", "isbn", "available", "created_at")
     list_filter = ("available", "created_at")
     sortable_by = ("by_title", "by_author", "year", "isbn", "created_at")
@@ -63,8 +63,7 @@ class BookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
     ) -> tuple[QuerySet[Book], bool]:
         for word in search_term.split():
-            text = folded(word)
-            anywhere = [Q((f"{field}_folded__contains", text)) for field in ("title", "author", "genre")]
+            anywhere = [Q((f"{column}__contains", folded(word))) for column in FOLDED.values()]
             queryset = queryset.filter(Q(*anywhere, Q(isbn__startswith=word), _connector=Q.OR))
         return queryset, False
 
@@ -86,6 +85,7 @@ class BookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
     def save_model(self, request: HttpRequest, obj: Book, form: "ModelForm[Book]", change: bool) -> None:
+        """Inside the transaction that Django's own view has opened, as is `delete_model`."""
         if change:
             changed = {name: form.cleaned_data[name] for name in form.changed_data}
             changes.change(changes.locked(obj.pk), changed, now=timezone.now())
@@ -100,15 +100,15 @@ class BookAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             changes.remove_all(queryset)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.excused(request, super().changelist_view, *arguments, **options)
+        return self.explained(request, super().changelist_view, *arguments, **options)
 
     def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.excused(request, super().changeform_view, *arguments, **options)
+        return self.explained(request, super().changeform_view, *arguments, **options)
 
     def delete_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.excused(request, super().delete_view, *arguments, **options)
+        return self.explained(request, super().delete_view, *arguments, **options)
 
-    def excused(
+    def explained(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *arguments: Any, **options: Any
     ) -> HttpResponse:
         """The view's answer, or the same page again where someone else was quicker."""

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection
 from django.db.models import F, QuerySet
 
-from books.fields import FoldedField, folded
-from books.models import Book
-
-FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+from books.fields import folded, naive_utc
+from books.models import FOLDED, Book
 
 
 class BookNotFound(Exception):
@@ -35,24 +33,32 @@ def add(values: Mapping[str, Any], now: datetime) -> Book:
 
 
 def add_many(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """New books, of the same members and differing isbns; answers the isbns written, the others being in use."""
-    return (copied if connection.vendor == "postgresql" else inserted)(rows, now) if rows else set()
+    """New books, of the same members and differing isbns; answers the isbns written, the others being in use.
+
+    Raises ChangedMeanwhile.
+    """
+    if not rows:
+        return set()
+    write = copied if connection.vendor == "postgresql" else inserted
+    with refusals_named():
+        return write(rows, now)
 
 
 def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     """By COPY into a table of this transaction's own, since COPY itself cannot pass over a conflict."""
     names = list(rows[0])
-    columns = ", ".join([*names, *(FOLDED[name] for name in names if name in FOLDED)])
+    searched = [name for name in names if name in FOLDED]
+    columns = ", ".join([*names, *(FOLDED[name] for name in searched)])
     with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE IF EXISTS incoming")
+        cursor.execute("DROP TABLE IF EXISTS pg_temp.incoming")
         cursor.execute(f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM books_book LIMIT 0")
         with cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
             for row in rows:
-                copy.write_row([*row.values(), *(folded(row[name]) for name in names if name in FOLDED)])
+                copy.write_row([*(row[name] for name in names), *(folded(row[name]) for name in searched)])
         cursor.execute(
             f"INSERT INTO books_book ({columns}, created_at, updated_at)"
             f" SELECT {columns}, %(now)s, %(now)s FROM incoming ON CONFLICT (isbn) DO NOTHING RETURNING isbn",
-            {"now": now.astimezone(UTC).replace(tzinfo=None)},
+            {"now": naive_utc(now)},
         )
         return {isbn for (isbn,) in cursor.fetchall()}
 
@@ -65,11 +71,12 @@ def inserted(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
 
 
 def locked(book_id: int) -> Book:
-    """The book, which no one else changes before this transaction ends. Raises BookNotFound."""
-    try:
-        return Book.objects.select_for_update().get(pk=book_id)
-    except Book.DoesNotExist:
-        raise BookNotFound from None
+    """The book, which no one else changes before this transaction ends. Raises BookNotFound, ChangedMeanwhile."""
+    with refusals_named():
+        book = Book.objects.select_for_update().filter(pk=book_id).first()
+    if book is None:
+        raise BookNotFound
+    return book
 
 
 def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
@@ -86,7 +93,7 @@ def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
 
 
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
-    """Marks all of these books in one statement; the answer counts those that were not so before."""
+    """Marks all of these books in one statement; answers how many were not so before. Raises ChangedMeanwhile."""
     differing = books.filter(available=not available)
     with refusals_named():
         return differing.update(available=available, updated_at=now, version=F("version") + 1)
@@ -97,10 +104,10 @@ def remove(book: Book) -> None:
     book.delete()
 
 
-def remove_all(books: QuerySet[Book]) -> int:
-    """Deletes all of these books; answers how many there were. Raises ChangedMeanwhile."""
+def remove_all(books: QuerySet[Book]) -> None:
+    """Deletes all of these books. Raises ChangedMeanwhile."""
     with refusals_named():
-        return books.delete()[0]
+        books.delete()
 
 
 def with_folded(names: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -10,10 +10,12 @@ from django.db import connection
 from django.db.models import Expression, F, QuerySet
 from rest_framework.serializers import Serializer
 
-from books.fields import TimestampField, WireTime
+from books.fields import TimestampField, WireTime, naive_utc
+from books.integers import LARGEST
 from books.models import Book
 
 Row = tuple[Any, ...]
+Statement = tuple[str, tuple[Any, ...]]
 
 
 class Representation:
@@ -24,28 +26,33 @@ class Representation:
         self.columns = [column(member) for member in self.members]
         self.struct = msgspec.defstruct(serializer.__name__, self.members)
         self.encode = msgspec.json.Encoder().encode
-        self.unfiltered: dict[tuple[Any, ...], str] = {}
+        self.unfiltered: dict[tuple[Any, ...], Statement] = {}
 
     def select(self, books: QuerySet[Book], *more: str) -> QuerySet[Book, Row]:
         """The books as tuples of the members, then of `more` columns."""
         return books.values_list(*self.columns, *more)
 
     def page(self, books: QuerySet[Book], skip: int, limit: int) -> list[Row]:
-        """Some of the books. Without a filter the statement is always the same, and compiled once an order."""
-        if books.query.where:
-            sql, parameters = self.statement(books)
-        else:
-            order = tuple(books.query.order_by)
-            sql, parameters = (
-                self.unfiltered.get(order) or self.unfiltered.setdefault(order, self.statement(books)[0]),
-                (),
-            )
+        """Some of the books."""
+        sql, parameters = compiled(self.select(books)) if books.query.where else self.whole(books)
         return fetched(f"{sql} LIMIT %s OFFSET %s", (*parameters, limit, skip))
+
+    def whole(self, books: QuerySet[Book]) -> Statement:
+        """For a list without a filter: the same for every request, so compiled once per ordering."""
+        order = tuple(books.query.order_by)
+        if order not in self.unfiltered:
+            self.unfiltered[order] = compiled(self.select(books))
+        return self.unfiltered[order]
 
     def find(self, pk: int) -> tuple[Row, int] | None:
         """A book and its version."""
-        found = fetched(self.one_book, (pk,))
+        found = fetched(self.one_book, (pk,)) if abs(pk) <= LARGEST else []
         return (found[0][:-1], found[0][-1]) if found else None
+
+    @cached_property
+    def one_book(self) -> str:
+        sql, _ = compiled(self.select(Book.objects.filter(pk=0), "version"))
+        return sql
 
     def row(self, book: Book) -> Row:
         """A book at hand as `page` and `find` would give it."""
@@ -57,14 +64,10 @@ class Representation:
     def many(self, rows: Iterable[Row]) -> bytes:
         return self.encode([self.struct(*row) for row in rows])
 
-    @cached_property
-    def one_book(self) -> str:
-        return self.statement(Book.objects.filter(pk=0), "version")[0]
 
-    def statement(self, books: QuerySet[Book], *more: str) -> tuple[str, tuple[Any, ...]]:
-        """SQL of the columns, then of `more`, and its parameters."""
-        sql, parameters = self.select(books, *more).query.sql_with_params()
-        return sql, parameters
+def compiled(rows: QuerySet[Book, Row]) -> Statement:
+    sql, parameters = rows.query.sql_with_params()
+    return sql, parameters
 
 
 def fetched(sql: str, parameters: Sequence[Any]) -> list[Row]:
@@ -81,6 +84,5 @@ def column(member: str) -> Expression | F:
 def wire(value: object) -> object:
     """A value as WireTime shows it; only times change."""
     if isinstance(value, datetime):
-        naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-        return naive.isoformat(timespec="microseconds")
+        return naive_utc(value).isoformat(timespec="microseconds")
     return value

@@ -51,7 +51,7 @@ def error(description: str, words: str) -> OpenApiResponse:
 
 def problems(*location: str, msg: str, type: str) -> OpenApiResponse:
     example = {"detail": [{"loc": list(location), "msg": msg, "type": type}]}
-    description = "The request does not match its shape: all that is wrong with it."
+    description = "The request is not valid; every problem is listed."
     return OpenApiResponse(ProblemsSerializer, description, [OpenApiExample("Problems", example)])
 
 
@@ -59,24 +59,24 @@ def book(description: str) -> OpenApiResponse:
     return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK)])
 
 
-def header(name: str, description: str) -> OpenApiParameter:
+def request_header(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description)
 
 
-def answered(name: str, description: str, *statuses: int) -> OpenApiParameter:
+def response_header(name: str, description: str, *statuses: int) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=statuses, description=description)
 
 
 BOOK_ID = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
 ETAG = "The state of the book, for `If-Match` and `If-None-Match`."
-IF_MATCH = header("If-Match", "Go on only if the book is in one of these states.")
-# By reference, for drf-spectacular names the array of a serializer as if it were paginated by an envelope.
+IF_MATCH = request_header("If-Match", "Go on only if the book is in one of these states.")
+# By reference: of a serializer drf-spectacular would make a component named as if an envelope paginated it.
 LISTED = {"$ref": "#/components/schemas/Book"}
 NOT_FOUND = error("No book has this id.", "Book not found")
 CONFLICT = error("Another book has the isbn, or another change met this one.", "Another book has this isbn")
 PRECONDITION = error("The book is in another state.", "The book is not in the state the request asks for")
 NOT_THE_BOOKS_ID = problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
-UNAVAILABLE = {503: error("The database is out of reach.", "The library is out of reach, try again later")}
+UNAVAILABLE = error("The database is out of reach.", "The library is out of reach, try again later")
 BODY_REFUSED = {
     413: error("The body is over 1 MiB.", "The body is over 1048576 bytes."),
     415: error("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
@@ -92,7 +92,7 @@ version_1 = extend_schema_view(
         responses={
             200: OpenApiResponse(LISTED, "The books.", [OpenApiExample("Books", BOOK)]),
             422: problems("query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"),
-            **UNAVAILABLE,
+            503: UNAVAILABLE,
         },
     ),
     create=extend_schema(
@@ -101,8 +101,11 @@ version_1 = extend_schema_view(
         tags=["Books"],
         request=BookCreateSerializer,
         examples=[OpenApiExample("A new book", NEW_BOOK, request_only=True)],
-        parameters=[answered("Location", "The address of the new book.", 201), answered("ETag", ETAG, 201)],
-        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, **UNAVAILABLE},
+        parameters=[
+            response_header("Location", "The address of the new book.", 201),
+            response_header("ETag", ETAG, 201),
+        ],
+        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, 503: UNAVAILABLE},
     ),
     retrieve=extend_schema(
         operation_id="read_book",
@@ -110,9 +113,9 @@ version_1 = extend_schema_view(
         tags=["Books"],
         parameters=[
             BOOK_ID,
-            header("If-None-Match", "Answer 304 if the book is in one of these states."),
+            request_header("If-None-Match", "Answer 304 if the book is in one of these states."),
             IF_MATCH,
-            answered("ETag", ETAG, 200, 304),
+            response_header("ETag", ETAG, 200, 304),
         ],
         responses={
             200: book("The book."),
@@ -120,7 +123,7 @@ version_1 = extend_schema_view(
             404: NOT_FOUND,
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
-            **UNAVAILABLE,
+            503: UNAVAILABLE,
         },
     ),
     update=extend_schema(
@@ -130,14 +133,14 @@ version_1 = extend_schema_view(
         tags=["Books"],
         request=BookUpdateSerializer,
         examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
-        parameters=[BOOK_ID, IF_MATCH, answered("ETag", ETAG, 200)],
+        parameters=[BOOK_ID, IF_MATCH, response_header("ETag", ETAG, 200)],
         responses={
             200: book("The book after the change."),
             404: NOT_FOUND,
             409: CONFLICT,
             412: PRECONDITION,
             **BODY_REFUSED,
-            **UNAVAILABLE,
+            503: UNAVAILABLE,
         },
     ),
     destroy=extend_schema(
@@ -151,7 +154,7 @@ version_1 = extend_schema_view(
             409: CONFLICT,
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
-            **UNAVAILABLE,
+            503: UNAVAILABLE,
         },
     ),
 )

@@ -2,28 +2,31 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING
 
 from books.compiled import Representation
 from books.models import Book
 from books.serializers import BookSerializer
-from books.spreadsheets import shown
+from books.spreadsheets import escaped
 
-MEMBERS = Representation(BookSerializer)
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+REPRESENTATION = Representation(BookSerializer)
 
 
 def rows() -> Iterator[tuple[object, ...]]:
     """Every book's members, by id, never all in memory."""
-    return MEMBERS.select(Book.objects.order_by("pk")).iterator(chunk_size=2_000)
+    return REPRESENTATION.select(Book.objects.order_by("pk")).iterator(chunk_size=2_000)
 
 
-def write(file: TextIO, books: Iterable[tuple[object, ...]]) -> None:
+def write(file: "SupportsWrite[str]", books: Iterable[tuple[object, ...]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(MEMBERS.members)
+    writer.writerow(REPRESENTATION.members)
     writer.writerows([cell(value) for value in book] for book in books)
 
 
 def cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return shown(value) if isinstance(value, str) else str(value)
+    return escaped(value) if isinstance(value, str) else str(value)

@@ -15,7 +15,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-class FoldedField(models.TextField):  # type: ignore[type-arg]
+class FoldedField(models.TextField):
     """Another field's text, folded; `of` names that field. Ordered by code point on every database."""
 
     def __init__(self, of: str, **options: Any) -> None:
@@ -36,7 +36,11 @@ class FoldedField(models.TextField):  # type: ignore[type-arg]
         return {**super().db_parameters(connection), "collation": collation}
 
 
-class TimestampField(models.DateTimeField):  # type: ignore[type-arg]
+def naive_utc(instant: datetime) -> datetime:
+    return instant.astimezone(UTC).replace(tzinfo=None) if instant.tzinfo else instant
+
+
+class TimestampField(models.DateTimeField):
     """An instant in UTC without a zone: naive when read, made naive when written."""
 
     def get_internal_type(self) -> str:
@@ -50,7 +54,7 @@ class TimestampField(models.DateTimeField):  # type: ignore[type-arg]
 
     def get_prep_value(self, value: Any) -> datetime | None:
         instant: datetime | None = self.to_python(value)
-        return instant.astimezone(UTC).replace(tzinfo=None) if instant and instant.tzinfo else instant
+        return naive_utc(instant) if instant else None
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         instant = value if prepared else self.get_prep_value(value)

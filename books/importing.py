@@ -2,7 +2,7 @@
 
 import csv
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -12,10 +12,13 @@ from rest_framework.exceptions import ValidationError
 
 from books import changes
 from books.integers import integer
+from books.progress import batches
 from books.serializers import BookCreateSerializer
-from books.spreadsheets import read
+from books.spreadsheets import unescaped
 
-REQUIRED = ("title", "author", "year", "isbn", "genre")
+REQUIRED = BookCreateSerializer.Meta.fields
+BATCH = 1_000
+serializer = BookCreateSerializer()
 AVAILABLE = {"true": True, "false": False, "": True}
 
 
@@ -38,12 +41,12 @@ class Failure(NamedTuple):
 
 
 Report = Callable[[Failure], None]
-Batches = Callable[[Iterable[Row]], Iterator[list[Row]]]
 
 
-def import_books(lines: Iterable[str], report: Report, batches: Batches, now: datetime, dry_run: bool) -> int:
-    """Adds the books of the CSV and reports every row that failed; answers how many were added. Raises UnreadableFile.
+def import_books(lines: Iterable[str], report: Report, now: datetime, dry_run: bool) -> int:
+    """Adds the books of the CSV and reports every row that failed; answers how many were added.
 
+    Raises UnreadableFile, ChangedMeanwhile; nothing is added then.
     All rows are checked before the transaction begins, so that no one waits for more than the writing.
     """
     with tempfile.TemporaryFile() as checked:
@@ -51,7 +54,7 @@ def import_books(lines: Iterable[str], report: Report, batches: Batches, now: da
             checked.write(msgspec.json.encode(row) + b"\n")
         checked.seek(0)
         with transaction.atomic():
-            added = sum(write(batch, report, now) for batch in batches(stored(checked)))
+            added = sum(write(batch, report, now) for batch in batches(stored(checked), BATCH, "Importing books"))
             transaction.set_rollback(dry_run)
     return added
 
@@ -59,7 +62,7 @@ def import_books(lines: Iterable[str], report: Report, batches: Batches, now: da
 def rows(lines: Iterable[str], report: Report) -> Iterator[Row]:
     reader = csv.DictReader(lines, restkey="", restval=None)
     try:
-        require_columns(reader.fieldnames or ())
+        require_columns(reader.fieldnames or [])
         for cells in reader:
             try:
                 yield Row(reader.line_num, cells, book(cells))
@@ -69,19 +72,18 @@ def rows(lines: Iterable[str], report: Report) -> Iterator[Row]:
         raise UnreadableFile(f"Line {reader.line_num}: {error}.") from error
 
 
-def require_columns(names: Iterable[str]) -> None:
+def require_columns(names: Sequence[str]) -> None:
+    if "" in names or len(names) != len(set(names)):
+        raise UnreadableFile("The first line has a column without a name, or one twice.")
     if missing := [name for name in REQUIRED if name not in names]:
         raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
-
-
-serializer = BookCreateSerializer()
 
 
 def book(cells: dict[str, Any]) -> dict[str, Any]:
     """What the cells say of a book, by the rules of a creation. Raises ValidationError."""
     if "" in cells or None in cells.values():
         raise ValidationError({"row": ["It has more or fewer cells than the first line."]})
-    texts = {name: read(cells[name]) for name in (*REQUIRED, "available") if name in cells}
+    texts = {name: unescaped(cells[name]) for name in (*REQUIRED, "available") if name in cells}
     available = texts.pop("available", "").strip().lower()
     if available not in AVAILABLE:
         raise ValidationError({"available": ["It is neither true nor false."]})

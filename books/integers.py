@@ -3,7 +3,7 @@
 import re
 
 INTEGER = re.compile(r"-?[0-9]+")
-# The largest that a column holds.
+# A bigint's largest.
 LARGEST = 2**63 - 1
 
 
@@ -12,5 +12,5 @@ def integer(text: str) -> int | None:
     if not INTEGER.fullmatch(text):
         return None
     # int() refuses more than 4,300 digits.
-    significant = text.lstrip("-").lstrip("0")[:20]
+    significant = text.lstrip("-0")[:20]
     return max(-LARGEST - 1, min(LARGEST + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))

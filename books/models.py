@@ -7,6 +7,7 @@ from django.db.models.lookups import LessThanOrEqual
 
 from books.fields import FoldedField, TimestampField
 
+LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 YEARS = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds some 2,700 bytes; 100 characters stay below it in any script.
 SORT_KEY_LENGTH = 100
@@ -27,13 +28,13 @@ def at_most(field: str, length: int) -> models.CheckConstraint:
 class Book(models.Model):
     """A book of the library. Written by `books.changes` alone, which raises `version` with every change."""
 
-    title = models.CharField(max_length=1000)
-    author = models.CharField(max_length=500)
+    title = models.CharField(max_length=LENGTHS["title"])
+    author = models.CharField(max_length=LENGTHS["author"])
     year = models.IntegerField(validators=[MinValueValidator(YEARS[0]), MaxValueValidator(YEARS[1])])
     isbn = models.CharField(
-        "ISBN", max_length=64, unique=True, error_messages={"unique": "Another book has this ISBN."}
+        "ISBN", max_length=LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
     )
-    genre = models.CharField(max_length=200)
+    genre = models.CharField(max_length=LENGTHS["genre"])
     available = models.BooleanField(default=True, db_default=True)
     created_at = TimestampField("added (UTC)", editable=False)
     updated_at = TimestampField("changed (UTC)", editable=False)
@@ -44,10 +45,7 @@ class Book(models.Model):
 
     class Meta:
         constraints = [
-            at_most("title", 1000),
-            at_most("author", 500),
-            at_most("isbn", 64),
-            at_most("genre", 200),
+            *(at_most(field, length) for field, length in LENGTHS.items()),
             models.CheckConstraint(condition=models.Q(year__range=YEARS), name="book_year_within_32_bits"),
         ]
         indexes = [
@@ -60,3 +58,7 @@ class Book(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.author}, {self.year})"
+
+
+# Each searched member's folded column.
+FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}

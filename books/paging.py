@@ -9,6 +9,8 @@ from rest_framework.views import APIView
 
 from books.integers import LARGEST, integer
 
+NOT_AN_INTEGER = ErrorDetail("Input should be a valid integer.", code="int_parsing")
+
 
 class SkipLimit(LimitOffsetPagination):
     """`skip` and `limit` (specification, Section 8), refused where DRF would clamp them; no count is taken."""
@@ -19,18 +21,20 @@ class SkipLimit(LimitOffsetPagination):
 
     def problems(self, request: Request) -> dict[str, list[ErrorDetail]]:
         """What is wrong with the two parameters, by name."""
-        skip, limit = self.asked(request)
+        skip, limit = self.bounds(request)
         found = {"skip": out_of_bounds(skip, 0), "limit": out_of_bounds(limit, 1, self.max_limit)}
         return {name: [problem] for name, problem in found.items() if problem}
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Comes after `problems` found none."""
-        skip, limit = cast("tuple[int, int]", self.asked(request))
+        skip, limit = cast("tuple[int, int]", self.bounds(request))
         return [] if skip > LARGEST else view.representation.page(queryset, skip, limit)
 
-    def asked(self, request: Request) -> tuple[int | None, int | None]:
+    def bounds(self, request: Request) -> tuple[int | None, int | None]:
         parameters = request.query_params
-        return integer(parameters.get("skip", "0")), integer(parameters.get("limit", str(self.default_limit)))
+        skip = parameters.get(self.offset_query_param, "0")
+        limit = parameters.get(self.limit_query_param, str(self.default_limit))
+        return integer(skip), integer(limit)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """A list is a JSON array and nothing around it."""
@@ -47,7 +51,7 @@ class SkipLimit(LimitOffsetPagination):
 
 def out_of_bounds(number: int | None, least: int, most: int | None = None) -> ErrorDetail | None:
     if number is None:
-        return ErrorDetail("Input should be a valid integer.", code="int_parsing")
+        return NOT_AN_INTEGER
     if number < least:
         return ErrorDetail(f"Input should be greater than or equal to {least}.", code="min_value")
     if most is not None and number > most:

@@ -22,5 +22,5 @@ def batches(items: Iterable[Item], size: int, what: str, total: int | None = Non
 
 
 def counted(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """The items one by one."""
+    """The same items; the bar moves by the thousand."""
     return (item for batch in batches(items, 1_000, what) for item in batch)

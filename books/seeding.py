@@ -12,7 +12,7 @@ from stdnum import ean
 CLASSICS = Path(__file__).parent / "data" / "classics.csv"
 # No agency hands out 979-9. Ours: 979-9, a digit for the seed, seven for the book; 9 is the classics'.
 SEEDS = range(9)
-BOOKS_A_SEED = 10_000_000
+BOOKS_PER_SEED = 10_000_000
 
 LOCALES = ["en_GB", "fr_FR", "de_DE", "es_ES", "pl_PL", "pt_BR", "sv_SE", "tr_TR", "cs_CZ", "el_GR", "ru_RU", "ja_JP"]
 PLACES = LOCALES[:7]

@@ -5,6 +5,7 @@ from rest_framework.request import Request
 
 from books.compiled import Representation
 from books.documents import version_1
+from books.filters import BookFilter
 from books.paging import SkipLimit
 from books.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.views import BookViewSet
@@ -12,10 +13,10 @@ from books.views import BookViewSet
 
 @version_1
 class Version1(BookViewSet):
-    http_method_names = ["get", "post", "put", "delete", "head", "options"]
     serializer_class = BookSerializer
     body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
     representation = Representation(BookSerializer)
+    filterset_class = BookFilter
     pagination_class = SkipLimit
     etag_prefix = "v1"
 

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.http import HttpResponse, HttpResponseNotModified
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail, ParseError, UnsupportedMediaType, ValidationError
+from rest_framework.exceptions import ParseError, UnsupportedMediaType, ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import ModelViewSet
@@ -14,22 +14,24 @@ from rest_framework.viewsets import ModelViewSet
 from books import changes
 from books.compiled import Representation
 from books.conditional import not_modified, require_unchanged
-from books.filters import BookFilter, StrictFilterBackend
-from books.integers import LARGEST, integer
+from books.filters import StrictFilterBackend
+from books.integers import integer
 from books.models import Book
+from books.paging import NOT_AN_INTEGER
 
 
 class BookViewSet(ModelViewSet[Book]):
+    """A version names its serializers, its filters, and a paginator that has `problems(request)`."""
+
     queryset = Book.objects.order_by("pk")
     filter_backends = [StrictFilterBackend]
-    filterset_class = BookFilter
     lookup_url_kwarg = "book_id"
     body_serializers: ClassVar[dict[str, type[Serializer[Book]]]]
     representation: ClassVar[Representation]
     etag_prefix: ClassVar[str]
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Refuses a body for its size or type before anything else is looked at."""
+        """Answers 413 and 415 before the action looks for the book; 401, 403 and 429 come first."""
         super().initial(request, *arguments, **options)
         if self.action in self.body_serializers:
             parser = self.get_content_negotiator().select_parser(request, self.get_parsers())
@@ -38,18 +40,18 @@ class BookViewSet(ModelViewSet[Book]):
 
     def list(self, request: Request) -> HttpResponse:
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return json(self.representation.many(page))
+        return json_response(self.representation.many(page))
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
         pk = identifier(book_id)
-        found = self.representation.find(pk) if abs(pk) <= LARGEST else None
+        found = self.representation.find(pk)
         if not found:
             raise changes.BookNotFound
         row, version = found
         etag = self.etag(pk, version)
         if not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
-        return json(self.representation.one(row), headers={"ETag": etag})
+        return json_response(self.representation.one(row), headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
         values = self.body(request)
@@ -79,7 +81,7 @@ class BookViewSet(ModelViewSet[Book]):
         return HttpResponse(status=204)
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """REST framework adds Allow, as to every answer; its own words would describe the serializers."""
+        """REST framework's own answer would describe the serializers; Allow is added to every answer anyway."""
         return HttpResponse(status=204)
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -93,17 +95,17 @@ class BookViewSet(ModelViewSet[Book]):
 
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
-        return json(self.representation.one(self.representation.row(book)), status, headers)
+        return json_response(self.representation.one(self.representation.row(book)), status, headers)
 
     def etag(self, pk: int, version: int) -> str:
         return f'"{self.etag_prefix}-{pk}-{version}"'
 
 
 def identifier(book_id: str) -> int:
-    """The path's integer. Raises ValidationError for anything else (decisions: ASCII digits, optional minus)."""
+    """The path's integer. Raises ValidationError for anything but ASCII digits with an optional minus."""
     number = integer(book_id)
     if number is None:
-        raise ValidationError({"book_id": [ErrorDetail("Input should be a valid integer.", code="int_parsing")]})
+        raise ValidationError({"book_id": [NOT_AN_INTEGER]})
     return number
 
 
@@ -113,5 +115,5 @@ def require_book(pk: int) -> None:
         raise changes.BookNotFound
 
 
-def json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+def json_response(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
     return HttpResponse(body, "application/json", status, headers=headers)

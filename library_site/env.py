@@ -1,4 +1,4 @@
-"""Readers of environment variables. A value that makes no sense stops the start, by name."""
+"""Readers of environment variables. A value that makes no sense stops the start with an error that names it."""
 
 import os
 from collections.abc import Collection

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views import defaults
 from rest_framework.exceptions import APIException, ParseError, ValidationError
@@ -18,7 +18,6 @@ from books.conditional import PreconditionFailed
 log = logging.getLogger(__name__)
 
 ANSWERS: dict[type[Exception], tuple[int, str]] = {
-    Http404: (404, "Not Found"),
     BookNotFound: (404, "Book not found"),
     IsbnInUse: (409, "Another book has this isbn"),
     ChangedMeanwhile: (409, "The book was changed by another request at the same time"),
@@ -27,7 +26,7 @@ ANSWERS: dict[type[Exception], tuple[int, str]] = {
     OperationalError: (503, "The library is out of reach, try again later"),
 }
 
-# A problem's code here, its `type` in pydantic's words.
+# REST framework's error codes, and pydantic's names for them.
 PROBLEM_TYPES = {
     "required": "missing",
     "invalid": "model_attributes_type",
@@ -40,45 +39,53 @@ PROBLEM_TYPES = {
 }
 
 
-def answer(error: Exception, context: dict[str, Any]) -> Response | None:
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
     if isinstance(error, ValidationError):
-        return Response({"detail": list(problems(error.detail, context))}, 422)
+        return Response(detail(list(problems(error.detail, context))), 422)
     if isinstance(error, ParseError):
-        return Response({"detail": [problem(error.detail, ["body"])]}, 422)
+        return Response(detail([problem(error.detail, ["body"])]), 422)
     if isinstance(error, APIException):
-        return Response({"detail": error.detail}, error.status_code)
-    status, words = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), (500, ""))
+        return Response(detail(error.detail), error.status_code)
+    found = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), None)
+    if not found:
+        return None
+    status, words = found
     if status == 503:
         log.error("The database did not answer.", exc_info=error)
-    return None if status == 500 else Response({"detail": words}, status)
+    return Response(detail(words), status)
 
 
-def problems(detail: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def detail(words: Any) -> dict[str, Any]:
+    """The shape of every error of version 1."""
+    return {"detail": words}
+
+
+def problems(details: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Each problem of a request with its place: a member of the path, the query or the body."""
     elsewhere = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
-    for name, found in detail.items():
+    for name, found in details.items():
         inside = [] if name == api_settings.NON_FIELD_ERRORS_KEY else [name]
         place = "path" if name in context["kwargs"] else elsewhere
         yield from (problem(one, [place, *inside]) for one in found)
 
 
-def problem(detail: Any, location: list[str]) -> dict[str, Any]:
-    return {"loc": location, "msg": str(detail), "type": PROBLEM_TYPES.get(detail.code, detail.code)}
+def problem(found: Any, location: list[str]) -> dict[str, Any]:
+    return {"loc": location, "msg": str(found), "type": PROBLEM_TYPES.get(found.code, found.code)}
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: what its own guards refuse, such as a strange Host."""
-    return JsonResponse({"detail": "Bad Request"}, status=400)
+    return JsonResponse(detail("Bad Request"), status=400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: librarians get a page, programs JSON."""
     if request.path.startswith(reverse("admin:index")):
         return defaults.page_not_found(request, exception)
-    return JsonResponse({"detail": "Not Found"}, status=404)
+    return JsonResponse(detail("Not Found"), status=404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500."""
-    return JsonResponse({"detail": "Internal Server Error"}, status=500)
+    return JsonResponse(detail("Internal Server Error"), status=500)

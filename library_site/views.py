@@ -33,5 +33,5 @@ class Docs(SpectacularSwaggerSplitView):
     url_name = "openapi"
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """The stock answer is a page without addresses."""
+        """The stock answer would be the page without its assets."""
         return HttpResponse(status=204)

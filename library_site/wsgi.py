@@ -22,14 +22,14 @@ class APIHandler(WSGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         # Django's loader knows one list.
-        pages, settings.MIDDLEWARE = settings.MIDDLEWARE, settings.API_MIDDLEWARE
+        whole, settings.MIDDLEWARE = settings.MIDDLEWARE, settings.API_MIDDLEWARE
         try:
             super().load_middleware(is_async)
         finally:
-            settings.MIDDLEWARE = pages
+            settings.MIDDLEWARE = whole
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        """Measures the answer, which would else go out in chunks."""
+        """Sets Content-Length; without it the answer would be chunked."""
         response = super().get_response(request)
         if isinstance(response, HttpResponse) and response.content:
             response["Content-Length"] = len(response.content)
@@ -62,5 +62,6 @@ def unchunked(application: "WSGIApplication") -> "WSGIApplication":
     return measured
 
 
-pages = get_wsgi_application()
-application = unchunked(switch(APIHandler(), pages))
+# First: it sets Django up.
+pages_handler = get_wsgi_application()
+application = unchunked(switch(APIHandler(), pages_handler))

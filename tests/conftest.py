@@ -1,7 +1,7 @@
 """The library as a program meets it: in this process, or served by the real server."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -9,9 +9,11 @@ from django.core.management import call_command
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection
 
-from library_site.wsgi import application
 from tests.books.examples import new_book
 from tests.service import Service, serving
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,8 +28,16 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
 
 
+@pytest.fixture(scope="session")
+def application(static_files: None) -> "WSGIApplication":
+    # WhiteNoise looks for the static files when this is made.
+    from library_site.wsgi import application
+
+    return application
+
+
 @pytest.fixture
-def api(db: None) -> Iterator[httpx.Client]:
+def api(db: None, application: "WSGIApplication") -> Iterator[httpx.Client]:
     """A client of the whole WSGI application; what it writes is rolled back."""
     # A request closes a connection that is inside a transaction, as the test's is.
     for signal in (request_started, request_finished):

@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Any
 
+# The longest each text may be (decisions of README; the specification names no bounds).
+LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 numbers = count(1)
 
 

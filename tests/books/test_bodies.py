@@ -8,10 +8,9 @@ import httpx
 import pytest
 
 from tests.books.answers import places, problems, refusal
-from tests.books.examples import new_book
+from tests.books.examples import LENGTHS, new_book
 from tests.service import Service
 
-TEXTS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 MIB = 2**20
 
 Send = Callable[..., httpx.Response]
@@ -75,7 +74,7 @@ def test_all_problems_of_a_body_are_told_at_once(send: Send) -> None:
     }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("value", [None, 123, 1.5, True, [], ["a"], {}], ids=json.dumps)
 def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
     answer = send(**{name: value})
@@ -143,7 +142,7 @@ def test_a_year_outside_32_bits_is_refused(send: Send, literal: str, kind: str) 
 
 
 @pytest.mark.parametrize("character", ["a", "é", "書", "𐐨"], ids=["ASCII", "two bytes", "three bytes", "four bytes"])
-@pytest.mark.parametrize(("name", "length"), TEXTS.items())
+@pytest.mark.parametrize(("name", "length"), LENGTHS.items())
 def test_a_text_may_be_as_long_as_its_bound(
     api: httpx.Client, send: Send, name: str, length: int, character: str
 ) -> None:
@@ -153,13 +152,13 @@ def test_a_text_may_be_as_long_as_its_bound(
 
 
 @pytest.mark.parametrize("character", ["a", " ", "𐐨"], ids=["ASCII", "blank", "four bytes"])
-@pytest.mark.parametrize(("name", "length"), TEXTS.items())
+@pytest.mark.parametrize(("name", "length"), LENGTHS.items())
 def test_a_text_one_over_its_bound_is_refused(send: Send, name: str, length: int, character: str) -> None:
     answer = send(**{name: character * (length + 1)})
     assert (answer.status_code, problems(answer)) == (422, [(f"body.{name}", "string_too_long")])
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -186,7 +185,7 @@ def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, name: str
     assert api.get("/api/books").json()[-1] == answer.json()
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize(
     "text", ["\0", "a\0b", "\ud800", "a\udfffb", "\udc00\ud800", "\0\ud800"], ids=lambda text: ascii(text)[1:-1]
 )

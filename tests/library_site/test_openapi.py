@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.books.examples import new_book
+from tests.books.examples import LENGTHS, new_book
 
 JSON = "application/json"
 DOCUMENTED = {
@@ -21,7 +21,6 @@ DOCUMENTED = {
     ("delete", "/api/books/{book_id}"): {"200", "404", "409", "412", "422", "503"},
 }
 BODIES = [("post", "/api/books"), ("put", "/api/books/{book_id}")]
-LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 RIGHT = [
     *[(name, text) for name, length in LENGTHS.items() for text in ("", " ", "𐐨" * length, "a\nb")],
     *[("year", year) for year in (0, 1984.0, -(2**31), 2**31 - 1)],
@@ -170,6 +169,29 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
     for (method, path), answer in answers.items():
         content = document["paths"][path][method]["responses"][str(answer.status_code)]["content"][JSON]
         assert accepts(document, content["schema"], answer.json()), path
+
+
+def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
+    address = f"/api/books/{book['id']}"
+    answers = {
+        ("get", "/api/books"): [api.get("/api/books?limit=501")],
+        ("post", "/api/books"): [
+            api.post("/api/books", json=book),
+            api.post("/api/books", content=b" " * (1024 * 1024 + 1)),
+            api.post("/api/books", content=b"{}", headers={"Content-Type": "text/plain"}),
+            api.post("/api/books", json=new_book(year="1984")),
+        ],
+        ("get", "/api/books/{book_id}"): [
+            api.get("/api/books/0"),
+            api.get(address, headers={"If-Match": '"other"'}),
+            api.get("/api/books/first"),
+        ],
+        ("delete", "/api/books/{book_id}"): [api.delete(address, headers={"If-Match": '"other"'})],
+    }
+    for (method, path), given in answers.items():
+        for answer in given:
+            documented = document["paths"][path][method]["responses"][str(answer.status_code)]["content"][JSON]
+            assert [example["value"] for example in documented["examples"].values()] == [answer.json()]
 
 
 def test_the_document_comes_whole_to_any_client(api: httpx.Client, document: dict[str, Any]) -> None:

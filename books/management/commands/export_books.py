@@ -1,4 +1,3 @@
-import sys
 from argparse import ArgumentParser
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
         try:
-            with file.open("w", encoding="utf-8", newline="") if file else nullcontext(sys.stdout) as output:
+            with file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output:
                 exporting.write(output, counted(exporting.rows(), "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error

@@ -1,15 +1,13 @@
 import csv
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TextIO
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from books.changes import ChangedMeanwhile
 from books.importing import Failure, UnreadableFile, import_books
-from books.progress import batches
-
-BATCH = 1_000
 
 
 class Command(BaseCommand):
@@ -21,43 +19,42 @@ class Command(BaseCommand):
         parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
-        """A row that failed goes to a file of its own, to be mended there and imported again."""
-        failures = FailedRows(failed or file.with_suffix(".failed.csv"))
         try:
             # What is no UTF-8 comes as lone surrogates, which the rules of a book refuse by row.
-            with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
-                added = import_books(
-                    lines,
-                    failures.add,
-                    lambda rows: batches(rows, BATCH, "Importing books"),
-                    now=timezone.now(),
-                    dry_run=dry_run,
-                )
-        except (OSError, UnreadableFile) as error:
-            raise CommandError(f"Nothing was imported. {error}") from error
-        finally:
-            failures.close()
+            with (
+                file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
+                FailedRows(failed or file.with_name(f"{file.stem}.failed.csv")) as failures,
+            ):
+                added = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
+        except (OSError, UnreadableFile, ChangedMeanwhile) as error:
+            raise CommandError(f"Nothing was imported. {error or error.__doc__}") from error
         self.stdout.write(f"{added} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
             raise CommandError(f"{failures.count} rows failed: see {failures.path}.")
 
 
 class FailedRows:
-    """The file of failed rows, made with the first of them."""
+    """The file of failed rows, made with the first of them, to be mended there and imported again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.count = 0
+        self.file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.file:
+            self.file.close()
 
     def add(self, failure: Failure) -> None:
         cells = {name: cell for name, cell in failure.cells.items() if name not in ("", "line", "reason")}
-        if not self.count:
+        if not self.file:
             self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
             self.writer = csv.DictWriter(self.file, ["line", "reason", *cells], extrasaction="ignore")
             self.writer.writeheader()
         self.writer.writerow({**cells, "line": failure.line, "reason": failure.reason})
+        # An import is not done before the rows it left out are written down.
+        self.file.flush()
         self.count += 1
-
-    def close(self) -> None:
-        if self.count:
-            self.file.close()

@@ -25,12 +25,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, count: int, seed: int, if_empty: bool, **options: Any) -> None:
         if seed not in seeding.SEEDS:
             raise CommandError(f"--seed takes {seeding.SEEDS.start} to {seeding.SEEDS.stop - 1}.")
-        if not 0 <= count <= seeding.BOOKS_A_SEED:
-            raise CommandError(f"--count takes 0 to {seeding.BOOKS_A_SEED}.")
-        if if_empty and Book.objects.exists():
+        if not 0 <= count <= seeding.BOOKS_PER_SEED:
+            raise CommandError(f"--count takes 0 to {seeding.BOOKS_PER_SEED}.")
+        empty = not Book.objects.exists()
+        if if_empty and not empty:
             return
-        first = not Book.objects.exists()
-        with transaction.atomic(), built_afterwards() if first and count > BATCH else nullcontext():
+        with transaction.atomic(), built_afterwards() if empty and count > BATCH else nullcontext():
             added = sum(
                 len(changes.add_many(batch, now=timezone.now()))
                 for batch in batches(seeding.books(count, seed), BATCH, "Seeding books", count)
