@@ -100,8 +100,9 @@ def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
 
 
 def remove(book: Book) -> None:
-    """Deletes a locked book."""
-    book.delete()
+    """Deletes a locked book. Raises ChangedMeanwhile."""
+    with refusals_named():
+        book.delete()
 
 
 def remove_all(books: QuerySet[Book]) -> None:

@@ -64,12 +64,13 @@ def request_header(name: str, description: str) -> OpenApiParameter:
 
 
 def response_header(name: str, description: str, *statuses: int) -> OpenApiParameter:
-    return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=statuses, description=description)
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=list(statuses), description=description)
 
 
 BOOK_ID = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
 ETAG = "The state of the book, for `If-Match` and `If-None-Match`."
 IF_MATCH = request_header("If-Match", "Go on only if the book is in one of these states.")
+IF_NONE_MATCH = request_header("If-None-Match", "Go on only if the book is in none of these states.")
 # By reference: of a serializer drf-spectacular would make a component named as if an envelope paginated it.
 LISTED = {"$ref": "#/components/schemas/Book"}
 NOT_FOUND = error("No book has this id.", "Book not found")
@@ -133,7 +134,7 @@ version_1 = extend_schema_view(
         tags=["Books"],
         request=BookUpdateSerializer,
         examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
-        parameters=[BOOK_ID, IF_MATCH, response_header("ETag", ETAG, 200)],
+        parameters=[BOOK_ID, IF_MATCH, IF_NONE_MATCH, response_header("ETag", ETAG, 200)],
         responses={
             200: book("The book after the change."),
             404: NOT_FOUND,
@@ -147,7 +148,7 @@ version_1 = extend_schema_view(
         operation_id="delete_book",
         summary="Delete a book",
         tags=["Books"],
-        parameters=[BOOK_ID, IF_MATCH],
+        parameters=[BOOK_ID, IF_MATCH, IF_NONE_MATCH],
         responses={
             200: message("The book is gone.", "Book deleted successfully"),
             404: NOT_FOUND,

@@ -21,7 +21,8 @@ def rows() -> Iterator[tuple[object, ...]]:
 
 
 def write(file: "SupportsWrite[str]", books: Iterable[tuple[object, ...]]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+    # Lines end with CR and LF (RFC 4180), so that either inside a cell is quoted.
+    writer = csv.writer(file)
     writer.writerow(REPRESENTATION.members)
     writer.writerows([cell(value) for value in book] for book in books)
 

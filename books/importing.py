@@ -1,12 +1,12 @@
 """Books from CSV: what is right is added in one transaction, what is wrong is written down with its line and reason."""
 
 import csv
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-import msgspec
 from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
@@ -17,26 +17,29 @@ from books.serializers import BookCreateSerializer
 from books.spreadsheets import unescaped
 
 REQUIRED = BookCreateSerializer.Meta.fields
+AVAILABLE = {"true": True, "false": False, "": True}
+# What a file of failed rows has before their own columns.
+REPORTED = ["line", "reason"]
 BATCH = 1_000
 serializer = BookCreateSerializer()
-AVAILABLE = {"true": True, "false": False, "": True}
 
 
 class UnreadableFile(Exception):
     """The file is no CSV of books; the text says where and why."""
 
 
-class Row(msgspec.Struct):
-    """A line of the file: its cells by column, and what they say of a book."""
+class Row(NamedTuple):
+    """What a row says of a book, with its cells and the line it begins on."""
 
     line: int
-    cells: dict[str, str]
+    cells: list[str]
     values: dict[str, Any]
 
 
 class Failure(NamedTuple):
+    columns: list[str]
     line: int
-    cells: dict[str, str]
+    cells: list[str]
     reason: str
 
 
@@ -49,27 +52,36 @@ def import_books(lines: Iterable[str], report: Report, now: datetime, dry_run: b
     Raises UnreadableFile, ChangedMeanwhile; nothing is added then.
     All rows are checked before the transaction begins, so that no one waits for more than the writing.
     """
-    with tempfile.TemporaryFile() as checked:
-        for row in rows(lines, report):
-            checked.write(msgspec.json.encode(row) + b"\n")
+    columns, table = read(lines)
+    with tempfile.TemporaryFile("w+", encoding="ascii") as checked:
+        for row in rows(columns, table, report):
+            checked.write(f"{json.dumps(row)}\n")
         checked.seek(0)
+        stored = (Row(*json.loads(line)) for line in checked)
         with transaction.atomic():
-            added = sum(write(batch, report, now) for batch in batches(stored(checked), BATCH, "Importing books"))
+            added = sum(write(batch, columns, report, now) for batch in batches(stored, BATCH, "Importing books"))
             transaction.set_rollback(dry_run)
     return added
 
 
-def rows(lines: Iterable[str], report: Report) -> Iterator[Row]:
-    reader = csv.DictReader(lines, restkey="", restval=None)
+def read(lines: Iterable[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The columns, and each row's cells with the line it begins on. Raises UnreadableFile, also while rows are read."""
+    numbered = cells_by_line(csv.reader(lines))
+    _, columns = next(numbered, (1, []))
+    reported = len(REPORTED) if columns[: len(REPORTED)] == REPORTED else 0
+    require_columns(columns[reported:])
+    return columns[reported:], ((line, cells[reported:]) for line, cells in numbered)
+
+
+def cells_by_line(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    line = 1
     try:
-        require_columns(reader.fieldnames or [])
         for cells in reader:
-            try:
-                yield Row(reader.line_num, cells, book(cells))
-            except ValidationError as error:
-                report(Failure(reader.line_num, cells, reason(error)))
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise UnreadableFile(f"Line {reader.line_num}: {error}.") from error
+        raise UnreadableFile(f"Line {line}: {error}.") from error
 
 
 def require_columns(names: Sequence[str]) -> None:
@@ -79,12 +91,21 @@ def require_columns(names: Sequence[str]) -> None:
         raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
 
 
-def book(cells: dict[str, Any]) -> dict[str, Any]:
+def rows(columns: list[str], table: Iterable[tuple[int, list[str]]], report: Report) -> Iterator[Row]:
+    """The rows that are right."""
+    for line, cells in table:
+        try:
+            yield Row(line, cells, book(columns, cells))
+        except ValidationError as error:
+            report(Failure(columns, line, cells, reason(error)))
+
+
+def book(columns: list[str], cells: list[str]) -> dict[str, Any]:
     """What the cells say of a book, by the rules of a creation. Raises ValidationError."""
-    if "" in cells or None in cells.values():
-        raise ValidationError({"row": ["It has more or fewer cells than the first line."]})
-    texts = {name: unescaped(cells[name]) for name in (*REQUIRED, "available") if name in cells}
-    available = texts.pop("available", "").strip().lower()
+    if len(cells) != len(columns):
+        raise ValidationError({"row": [f"It has {len(cells)} cells, and the first line {len(columns)}."]})
+    texts = {name: unescaped(cell) for name, cell in zip(columns, cells, strict=True)}
+    available = texts.get("available", "").strip().lower()
     if available not in AVAILABLE:
         raise ValidationError({"available": ["It is neither true nor false."]})
     values: dict[str, Any] = serializer.run_validation({**texts, "year": integer(texts["year"].strip())})
@@ -96,20 +117,15 @@ def reason(error: ValidationError) -> str:
     return " ".join(f"{name}: {words}" for name, found in problems.items() for words in found)
 
 
-def stored(checked: BinaryIO) -> Iterator[Row]:
-    decoder = msgspec.json.Decoder(Row)
-    return (decoder.decode(line) for line in checked)
-
-
-def write(batch: list[Row], report: Report, now: datetime) -> int:
+def write(batch: list[Row], columns: list[str], report: Report, now: datetime) -> int:
     """Adds the books of these rows but those whose isbn is in use; answers how many were added."""
     first: dict[str, Row] = {}
     for row in batch:
         earlier = first.setdefault(row.values["isbn"], row)
         if earlier is not row:
-            report(Failure(row.line, row.cells, f"isbn: The book on line {earlier.line} has it."))
+            report(Failure(columns, row.line, row.cells, f"isbn: The book on line {earlier.line} has it."))
     written = changes.add_many([row.values for row in first.values()], now)
     for isbn, row in first.items():
         if isbn not in written:
-            report(Failure(row.line, row.cells, "isbn: Another book has it."))
+            report(Failure(columns, row.line, row.cells, "isbn: Another book has it."))
     return len(written)

@@ -1,4 +1,4 @@
-"""The rules of a book's members, without coercion: the database's bounds, explained to a client."""
+"""The rules of a book's members (specification, Section 2), without coercion: the database's bounds, explained."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class StrictSerializer(serializers.ModelSerializer[Book]):
 
 
 class BookSerializer(StrictSerializer):
-    """A book as every answer shows it (specification, Section 2)."""
+    """A book as every answer shows it."""
 
     created_at = UTCTime()
 
@@ -78,7 +78,7 @@ class BookSerializer(StrictSerializer):
 
 
 class BookCreateSerializer(StrictSerializer):
-    """What a creation takes; a new book is available (specification, Section 2)."""
+    """What a creation takes; a new book is available."""
 
     class Meta:
         model = Book
@@ -88,7 +88,7 @@ class BookCreateSerializer(StrictSerializer):
 
 
 class BookUpdateSerializer(BookCreateSerializer):
-    """What a change takes: every member may be absent (specification, Section 2)."""
+    """What a change takes: every member may be absent."""
 
     class Meta(BookCreateSerializer.Meta):
         extra_kwargs = {

@@ -61,12 +61,15 @@ class BookViewSet(ModelViewSet[Book]):
         return self.answer(book, status=201, headers={"Location": location})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
-        pk = identifier(book_id)
         try:
             values = self.body(request)
-        except (ParseError, ValidationError):
-            require_book(pk)
+        except ParseError:
+            require_book(identifier(book_id))
             raise
+        except ValidationError as error:
+            require_book(identifier(book_id, error.detail))
+            raise
+        pk = identifier(book_id)
         with transaction.atomic():
             book = changes.locked(pk)
             require_unchanged(request, self.etag(book.pk, book.version))
@@ -101,11 +104,14 @@ class BookViewSet(ModelViewSet[Book]):
         return f'"{self.etag_prefix}-{pk}-{version}"'
 
 
-def identifier(book_id: str) -> int:
-    """The path's integer. Raises ValidationError for anything but ASCII digits with an optional minus."""
+def identifier(book_id: str, problems: Any = ()) -> int:
+    """The path's integer. Raises ValidationError for anything but ASCII digits with an optional minus.
+
+    `problems` are what else is wrong with the request, to be named with it.
+    """
     number = integer(book_id)
     if number is None:
-        raise ValidationError({"book_id": [NOT_AN_INTEGER]})
+        raise ValidationError({"book_id": [NOT_AN_INTEGER], **dict(problems)})
     return number
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection
+from ipaddress import ip_address
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -29,8 +30,16 @@ def integer(name: str, default: int, least: int, most: int) -> int:
     return int(value)
 
 
-def choice(name: str, default: str, choices: Collection[str]) -> str:
+def address(name: str, default: str) -> str:
     value = text(name, default)
+    try:
+        return str(ip_address(value))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes an IP address, such as 127.0.0.1.") from error
+
+
+def choice(name: str, default: str, choices: Collection[str]) -> str:
+    value = text(name, default).lower()
     if value not in choices:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes one of {', '.join(choices)}.")
     return value

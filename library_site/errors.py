@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views import defaults
 from rest_framework.exceptions import APIException, ParseError, ValidationError
-from rest_framework.response import Response
+from rest_framework.renderers import JSONRenderer
 from rest_framework.settings import api_settings
 
 from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
@@ -39,26 +39,26 @@ PROBLEM_TYPES = {
 }
 
 
-def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
     if isinstance(error, ValidationError):
-        return Response(detail(list(problems(error.detail, context))), 422)
+        return answer(list(problems(error.detail, context)), 422)
     if isinstance(error, ParseError):
-        return Response(detail([problem(error.detail, ["body"])]), 422)
+        return answer([problem(error.detail, ["body"])], 422)
     if isinstance(error, APIException):
-        return Response(detail(error.detail), error.status_code)
+        return answer(error.detail, error.status_code)
     found = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), None)
     if not found:
         return None
     status, words = found
     if status == 503:
         log.error("The database did not answer.", exc_info=error)
-    return Response(detail(words), status)
+    return answer(words, status)
 
 
-def detail(words: Any) -> dict[str, Any]:
-    """The shape of every error of version 1."""
-    return {"detail": words}
+def answer(detail: Any, status: int) -> HttpResponse:
+    """The shape of every error of version 1, JSON whatever the view renders."""
+    return HttpResponse(JSONRenderer().render({"detail": detail}), "application/json", status)
 
 
 def problems(details: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -76,16 +76,16 @@ def problem(found: Any, location: list[str]) -> dict[str, Any]:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: what its own guards refuse, such as a strange Host."""
-    return JsonResponse(detail("Bad Request"), status=400)
+    return answer("Bad Request", 400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: librarians get a page, programs JSON."""
     if request.path.startswith(reverse("admin:index")):
         return defaults.page_not_found(request, exception)
-    return JsonResponse(detail("Not Found"), status=404)
+    return answer("Not Found", 404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500."""
-    return JsonResponse(detail("Internal Server Error"), status=500)
+    return answer("Internal Server Error", 500)

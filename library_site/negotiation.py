@@ -25,11 +25,13 @@ class PayloadTooLarge(APIException):
 
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """A body without a Content-Type is read by the first parser."""
+        """A body without a Content-Type is read by the first parser (RFC 9110, 8.3)."""
         if int(request.META.get("CONTENT_LENGTH") or 0) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise PayloadTooLarge
+        if not request.content_type:
+            return next(iter(parsers))
         media_type = request.content_type.partition(";")[0].strip().lower()
-        return next((parser for parser in parsers if media_type in ("", parser.media_type)), None)
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None

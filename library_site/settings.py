@@ -9,6 +9,7 @@ from library_site.databases import database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / ".data"
+DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 
 # Core
 DEBUG = env.flag("DEBUG", default=False)
@@ -65,9 +66,11 @@ TEMPLATES = [
 
 # What one request may send: the body's limit in bytes, also of a chunked one.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+# More parameters than an address can hold: unknown ones are passed over, however many.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 40_000
 
 # Served by `manage.py serve`
-HOST = env.text("HOST", "127.0.0.1")
+HOST = env.address("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)

@@ -8,7 +8,7 @@ from library_site.views import Docs, Document, Root
 urlpatterns = [
     path("", Root.as_view(), name="root"),
     re_path(r"^docs/?$", Docs.as_view(), name="docs"),
-    path("openapi.json", Document.as_view(), name="openapi"),
+    re_path(r"^openapi\.json/?$", Document.as_view(), name="openapi"),
     path("api/", include("books.urls")),
     path("admin/", admin.site.urls),
 ]

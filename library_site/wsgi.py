@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
@@ -56,10 +56,18 @@ def unchunked(application: "WSGIApplication") -> "WSGIApplication":
         if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" in environ:
             # One byte over the limit is enough to see that it is over.
             body = environ["wsgi.input"].read(settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+            drain(environ["wsgi.input"])
             environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         return application(environ, start_response)
 
     return measured
+
+
+def drain(body: "InputStream") -> None:
+    """Reads on for some 64 MiB: a client that is still sending would miss the answer."""
+    for _ in range(64):
+        if not body.read(1024 * 1024):
+            break
 
 
 # First: it sets Django up.

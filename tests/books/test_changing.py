@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.books.answers import refusal
+from tests.books.answers import problems, refusal
 from tests.books.examples import new_book
 
 OTHERS = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "9780141439587", "genre": "Comedy"}
@@ -101,3 +101,8 @@ def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, body:
 def test_a_change_never_makes_a_book(api: httpx.Client) -> None:
     assert api.put("/api/books/987654321", json=new_book()).status_code == 404
     assert api.get("/api/books").json() == []
+
+
+def test_a_bad_id_and_a_bad_body_are_named_at_once(api: httpx.Client) -> None:
+    answer = api.put("/api/books/first", json={"year": "1984"})
+    assert problems(answer) == [("path.book_id", "int_parsing"), ("body.year", "int_type")]

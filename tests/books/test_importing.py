@@ -66,7 +66,7 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
         ("3", "year: Input should be a valid integer."),
         ("4", "isbn: Another book has it."),
         ("5", "isbn: The book on line 2 has it."),
-        ("6", "row: It has more or fewer cells than the first line."),
+        ("6", "row: It has 3 cells, and the first line 5."),
         ("7", TOO_MUCH),
     ]
 
@@ -78,6 +78,20 @@ def test_failed_rows_can_be_mended_and_imported_again(api: httpx.Client, tmp_pat
     mended.write_text(mended.read_text().replace("MCM", "1900"))
     call_command("import_books", mended)
     assert [book["year"] for book in listed(api)] == [1900]
+
+
+def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> None:
+    rows = ["Eats, Shoots & Leaves,Lynne Truss,2003,1,Language", "Short,A,1", 'Quoted,"A\nB",MCM,2,G', "Last,A,MCM,3,G"]
+    with pytest.raises(CommandError, match="4 rows failed"):
+        call_command("import_books", written(tmp_path / "in.csv", *rows))
+    assert [line for line, _ in failed(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
+    with (tmp_path / "in.failed.csv").open(newline="") as file:
+        assert [row[2:] for row in csv.reader(file)] == list(
+            csv.reader([HEADER, *"\n".join(rows).splitlines(keepends=True)])
+        )
+    with pytest.raises(CommandError, match="4 rows failed"):
+        call_command("import_books", tmp_path / "in.failed.csv")
+    assert listed(api) == []
 
 
 def test_a_dry_run_reports_and_changes_nothing(
@@ -109,6 +123,20 @@ def test_a_file_of_something_else_imports_nothing(api: httpx.Client, tmp_path: P
     assert listed(api) == []
 
 
+def test_other_columns_are_passed_over_whatever_they_hold(api: httpx.Client, tmp_path: Path) -> None:
+    file = written(tmp_path / "in.csv", header=HEADER.replace("genre", "genre,shelf"))
+    file.write_bytes(file.read_bytes() + b"Fine,A,1,fine,G,\xe9\n")
+    call_command("import_books", file)
+    assert [book["title"] for book in listed(api)] == ["Fine"]
+
+
+def test_failed_rows_never_replace_the_file(api: httpx.Client, tmp_path: Path) -> None:
+    file = written(tmp_path / "in.csv", "Year,A,MCM,year,G")
+    with pytest.raises(CommandError, match="names the file itself"):
+        call_command("import_books", file, failed=file)
+    assert file.read_text() == f"{HEADER}Year,A,MCM,year,G\n"
+
+
 def test_a_file_that_is_not_there_is_said(api: httpx.Client, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="No such file"):
         call_command("import_books", tmp_path / "in.csv")
@@ -116,6 +144,8 @@ def test_a_file_that_is_not_there_is_said(api: httpx.Client, tmp_path: Path) -> 
 
 def test_what_is_exported_can_be_imported(api: httpx.Client, tmp_path: Path) -> None:
     hostile = [
+        "a\rb",
+        "c\r\nd",
         "=1+1",
         "+1",
         "-1",
@@ -143,8 +173,8 @@ def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.Captur
     created = api.post("/api/books", json=new_book(title="=1+1", isbn="7", year=-44)).json()
     call_command("export_books")
     assert capsys.readouterr().out == (
-        "id,title,author,year,isbn,genre,available,created_at\n"
-        f"{created['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created['created_at']}\n"
+        "id,title,author,year,isbn,genre,available,created_at\r\n"
+        f"{created['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created['created_at']}\r\n"
     )
 
 

@@ -160,3 +160,8 @@ def test_all_problems_of_a_query_are_told_at_once(api: httpx.Client) -> None:
 def test_unknown_parameters_are_ignored(api: httpx.Client, book: dict[str, Any], query: str) -> None:
     answer = api.get(f"/api/books?{query}")
     assert (answer.status_code, answer.json()) == (200, [book])
+
+
+def test_any_number_of_unknown_parameters_is_passed_over(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = "/api/books?" + "&".join(f"p{number}" for number in range(5_000))
+    assert api.get(address).json() == [book]

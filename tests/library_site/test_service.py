@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -30,8 +33,9 @@ def test_a_chunked_body_is_read(service: Service) -> None:
     assert (status, created["title"]) == (201, "Chunked")
 
 
-def test_a_chunked_body_is_refused_beyond_the_limit(service: Service) -> None:
-    status, answer = posted_in_chunks(service, [b" " * 1024 * 1024] * 2)
+@pytest.mark.parametrize("megabytes", [2, 10, 40])
+def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes: int) -> None:
+    status, answer = posted_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
     assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
 
 
@@ -39,6 +43,15 @@ def test_an_unknown_host_is_refused_where_links_could_name_it(service: Service) 
     with service.client() as client:
         answer = client.get("/docs", headers={"Host": "evil.example"})
     assert (answer.status_code, answer.json()) == (400, {"detail": "Bad Request"})
+
+
+def test_a_port_in_use_is_said(service: Service) -> None:
+    port = urlsplit(service.url).port
+    environment = os.environ | {"DATABASE_URL": service.database_url, "PORT": str(port)}
+    command = [sys.executable, "manage.py", "serve"]
+    start = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (start.returncode, start.stdout) == (1, "")
+    assert start.stderr == f"CommandError: HOST 127.0.0.1, PORT {port}: Address already in use.\n"
 
 
 def test_a_served_library_starts_with_real_books(service: Service) -> None:

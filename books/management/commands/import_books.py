@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from books.changes import ChangedMeanwhile
-from books.importing import Failure, UnreadableFile, import_books
+from books.importing import REPORTED, Failure, UnreadableFile, import_books
 
 
 class Command(BaseCommand):
@@ -19,11 +19,14 @@ class Command(BaseCommand):
         parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
+        report = failed or file.with_name(f"{file.stem}.failed.csv")
+        if report.resolve() == file.resolve():
+            raise CommandError("--failed names the file itself.")
         try:
             # What is no UTF-8 comes as lone surrogates, which the rules of a book refuse by row.
             with (
                 file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
-                FailedRows(failed or file.with_name(f"{file.stem}.failed.csv")) as failures,
+                FailedRows(report) as failures,
             ):
                 added = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
         except (OSError, UnreadableFile, ChangedMeanwhile) as error:
@@ -49,12 +52,11 @@ class FailedRows:
             self.file.close()
 
     def add(self, failure: Failure) -> None:
-        cells = {name: cell for name, cell in failure.cells.items() if name not in ("", "line", "reason")}
         if not self.file:
             self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
-            self.writer = csv.DictWriter(self.file, ["line", "reason", *cells], extrasaction="ignore")
-            self.writer.writeheader()
-        self.writer.writerow({**cells, "line": failure.line, "reason": failure.reason})
+            self.writer = csv.writer(self.file)
+            self.writer.writerow([*REPORTED, *failure.columns])
+        self.writer.writerow([failure.line, failure.reason, *failure.cells])
         # An import is not done before the rows it left out are written down.
         self.file.flush()
         self.count += 1

@@ -1,16 +1,21 @@
 import os
+import socket
 import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
+
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # what to open where it listens on all
 
 
 class Command(BaseCommand):
     help = "Serves the library on HOST and PORT with WEB_CONCURRENCY processes, until Ctrl-C."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        address = f"http://{settings.HOST}:{settings.PORT}"
+        require_free(settings.HOST, settings.PORT)
+        host = EVERY_ADDRESS.get(settings.HOST, settings.HOST)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}"
         self.stdout.write(
             f"The library   {address}/api/books\n"
             f"Documentation {address}/docs\n"
@@ -19,6 +24,15 @@ class Command(BaseCommand):
         )
         self.stdout.flush()
         os.execv(sys.executable, granian(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS))
+
+
+def require_free(host: str, port: int) -> None:
+    """Two servers would share a port, each answering some of the requests. Raises CommandError."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise CommandError(f"HOST {host}, PORT {port}: {os.strerror(error.errno or 0)}.") from error
 
 
 def granian(host: str, port: int, workers: int, threads: int) -> list[str]:
