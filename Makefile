@@ -13,6 +13,7 @@ help: ## Lists the commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 run: .venv/run .data/secret_key ## Sets everything up and serves the library on http://127.0.0.1:8000
+	@chmod 700 .data
 	@echo "Preparing the database" && $(MANAGE) migrate -v0
 	@$(MANAGE) seed_books --if-empty
 	@echo "Collecting static files" && $(MANAGE) collectstatic --noinput -v0

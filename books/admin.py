@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Field as Column
@@ -15,9 +16,14 @@ from django.utils.functional import cached_property
 
 from books import changes
 from books.fields import folded
+from books.integers import LARGEST, integer
 from books.models import FOLDED, Book, sort_key
 
 COUNT_LIMIT = 10_000
+SEARCH_LIMIT = 500
+WORD_LIMIT = 20
+# Those of `list_filter`: Django would take any of any column, regular expressions among them.
+LOOKUPS = ("available__exact", "created_at__gte", "created_at__lt")
 
 
 class Over(int):
@@ -62,7 +68,7 @@ class BookAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
     ) -> tuple[QuerySet[Book], bool]:
-        for word in search_term.split():
+        for word in search_term[:SEARCH_LIMIT].split()[:WORD_LIMIT]:
             anywhere = [Q((f"{column}__contains", folded(word))) for column in FOLDED.values()]
             queryset = queryset.filter(Q(*anywhere, Q(isbn__startswith=word), _connector=Q.OR))
         return queryset, False
@@ -99,6 +105,21 @@ class BookAdmin(admin.ModelAdmin):
         with transaction.atomic():
             changes.remove_all(queryset)
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        return lookup in LOOKUPS
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Book], *_: Any) -> HttpResponse | None:
+        """Refuses what Django fails on: ids that are none, and a deletion whose confirmation lists a million books."""
+        selected = [integer(pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+        if any(pk is None or abs(pk) > LARGEST for pk in selected):
+            words = "Nothing was changed: what was selected is no book."
+        elif deletes_all(request) and queryset[COUNT_LIMIT:].exists():
+            words = f"Nothing was deleted: select {COUNT_LIMIT:,} books at most."
+        else:
+            return super().response_action(request, queryset)
+        self.message_user(request, words, messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
+
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.explained(request, super().changelist_view, *arguments, **options)
 
@@ -118,3 +139,7 @@ class BookAdmin(admin.ModelAdmin):
             words = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, words, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
+
+
+def deletes_all(request: HttpRequest) -> bool:
+    return request.POST.get("action") == "delete_selected" and request.POST.get("select_across") == "1"

@@ -4,6 +4,7 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -54,7 +55,10 @@ class TimestampField(models.DateTimeField):
 
     def get_prep_value(self, value: Any) -> datetime | None:
         instant: datetime | None = self.to_python(value)
-        return naive_utc(instant) if instant else None
+        try:
+            return naive_utc(instant) if instant else None
+        except OverflowError as error:
+            raise ValidationError("It is no time in UTC.") from error
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         instant = value if prepared else self.get_prep_value(value)

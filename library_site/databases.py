@@ -10,7 +10,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     # FULL costs an fsync a commit; with NORMAL a power failure may take back what was acknowledged.
     "django.db.backends.sqlite3": {
         "transaction_mode": "IMMEDIATE",
-        "timeout": 30,
+        # Seconds a writer waits for its turn: each one that waits keeps a thread.
+        "timeout": 10,
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
     },
 }
@@ -22,7 +23,7 @@ def database(url: str) -> dict[str, Any]:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
-    if settings.get("ENGINE") not in OPTIONS:
-        raise ImproperlyConfigured("DATABASE_URL takes sqlite:///path or postgresql://user:password@host:port/name.")
+    if settings.get("ENGINE") not in OPTIONS or settings["NAME"] in ("", ":memory:"):
+        raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
     settings["OPTIONS"] = OPTIONS[settings["ENGINE"]] | settings.get("OPTIONS", {})
     return settings

@@ -1,6 +1,7 @@
 """From exceptions to answers, in version 1's words (specification, Section 7): one table, and the shape of a 422."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from books.conditional import PreconditionFailed
 
 log = logging.getLogger(__name__)
 
-ANSWERS: dict[type[Exception], tuple[int, str]] = {
+ANSWERS: dict[type[BaseException], tuple[int, str]] = {
     BookNotFound: (404, "Book not found"),
     IsbnInUse: (409, "Another book has this isbn"),
     ChangedMeanwhile: (409, "The book was changed by another request at the same time"),
@@ -47,6 +48,11 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
         return answer([problem(error.detail, ["body"])], 422)
     if isinstance(error, APIException):
         return answer(error.detail, error.status_code)
+    return known(error)
+
+
+def known(error: BaseException | None) -> HttpResponse | None:
+    """The answer that the table has for an exception."""
     found = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), None)
     if not found:
         return None
@@ -87,5 +93,5 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500."""
-    return answer("Internal Server Error", 500)
+    """Django's handler500, for what a page meets as well."""
+    return known(sys.exception()) or answer("Internal Server Error", 500)

@@ -1,6 +1,7 @@
 """Django's settings, in Django's order; README lists the variables behind them."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 
@@ -16,7 +17,7 @@ DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", "")
-DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'library.sqlite3'}"))}
+DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -46,7 +47,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
-API_MIDDLEWARE = ["django.middleware.security.SecurityMiddleware"]
+API_MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "library_site.wsgi.known_host"]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
 TEMPLATES = [
@@ -85,6 +86,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+SESSION_ENGINE = "library_site.sessions"
 
 # HTTPS ends at a proxy, which must set X-Forwarded-Proto itself.
 HTTPS = env.flag("HTTPS", default=False)
@@ -125,6 +128,7 @@ LOGGING = {
         "django": {"handlers": [], "propagate": True},
         # A client's 4xx is an answer, not an event of ours.
         "django.request": {"level": "ERROR"},
+        "django.security": {"level": "CRITICAL"},
     },
 }
 

@@ -1,7 +1,8 @@
 """The WSGI application, and what stands before Django."""
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
+
+BROWSERS_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
 class APIHandler(WSGIHandler):
@@ -49,18 +52,40 @@ def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication
     return chosen
 
 
-def unchunked(application: "WSGIApplication") -> "WSGIApplication":
-    """Gives a chunked body the length that Django goes by: without one it reads nothing."""
+def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware that holds programs to ALLOWED_HOSTS, lest a page rebind its own name to a local library."""
 
-    def measured(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" in environ:
+    def checked(request: HttpRequest) -> HttpResponse:
+        request.get_host()
+        return get_response(request)
+
+    return checked
+
+
+def plainly_typed(application: "WSGIApplication") -> "WSGIApplication":
+    """Leaves the media type alone of a Content-Type: of strange parameters Django fails before it can answer."""
+
+    def stripped(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        given = environ.get("CONTENT_TYPE")
+        if given and not BROWSERS_FORM.fullmatch(given):
+            environ["CONTENT_TYPE"] = given.partition(";")[0].strip() or "unknown"
+        return application(environ, start_response)
+
+    return stripped
+
+
+def measured(application: "WSGIApplication") -> "WSGIApplication":
+    """Gives a body without a length (chunked, or of HTTP/2) the one that Django goes by: else it reads nothing."""
+
+    def with_length(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if "CONTENT_LENGTH" not in environ and environ["REQUEST_METHOD"] in ("POST", "PUT", "PATCH"):
             # One byte over the limit is enough to see that it is over.
             body = environ["wsgi.input"].read(settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
             drain(environ["wsgi.input"])
             environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         return application(environ, start_response)
 
-    return measured
+    return with_length
 
 
 def drain(body: "InputStream") -> None:
@@ -72,4 +97,4 @@ def drain(body: "InputStream") -> None:
 
 # First: it sets Django up.
 pages_handler = get_wsgi_application()
-application = unchunked(switch(APIHandler(), pages_handler))
+application = measured(plainly_typed(switch(APIHandler(), pages_handler)))

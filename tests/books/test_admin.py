@@ -180,6 +180,13 @@ def test_a_large_library_is_never_counted(librarian: Client) -> None:
     assert "over 10,000 books" in answer.content.decode()
 
 
+def test_a_whole_library_is_not_deleted_by_a_click(librarian: Client) -> None:
+    changes.add_many([new_book() for _ in range(COUNT_LIMIT + 1)], now=timezone.now())
+    click = {"action": "delete_selected", "select_across": "1", "_selected_action": [Book.objects.all()[0].pk]}
+    answer = librarian.post(LIST, click, follow=True)
+    assert "Nothing was deleted: select 10,000 books at most." in answer.content.decode()
+
+
 def test_of_many_librarians_adding_one_isbn_one_does(service: Service) -> None:
     environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
     manage(environment, "createsuperuser", "--noinput", "--username", "root", "--email", "root@example.org")

@@ -38,6 +38,8 @@ def started(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("HOST", "localhost"),
         ("DATABASE_URL", "mysql://localhost/library"),
         ("DATABASE_URL", "no address"),
+        ("DATABASE_URL", "sqlite://"),
+        ("DATABASE_URL", "sqlite:///:memory:"),
     ],
 )
 def test_a_value_that_makes_no_sense_stops_the_start(name: str, value: str) -> None:
@@ -79,7 +81,7 @@ def test_sqlite_waits_for_its_turn_and_for_the_disk() -> None:
     assert settings["CONN_MAX_AGE"] is None
     assert settings["OPTIONS"] == {
         "transaction_mode": "IMMEDIATE",
-        "timeout": 30,
+        "timeout": 10,
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
     }
 
