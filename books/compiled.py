@@ -15,7 +15,6 @@ from books.integers import LARGEST
 from books.models import Book
 
 Row = tuple[Any, ...]
-Statement = tuple[str, tuple[Any, ...]]
 
 
 class Representation:
@@ -26,23 +25,26 @@ class Representation:
         self.columns = [column(member) for member in self.members]
         self.struct = msgspec.defstruct(serializer.__name__, self.members)
         self.encode = msgspec.json.Encoder().encode
-        self.unfiltered: dict[tuple[Any, ...], Statement] = {}
+        self.frames: dict[tuple[Any, ...], tuple[str, str]] = {}
 
     def select(self, books: QuerySet[Book], *more: str) -> QuerySet[Book, Row]:
         """The books as tuples of the members, then of `more` columns."""
         return books.values_list(*self.columns, *more)
 
     def page(self, books: QuerySet[Book], skip: int, limit: int) -> list[Row]:
-        """Some of the books."""
-        sql, parameters = compiled(self.select(books)) if books.query.where else self.whole(books)
-        return fetched(f"{sql} LIMIT %s OFFSET %s", (*parameters, limit, skip))
+        """Some of the books. Of a statement only the condition is compiled for every request."""
+        selected, order = self.frame(books)
+        condition, parameters = compiled_condition(books)
+        return fetched(f"{selected}{condition}{order} LIMIT %s OFFSET %s", (*parameters, limit, skip))
 
-    def whole(self, books: QuerySet[Book]) -> Statement:
-        """For a list without a filter: the same for every request, so compiled once per ordering."""
+    def frame(self, books: QuerySet[Book]) -> tuple[str, str]:
+        """The statement before and after its condition, the same for every list in one order."""
         order = tuple(books.query.order_by)
-        if order not in self.unfiltered:
-            self.unfiltered[order] = compiled(self.select(books))
-        return self.unfiltered[order]
+        if order not in self.frames:
+            sql, _ = self.select(Book.objects.order_by(*order)).query.sql_with_params()
+            selected, by, ordered = sql.partition(" ORDER BY ")
+            self.frames[order] = selected, by + ordered
+        return self.frames[order]
 
     def find(self, pk: int) -> tuple[Row, int] | None:
         """A book and its version."""
@@ -51,7 +53,7 @@ class Representation:
 
     @cached_property
     def one_book(self) -> str:
-        sql, _ = compiled(self.select(Book.objects.filter(pk=0), "version"))
+        sql, _ = self.select(Book.objects.filter(pk=0), "version").query.sql_with_params()
         return sql
 
     def row(self, book: Book) -> Row:
@@ -65,9 +67,11 @@ class Representation:
         return self.encode([self.struct(*row) for row in rows])
 
 
-def compiled(rows: QuerySet[Book, Row]) -> Statement:
-    sql, parameters = rows.query.sql_with_params()
-    return sql, parameters
+def compiled_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
+    if not books.query.where:
+        return "", ()
+    sql, parameters = books.query.get_compiler(books.db).compile(books.query.where)
+    return f" WHERE {sql}", parameters
 
 
 def fetched(sql: str, parameters: Sequence[Any]) -> list[Row]:
