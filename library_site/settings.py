@@ -47,7 +47,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
-API_MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "library_site.wsgi.known_host"]
+API_MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "library_site.middleware.known_host"]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
 TEMPLATES = [

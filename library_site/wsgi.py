@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -50,16 +50,6 @@ def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication
         return api(environ, start_response)
 
     return chosen
-
-
-def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware that holds programs to ALLOWED_HOSTS, lest a page rebind its own name to a local library."""
-
-    def checked(request: HttpRequest) -> HttpResponse:
-        request.get_host()
-        return get_response(request)
-
-    return checked
 
 
 def plainly_typed(application: "WSGIApplication") -> "WSGIApplication":

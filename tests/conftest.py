@@ -10,7 +10,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection
 
 from tests.books.examples import new_book
-from tests.service import Service, serving
+from tests.serving import Service, serving
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

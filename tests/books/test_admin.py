@@ -18,7 +18,7 @@ from books import changes
 from books.admin import COUNT_LIMIT
 from books.models import Book
 from tests.books.examples import new_book
-from tests.service import Service, manage
+from tests.serving import Service, manage
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.books.answers import places, problems, refusal
 from tests.books.examples import LENGTHS, new_book
-from tests.service import Service
+from tests.serving import Service
 
 MIB = 2**20
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.books.answers import refusal
 from tests.books.examples import new_book
-from tests.service import serving
+from tests.serving import serving
 
 
 def test_a_created_book_is_answered_whole(api: httpx.Client) -> None:

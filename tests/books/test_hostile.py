@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.service import Service
+from tests.serving import Service
 
 thorough = settings(
     max_examples=100,

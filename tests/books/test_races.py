@@ -12,7 +12,7 @@ import pytest
 
 from tests.books.answers import refusal
 from tests.books.examples import new_book
-from tests.service import Service
+from tests.serving import Service
 
 T = TypeVar("T")
 

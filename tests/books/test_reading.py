@@ -7,7 +7,7 @@ import pytest
 
 from tests.books.answers import problems
 from tests.books.examples import new_book
-from tests.service import Service
+from tests.serving import Service
 
 METHODS = ["GET", "PUT", "DELETE"]
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.service import serving
+from tests.serving import serving
 
 CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 

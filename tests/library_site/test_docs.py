@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from tests.service import Service
+from tests.serving import Service
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [

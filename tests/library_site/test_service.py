@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.books.examples import new_book
-from tests.service import Service, serving
+from tests.serving import Service, serving
 
 
 def posted_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:

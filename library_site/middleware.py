@@ -1,0 +1,15 @@
+"""Middleware of our own."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+
+def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Holds programs to ALLOWED_HOSTS, lest a page rebind its own name to a local library."""
+
+    def checked(request: HttpRequest) -> HttpResponse:
+        request.get_host()
+        return get_response(request)
+
+    return checked
