@@ -39,6 +39,15 @@ def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes:
     assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
 
 
+@pytest.mark.parametrize(("megabytes", "status"), [(1, 415), (3, 413), (20, 413)])
+def test_a_refused_body_does_not_cost_the_connection(service: Service, megabytes: int, status: int) -> None:
+    body = b" " * megabytes * 1024 * 1024
+    with service.client() as client:
+        for _ in range(10):
+            assert client.post("/api/books", content=body, headers={"Content-Type": "text/plain"}).status_code == status
+            assert client.get("/api/books?limit=1").status_code == 200
+
+
 @pytest.mark.parametrize("address", ["/", "/docs", "/api/books", "/admin/"])
 def test_an_unknown_host_is_refused(service: Service, address: str) -> None:
     with service.client() as client:
