@@ -21,7 +21,7 @@ BROWSERS_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
 class APIHandler(WSGIHandler):
-    """Django's handler with API_MIDDLEWARE alone: the pages' middleware costs as much as a read."""
+    """Django's handler with API_MIDDLEWARE alone: programs do not wait for what pages need."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         # Django's loader knows one list.
