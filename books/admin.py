@@ -93,7 +93,7 @@ class BookAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Book, form: "ModelForm[Book]", change: bool) -> None:
         """Inside the transaction that Django's own view has opened, as is `delete_model`."""
         if change:
-            changed = {name: form.cleaned_data[name] for name in form.changed_data}
+            changed = {name: form.cleaned_data[name] for name in form.changed_data if touched(form, name)}
             changes.change(changes.locked(obj.pk), changed, now=timezone.now())
         else:
             obj.pk = changes.add(form.cleaned_data, now=timezone.now()).pk
@@ -142,4 +142,11 @@ class BookAdmin(admin.ModelAdmin):
 
 
 def deletes_all(request: HttpRequest) -> bool:
-    return request.POST.get("action") == "delete_selected" and request.POST.get("select_across") == "1"
+    across = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
+    return "delete_selected" in request.POST.getlist("action") and bool(across)
+
+
+def touched(form: "ModelForm[Book]", name: str) -> bool:
+    """Whether the librarian changed the member, or only the browser, whose one-line inputs drop line breaks."""
+    shown = "".join(form.data.get(form.add_initial_prefix(name), "").splitlines()).strip()
+    return bool(form.cleaned_data[name] != shown)

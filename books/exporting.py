@@ -1,7 +1,7 @@
 """All books as CSV, one by one."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from books.compiled import Representation
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 REPRESENTATION = Representation(BookSerializer)
 
 
-def rows() -> Iterator[tuple[object, ...]]:
+def rows() -> Generator[tuple[object, ...]]:
     """Every book's members, by id, never all in memory."""
-    return REPRESENTATION.select(Book.objects.order_by("pk")).iterator(chunk_size=2_000)
+    yield from REPRESENTATION.select(Book.objects.order_by("pk")).iterator(chunk_size=2_000)
 
 
 def write(file: "SupportsWrite[str]", books: Iterable[tuple[object, ...]]) -> None:

@@ -66,7 +66,8 @@ def import_books(lines: Iterable[str], report: Report, now: datetime, dry_run: b
 
 def read(lines: Iterable[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The columns, and each row's cells with the line it begins on. Raises UnreadableFile, also while rows are read."""
-    numbered = cells_by_line(csv.reader(lines))
+    # Strict: a quote that is never closed would take the rest of the file into its cell.
+    numbered = cells_by_line(csv.reader(lines, strict=True))
     _, columns = next(numbered, (1, []))
     reported = len(REPORTED) if columns[: len(REPORTED)] == REPORTED else 0
     require_columns(columns[reported:])
@@ -121,11 +122,12 @@ def write(batch: list[Row], columns: list[str], report: Report, now: datetime) -
     """Adds the books of these rows but those whose isbn is in use; answers how many were added."""
     first: dict[str, Row] = {}
     for row in batch:
-        earlier = first.setdefault(row.values["isbn"], row)
-        if earlier is not row:
-            report(Failure(columns, row.line, row.cells, f"isbn: The book on line {earlier.line} has it."))
+        first.setdefault(row.values["isbn"], row)
     written = changes.add_many([row.values for row in first.values()], now)
-    for isbn, row in first.items():
-        if isbn not in written:
+    for row in batch:
+        earlier = first[row.values["isbn"]]
+        if row.values["isbn"] not in written:
             report(Failure(columns, row.line, row.cells, "isbn: Another book has it."))
+        elif row is not earlier:
+            report(Failure(columns, row.line, row.cells, f"isbn: The book on line {earlier.line} has it."))
     return len(written)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from rest_framework.exceptions import ParseError, UnsupportedMediaType, ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
+from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
 from books import changes
@@ -63,8 +64,8 @@ class BookViewSet(ModelViewSet[Book]):
     def update(self, request: Request, book_id: str) -> HttpResponse:
         try:
             values = self.body(request)
-        except ParseError:
-            require_book(identifier(book_id))
+        except ParseError as error:
+            require_book(identifier(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
             raise
         except ValidationError as error:
             require_book(identifier(book_id, error.detail))

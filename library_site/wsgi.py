@@ -67,8 +67,8 @@ def plainly_typed(application: "WSGIApplication") -> "WSGIApplication":
 def read_whole(application: "WSGIApplication") -> "WSGIApplication":
     """Reads a body before Django sees the request.
 
-    A body without a length (chunked, or of HTTP/2) gets the one that Django goes by, and one that Django refuses unread
-    does not cost the client its connection.
+    One without a length (chunked, or of HTTP/2) gets the one that Django goes by; one that Django refuses unread does
+    not cost the client its connection; one that was cut off on its way is not taken for the whole.
     """
 
     def reading(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -77,7 +77,11 @@ def read_whole(application: "WSGIApplication") -> "WSGIApplication":
             body = environ["wsgi.input"].read(settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
             if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
                 drain(environ["wsgi.input"])
-            environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": environ.get("CONTENT_LENGTH") or str(len(body))}
+            length = environ.get("CONTENT_LENGTH") or str(len(body))
+            if len(body) < int(length) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+                start_response("400 Bad Request", [("Content-Type", "application/json")])
+                return [b'{"detail":"The body was cut off."}']
+            environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": length}
         return application(environ, start_response)
 
     return reading

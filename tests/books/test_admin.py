@@ -83,6 +83,13 @@ def test_what_someone_else_changed_meanwhile_stays(librarian: Client) -> None:
     assert (changed.title, changed.genre) == ("Emma", "Romance")
 
 
+def test_what_a_one_line_input_cannot_show_stays(librarian: Client) -> None:
+    book = stored(title="a\nb")
+    librarian.post(page(book), form(book, year=1900) | {"title": "ab", "initial-title": "a\r\nb"})
+    changed = Book.objects.get(pk=book.pk)
+    assert (changed.title, changed.year) == ("a\nb", 1900)
+
+
 def test_the_page_shows_what_form_sends_back(librarian: Client) -> None:
     book = stored()
     html = librarian.get(page(book)).content.decode()
@@ -180,9 +187,10 @@ def test_a_large_library_is_never_counted(librarian: Client) -> None:
     assert "over 10,000 books" in answer.content.decode()
 
 
-def test_a_whole_library_is_not_deleted_by_a_click(librarian: Client) -> None:
+@pytest.mark.parametrize("across", ["1", "01", "yes"])
+def test_a_whole_library_is_not_deleted_by_a_click(librarian: Client, across: str) -> None:
     changes.add_many([new_book() for _ in range(COUNT_LIMIT + 1)], now=timezone.now())
-    click = {"action": "delete_selected", "select_across": "1", "_selected_action": [Book.objects.all()[0].pk]}
+    click = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [1]}
     answer = librarian.post(LIST, click, follow=True)
     assert "Nothing was deleted: select 10,000 books at most." in answer.content.decode()
 

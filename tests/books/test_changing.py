@@ -106,3 +106,11 @@ def test_a_change_never_makes_a_book(api: httpx.Client) -> None:
 def test_a_bad_id_and_a_bad_body_are_named_at_once(api: httpx.Client) -> None:
     answer = api.put("/api/books/first", json={"year": "1984"})
     assert problems(answer) == [("path.book_id", "int_parsing"), ("body.year", "int_type")]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"), [(b"{", "json_invalid"), (b"", "missing"), (b"[]", "model_attributes_type")]
+)
+def test_a_bad_id_and_no_json_are_named_at_once(api: httpx.Client, body: bytes, problem: str) -> None:
+    answer = api.put("/api/books/first", content=body)
+    assert problems(answer) == [("path.book_id", "int_parsing"), ("body", problem)]

@@ -123,6 +123,25 @@ def test_a_file_of_something_else_imports_nothing(api: httpx.Client, tmp_path: P
     assert listed(api) == []
 
 
+def test_a_quote_that_is_never_closed_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
+    file = written(tmp_path / "in.csv", 'A,B,1900,1,"Novel', "C,D,1901,2,Novel")
+    with pytest.raises(CommandError, match=r"Nothing was imported. Line 2: unexpected end of data."):
+        call_command("import_books", file)
+    assert listed(api) == []
+
+
+def test_a_folder_is_no_file(api: httpx.Client, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is a folder"):
+        call_command("import_books", tmp_path)
+
+
+def test_a_double_of_a_book_in_use_is_told_so(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
+    row = f"Title,A,1,{book['isbn']},G"
+    with pytest.raises(CommandError, match="2 rows failed"):
+        call_command("import_books", written(tmp_path / "in.csv", row, row))
+    assert [reason for _, reason in failed(tmp_path / "in.failed.csv")] == ["isbn: Another book has it."] * 2
+
+
 def test_other_columns_are_passed_over_whatever_they_hold(api: httpx.Client, tmp_path: Path) -> None:
     file = written(tmp_path / "in.csv", header=HEADER.replace("genre", "genre,shelf"))
     file.write_bytes(file.read_bytes() + b"Fine,A,1,fine,G,\xe9\n")

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -37,6 +38,18 @@ def test_a_chunked_body_is_read(service: Service) -> None:
 def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes: int) -> None:
     status, answer = posted_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
     assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
+
+
+def test_a_body_that_was_cut_off_is_not_taken_for_the_whole(service: Service) -> None:
+    body = json.dumps(new_book(isbn="cut off")).encode()
+    head = f"POST /api/books HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 50}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", urlsplit(service.url).port or 0), timeout=60) as connection:
+        connection.sendall(head.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.makefile("rb").read()
+    with service.client() as client:
+        assert client.post("/api/books", content=body).status_code == 201
+    assert b" 201 " not in answer
 
 
 @pytest.mark.parametrize(("megabytes", "status"), [(1, 415), (3, 413), (20, 413)])

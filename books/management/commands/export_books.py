@@ -1,5 +1,5 @@
 from argparse import ArgumentParser
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
         try:
-            with file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output:
-                exporting.write(output, counted(exporting.rows(), "Exporting books"))
+            with (
+                file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output,
+                closing(exporting.rows()) as rows,
+            ):
+                exporting.write(output, counted(rows, "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error

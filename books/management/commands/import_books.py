@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 from django.utils import timezone
 
 from books.changes import ChangedMeanwhile
@@ -19,6 +20,8 @@ class Command(BaseCommand):
         parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
+        if file.is_dir():
+            raise CommandError(f"{file} is a folder.")
         report = failed or file.with_name(f"{file.stem}.failed.csv")
         if report.resolve() == file.resolve():
             raise CommandError("--failed names the file itself.")
@@ -29,8 +32,8 @@ class Command(BaseCommand):
                 FailedRows(report) as failures,
             ):
                 added = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
-        except (OSError, UnreadableFile, ChangedMeanwhile) as error:
-            raise CommandError(f"Nothing was imported. {error or error.__doc__}") from error
+        except (OSError, OperationalError, UnreadableFile, ChangedMeanwhile) as error:
+            raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
         self.stdout.write(f"{added} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
             raise CommandError(f"{failures.count} rows failed: see {failures.path}.")

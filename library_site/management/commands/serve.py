@@ -23,6 +23,7 @@ class Command(BaseCommand):
             "Ctrl-C stops it."
         )
         self.stdout.flush()
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
         os.execv(sys.executable, granian(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS))
 
 
@@ -44,6 +45,8 @@ def granian(host: str, port: int, workers: int, threads: int) -> list[str]:
         "--workers": workers,
         "--blocking-threads": threads,
         "--log-level": "error",
+        # Seconds for requests under way when it is told to stop: a body that never comes must not hold it.
+        "--workers-kill-timeout": 10,
     }
     words = [str(word) for option in options.items() for word in option]
     return [
