@@ -1,7 +1,7 @@
 """The librarians' desk: every change goes through `books.changes`, and no page counts or sorts a million books."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -22,8 +22,6 @@ from books.models import FOLDED, Book, sort_key
 COUNT_LIMIT = 10_000
 SEARCH_LIMIT = 500
 WORD_LIMIT = 20
-# Those of `list_filter`: Django would take any of any column, regular expressions among them.
-LOOKUPS = ("available__exact", "created_at__gte", "created_at__lt")
 
 
 class Over(int):
@@ -42,8 +40,31 @@ class BoundedPaginator(Paginator):
         return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
 
 
+class GuardedAdmin(admin.ModelAdmin):
+    """Refuses what Django's admin fails on."""
+
+    # Those of `list_filter`: Django would take any of any column, regular expressions among them.
+    lookups: ClassVar[tuple[str, ...]] = ()
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        return lookup in self.lookups
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
+        """Refuses ids that are none, and a deletion whose confirmation would list a million rows."""
+        selected = [integer(pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+        if any(pk is None or abs(pk) > LARGEST for pk in selected):
+            words = "Nothing was changed: what was selected does not exist."
+        elif deletes_all(request) and queryset[COUNT_LIMIT:].exists():
+            words = f"Nothing was deleted: select {COUNT_LIMIT:,} at most."
+        else:
+            return super().response_action(request, queryset)
+        self.message_user(request, words, messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
+
+
 @admin.register(Book)
-class BookAdmin(admin.ModelAdmin):
+class BookAdmin(GuardedAdmin):
+    lookups = ("available__exact", "created_at__gte", "created_at__lt")
     list_display = ("by_title", "by_author", "year", "genre", "isbn", "available", "created_at")
     list_filter = ("available", "created_at")
     sortable_by = ("by_title", "by_author", "year", "isbn", "created_at")
@@ -104,21 +125,6 @@ class BookAdmin(admin.ModelAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
         with transaction.atomic():
             changes.remove_all(queryset)
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        return lookup in LOOKUPS
-
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Book], *_: Any) -> HttpResponse | None:
-        """Refuses what Django fails on: ids that are none, and a deletion whose confirmation lists a million books."""
-        selected = [integer(pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
-        if any(pk is None or abs(pk) > LARGEST for pk in selected):
-            words = "Nothing was changed: what was selected is no book."
-        elif deletes_all(request) and queryset[COUNT_LIMIT:].exists():
-            words = f"Nothing was deleted: select {COUNT_LIMIT:,} books at most."
-        else:
-            return super().response_action(request, queryset)
-        self.message_user(request, words, messages.ERROR)
-        return HttpResponseRedirect(request.get_full_path())
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.explained(request, super().changelist_view, *arguments, **options)

@@ -192,7 +192,7 @@ def test_a_whole_library_is_not_deleted_by_a_click(librarian: Client, across: st
     changes.add_many([new_book() for _ in range(COUNT_LIMIT + 1)], now=timezone.now())
     click = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [1]}
     answer = librarian.post(LIST, click, follow=True)
-    assert "Nothing was deleted: select 10,000 books at most." in answer.content.decode()
+    assert "Nothing was deleted: select 10,000 at most." in answer.content.decode()
 
 
 def test_of_many_librarians_adding_one_isbn_one_does(service: Service) -> None:

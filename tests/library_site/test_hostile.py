@@ -62,11 +62,38 @@ def test_no_address_of_the_admin_fails(admin_client: Client, query: str) -> None
     assert answer.status_code in (200, 400)
 
 
-@pytest.mark.parametrize("action", ["mark_lent", "mark_available", "delete_selected"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "last_login__year=0",
+        "date_joined__iso_year=999999",
+        "username=%00",
+        "username__contains=%00",
+        "username__regex=(",
+        "groups__id__exact=" + "9" * 23,
+        "is_staff__exact=%00",
+        "q=%00",
+    ],
+)
+def test_no_address_of_the_users_fails(admin_client: Client, query: str) -> None:
+    answer: Any = admin_client.get(f"/admin/auth/user/?{query}", follow=True)
+    assert answer.status_code in (200, 400)
+
+
+@pytest.mark.parametrize(
+    ("desk", "action"),
+    [
+        ("books/book", "mark_lent"),
+        ("books/book", "mark_available"),
+        ("books/book", "delete_selected"),
+        ("auth/user", "delete_selected"),
+        ("auth/group", "delete_selected"),
+    ],
+)
 @pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "9" * 5000, ""])
-def test_a_selection_that_is_no_book_changes_nothing(admin_client: Client, action: str, pk: str) -> None:
-    answer: Any = admin_client.post("/admin/books/book/", {"action": action, "_selected_action": pk}, follow=True)
-    assert "Nothing was changed: what was selected is no book." in answer.content.decode()
+def test_a_selection_of_nothing_changes_nothing(admin_client: Client, desk: str, action: str, pk: str) -> None:
+    answer: Any = admin_client.post(f"/admin/{desk}/", {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in answer.content.decode()
 
 
 def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
