@@ -19,6 +19,7 @@ ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", "")
 DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+OWN_APPS = ["books", "library_site"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -32,8 +33,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "books",
-    "library_site",
+    *OWN_APPS,
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -118,17 +118,25 @@ STATIC_ROOT = DATA_DIR / "static"
 
 # Logs
 LOG_LEVEL = env.choice("LOG_LEVEL", "info", ("debug", "info", "warning", "error", "critical"))
+LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
+# At DEBUG others tell bodies and tokens: Django its SQL with parameters, templates their variables.
+OTHERS_LOG_LEVEL = "INFO" if LOG_LEVEL == "debug" else LOG_LEVEL.upper()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL.upper()},
+    "formatters": {"text": {"()": "library_site.logs.Text"}, "json": {"()": "library_site.logs.JSON"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["stderr"], "level": OTHERS_LOG_LEVEL},
     "loggers": {
-        "django": {"handlers": [], "propagate": True},
+        **{app: {"level": LOG_LEVEL.upper()} for app in OWN_APPS},
+        "django": {"handlers": [], "level": OTHERS_LOG_LEVEL},
         # A client's 4xx is an answer, not an event of ours.
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
+        # The lines of runserver have the query in them.
+        "django.server": {"handlers": [], "level": "CRITICAL", "propagate": True},
+        # The server's own, which it would write in a form of its own.
+        "_granian": {"handlers": [], "level": "ERROR", "propagate": True},
     },
 }
 

@@ -12,6 +12,9 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from library_site.access import recorded
+from library_site.request_ids import identified
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -96,4 +99,4 @@ def drain(body: "InputStream") -> None:
 
 # First: it sets Django up.
 pages_handler = get_wsgi_application()
-application = read_whole(plainly_typed(switch(APIHandler(), pages_handler)))
+application = identified(recorded(read_whole(plainly_typed(switch(APIHandler(), pages_handler)))))

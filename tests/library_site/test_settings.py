@@ -35,6 +35,7 @@ def started(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("PORT", "-1"),
         ("WEB_CONCURRENCY", "0"),
         ("LOG_LEVEL", "loud"),
+        ("LOG_FORMAT", "xml"),
         ("HOST", "localhost"),
         ("DATABASE_URL", "mysql://localhost/library"),
         ("DATABASE_URL", "no address"),

@@ -1,3 +1,4 @@
+import json
 import os
 import socket
 import sys
@@ -24,7 +25,8 @@ class Command(BaseCommand):
         )
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
-        os.execv(sys.executable, granian(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS))
+        command = granian(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
+        os.execv(sys.executable, [*command, "--log-config", readable(json.dumps(settings.LOGGING))])
 
 
 def require_free(host: str, port: int) -> None:
@@ -34,6 +36,15 @@ def require_free(host: str, port: int) -> None:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
         raise CommandError(f"HOST {host}, PORT {port}: {os.strerror(error.errno or 0)}.") from error
+
+
+def readable(text: str) -> str:
+    """A path at which the server finds a text, once, without a file to leave behind."""
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    os.set_inheritable(reading, True)  # noqa: FBT003  # os takes it so
+    return f"/dev/fd/{reading}"
 
 
 def granian(host: str, port: int, workers: int, threads: int) -> list[str]:

@@ -1,0 +1,69 @@
+"""What a log line looks like: it names the request during which it was written, and no text in it forges another."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from library_site.request_ids import current
+
+
+class Lines(logging.Formatter):
+    """Times are RFC 3339, in UTC."""
+
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
+        """The traceback without what PostgreSQL quotes: the row that it refuses may be a body, or hold a token."""
+        text = super().formatException(ei)
+        for error in chain(ei[1]):
+            if isinstance(error, psycopg.Error):
+                text = text.replace(error.diag.message_detail or "\0", "(left out)")
+        return text
+
+
+class Text(Lines):
+    """A line for people, with a traceback indented below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = printable(record.getMessage())
+        line = f"{self.formatTime(record)} {record.levelname} {current.get()} {record.name}: {message}"
+        if not record.exc_info:
+            return line
+        return "\n    ".join([line, *map(printable, self.formatException(record.exc_info).split("\n"))])
+
+
+class JSON(Lines):
+    """One object a line, with members of their own for what a record has in `members`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request_id": current.get(),
+            **getattr(record, "members", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def printable(text: str) -> str:
+    """The text with line ends, control characters and the like as Python escapes them."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception and those that led to it."""
+    while error:
+        yield error
+        error = error.__cause__ or error.__context__
