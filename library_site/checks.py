@@ -32,3 +32,16 @@ def passwords_in_the_clear(app_configs: Any, **options: Any) -> list[checks.Chec
             id="library_site.W002",
         )
     ]
+
+
+@checks.register
+def limits_that_add_up(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.API_RATE_LIMIT or settings.REDIS_URL or settings.WEB_CONCURRENCY == 1:
+        return []
+    return [
+        checks.Warning(
+            f"API_RATE_LIMIT holds for each of {settings.WEB_CONCURRENCY} processes: together they let more through.",
+            hint="Set REDIS_URL, or WEB_CONCURRENCY=1.",
+            id="library_site.W003",
+        )
+    ]

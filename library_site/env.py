@@ -1,6 +1,7 @@
 """Readers of environment variables. A value that makes no sense stops the start with an error that names it."""
 
 import os
+import re
 from collections.abc import Collection
 from ipaddress import ip_address
 from pathlib import Path
@@ -9,6 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+RATE = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 def text(name: str, default: str) -> str:
@@ -48,6 +51,29 @@ def choice(name: str, default: str, choices: Collection[str]) -> str:
 def words(name: str, default: str) -> list[str]:
     """The variable's words, split at commas."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def rate(name: str) -> tuple[int, int] | None:
+    """An amount and the seconds it is for, as `600/minute` or `10/5minutes`; None where there is no such variable."""
+    value = text(name, "").lower()
+    found = RATE.fullmatch(value)
+    if value and not found:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes such as 10/second, 600/minute or 1000/12hours.")
+    return (int(found[1]), int(found[2] or 1) * SECONDS[found[3]]) if found else None
+
+
+def redis_url(name: str) -> str:
+    """The address of a Redis, or nothing. It may hold a password, so no refusal repeats any of it."""
+    value = text(name, "")
+    if value:
+        # Only a library that counts in Redis waits a tenth of a second for it.
+        from redis import ConnectionPool
+
+        try:
+            ConnectionPool.from_url(value).make_connection()
+        except (TypeError, ValueError):
+            raise ImproperlyConfigured(f"{name} takes redis://user:password@host:port/0 or unix:///path.") from None
+    return value
 
 
 def secret_key(name: str, file: Path, debug: bool) -> str:

@@ -13,3 +13,15 @@ def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[
         return get_response(request)
 
     return checked
+
+
+def rate_limit_told(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Puts the headers of `throttling.CallerThrottle` on whatever a counted request is answered."""
+
+    def told(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        for name, value in request.META.get("library.rate_limit", {}).items():
+            response[name] = value
+        return response
+
+    return told

@@ -141,15 +141,21 @@ LOGGING = {
 }
 
 # The API
+API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
+REDIS_URL = env.redis_url("REDIS_URL")
+if API_RATE_LIMIT:
+    API_MIDDLEWARE.append("library_site.middleware.rate_limit_told")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_THROTTLE_CLASSES": ["library_site.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["library_site.negotiation.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.negotiation.JSONNegotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "library_site.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
+    "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Library API",
@@ -160,5 +166,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENABLE_DJANGO_DEPLOY_CHECK": False,
     "SERVE_INCLUDE_SCHEMA": False,
-    "POSTPROCESSING_HOOKS": ["library_site.documents.bodies_required"],
+    "POSTPROCESSING_HOOKS": [
+        "library_site.documents.bodies_required",
+        *(["library_site.documents.limit_documented"] if API_RATE_LIMIT else []),
+    ],
 }

@@ -15,6 +15,8 @@ WELCOME = {"message": "Welcome to the Library API. See /docs for its documentati
 
 
 class Root(APIView):
+    throttle_classes = []
+
     @extend_schema(
         operation_id="root",
         summary="Find the documentation",
@@ -27,10 +29,12 @@ class Root(APIView):
 
 class Document(SpectacularAPIView):
     renderer_classes = [OpenApiJsonRenderer2]
+    throttle_classes = []
 
 
 class Docs(SpectacularSwaggerSplitView):
     url_name = "openapi"
+    throttle_classes = []
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """The stock answer would be the page without its assets."""

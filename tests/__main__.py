@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.postgres import PostgresMissing, throwaway_cluster
 
-TOOLS = {"Chromium": "chromium"}
+TOOLS = {"Chromium": "chromium", "Redis": "redis-server"}
 
 
 def main(arguments: list[str]) -> int:

@@ -36,6 +36,13 @@ def started(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("WEB_CONCURRENCY", "0"),
         ("LOG_LEVEL", "loud"),
         ("LOG_FORMAT", "xml"),
+        ("API_RATE_LIMIT", "many"),
+        ("API_RATE_LIMIT", "0/minute"),
+        ("API_RATE_LIMIT", "10/fortnight"),
+        ("REDIS_URL", "http://localhost"),
+        ("REDIS_URL", "redis://:an/unquoted/password@localhost"),
+        ("REDIS_URL", "redis://localhost?no_such_option=1"),
+        ("NUM_PROXIES", "all"),
         ("HOST", "localhost"),
         ("DATABASE_URL", "mysql://localhost/library"),
         ("DATABASE_URL", "no address"),
@@ -104,6 +111,25 @@ def test_debugging_in_public_is_warned_of(settings: Settings) -> None:
 def test_passwords_in_the_clear_are_warned_of(settings: Settings) -> None:
     settings.HOST = "0.0.0.0"
     assert "library_site.W002" in {message.id for message in run_checks()}
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [("5/second", 1), ("5/Minutes", 60), ("5/2hours", 7200), ("5/day", 86400)]
+)
+def test_a_rate_is_an_amount_for_a_time(monkeypatch: pytest.MonkeyPatch, rate: str, seconds: int) -> None:
+    monkeypatch.setenv("API_RATE_LIMIT", rate)
+    assert env.rate("API_RATE_LIMIT") == (5, seconds)
+
+
+def test_a_password_in_a_bad_address_is_not_repeated() -> None:
+    assert "sesame" not in started(REDIS_URL="redis://:sesame/@localhost").stderr
+
+
+def test_a_limit_that_each_process_counts_apart_is_warned_of(settings: Settings) -> None:
+    settings.API_RATE_LIMIT = (600, 60)
+    assert "library_site.W003" in {message.id for message in run_checks()}
+    settings.REDIS_URL = "redis://localhost"
+    assert run_checks() == []
 
 
 def test_the_defaults_are_warned_of_nothing() -> None:

@@ -1,0 +1,30 @@
+"""Who sends a request, for all that is kept per caller."""
+
+from hashlib import sha256
+from ipaddress import IPv6Address, IPv6Network
+
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+
+def caller(request: Request) -> str:
+    """A stable name for the request's credential, else its user, else its address; no secret can be read from it."""
+    return sha256(credential(request).encode()).hexdigest()
+
+
+def credential(request: Request) -> str:
+    if request.auth is not None:
+        return f"credential {request.auth}"
+    if request.user is not None and request.user.is_authenticated:
+        return f"user {request.user.pk}"
+    return f"address {client(BaseThrottle().get_ident(request))}"
+
+
+def client(address: str) -> str:
+    """The address, or of an IPv6 one its /64: whoever has one address of it has them all (RFC 6177)."""
+    try:
+        parsed = IPv6Address(address)
+    except ValueError:
+        return address
+    # A server that listens on IPv6 sees IPv4 clients under one and the same /64.
+    return str(parsed.ipv4_mapped or IPv6Network((int(parsed), 64), strict=False))
