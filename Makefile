@@ -7,10 +7,10 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-.PHONY: help run test check bench lock
+.PHONY: help run test check bench bench-scale lock
 
 help: ## Lists the commands
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 run: .venv/run .data/secret_key ## Sets everything up and serves the library on http://127.0.0.1:8000
 	@chmod 700 .data
@@ -29,10 +29,16 @@ check: .venv/dev .data/secret_key ## Style, types, import rules, migrations, dep
 	$(BIN)/lint-imports
 	$(MANAGE) makemigrations --check --dry-run
 	HTTPS=true $(MANAGE) check --deploy --fail-level WARNING
-	$(MANAGE) spectacular --validate --fail-on-warn --file /dev/null
+	@for version in $(notdir $(wildcard books/versions/v*)); do \
+		echo "The OpenAPI document of $$version"; \
+		$(MANAGE) spectacular --api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; \
+	done
 
 bench: .venv/dev ## Measures the library beside its peers on one PostgreSQL
 	@$(BIN)/python -m benchmarks
+
+bench-scale: .venv/dev ## Measures how the library's answers grow up to a million books, on both databases
+	@$(BIN)/python -m benchmarks.scale
 
 lock: ## Resolves requirements/*.in anew (needs uv)
 	$(LOCK) -o requirements/run.txt requirements/run.in

@@ -1,13 +1,12 @@
 """The service beside its peers: `python -m benchmarks` from the root of the repository."""
 
 import signal
-import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable
+from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 from random import sample
 
 from benchmarks import competitors, databases, load, report
+from benchmarks.arguments import among, note, within
 from benchmarks.competitors import COMPETITORS, Server
 from benchmarks.load import COLUMNS, Measurement, Work
 from tests.postgres import throwaway_cluster
@@ -22,7 +21,7 @@ def main() -> None:
     with throwaway_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as servers:
         note(f"filling the databases with {options.books:,} books each")
         databases.fill(cluster, options.only, options.books)
-        running = [servers.enter_context(competitors.started(cluster, name)) for name in options.only]
+        running = [servers.enter_context(competitors.started(name, cluster.url(name))) for name in options.only]
         work = Work(options.books, options.seconds, databases.rare_surnames(cluster), load.postmaster(cluster))
         results = rounds(running, options.columns, options.rounds, work)
     report.show(results, options.only, options.columns, options.books)
@@ -49,29 +48,6 @@ def arguments() -> Namespace:
     parser.add_argument("--only", type=among(COMPETITORS), default=list(COMPETITORS), help=", ".join(COMPETITORS))
     parser.add_argument("--columns", type=among(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
     return parser.parse_args()
-
-
-def within(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
-        return int(text)
-
-    return number
-
-
-def among(known: Iterable[str]) -> Callable[[str], list[str]]:
-    def names(text: str) -> list[str]:
-        chosen = text.split(",")
-        if unknown := set(chosen) - set(known):
-            raise ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-        return [name for name in known if name in chosen]
-
-    return names
-
-
-def note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from tests.postgres import Cluster
-
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".venv-bench"
 REQUIREMENTS = ROOT / "requirements" / "bench.txt"
@@ -72,12 +70,13 @@ def install_peers() -> None:
 
 
 @contextmanager
-def started(cluster: Cluster, name: str) -> Iterator[Server]:
+def started(name: str, database_url: str, **settings: str) -> Iterator[Server]:
+    """`settings` are variables of the environment."""
     port = free_port()
     process = subprocess.Popen(
         COMPETITORS[name].command,
         cwd=ROOT,
-        env=environment(cluster.url(name)) | {"PORT": str(port), "UVICORN_PORT": str(port)},
+        env=environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )

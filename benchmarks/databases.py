@@ -49,14 +49,15 @@ def fill(cluster: Cluster, names: Sequence[str], books: int) -> None:
 
 def make_ours(cluster: Cluster, books: int) -> None:
     cluster.run(f"CREATE DATABASE {OURS}")
-    manage(cluster, "migrate", "--verbosity", "0")
-    manage(cluster, "seed_books", "--count", str(books))
+    seed(cluster.url(OURS), books)
     cluster.run("VACUUM ANALYZE", OURS)
 
 
-def manage(cluster: Cluster, *arguments: str) -> None:
-    command = [sys.executable, "manage.py", *arguments]
-    subprocess.run(command, cwd=ROOT, env=environment(cluster.url(OURS)), check=True, stdout=subprocess.DEVNULL)
+def seed(database_url: str, books: int) -> None:
+    """Makes the library's tables and the first of its seeds."""
+    for arguments in (["migrate", "--verbosity", "0"], ["seed_books", "--count", str(books)]):
+        command = [sys.executable, "manage.py", *arguments]
+        subprocess.run(command, cwd=ROOT, env=environment(database_url), check=True, stdout=subprocess.DEVNULL)
 
 
 def make_contract(cluster: Cluster) -> None:

@@ -8,20 +8,19 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Field as Column
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.forms import Field, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.functional import cached_property
 
 from books import changes
-from books.fields import folded
+from books.filters import MAX_LENGTH, MAX_WORDS
 from books.integers import LARGEST, integer
 from books.models import FOLDED, Book, sort_key
+from books.searching import contains, isbn_begins
 
 COUNT_LIMIT = 10_000
-SEARCH_LIMIT = 500
-WORD_LIMIT = 20
 
 
 class Over(int):
@@ -89,9 +88,8 @@ class BookAdmin(GuardedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
     ) -> tuple[QuerySet[Book], bool]:
-        for word in search_term[:SEARCH_LIMIT].split()[:WORD_LIMIT]:
-            anywhere = [Q((f"{column}__contains", folded(word))) for column in FOLDED.values()]
-            queryset = queryset.filter(Q(*anywhere, Q(isbn__startswith=word), _connector=Q.OR))
+        for word in search_term[:MAX_LENGTH].split()[:MAX_WORDS]:
+            queryset = queryset.filter(contains(word, *FOLDED) | isbn_begins(word))
         return queryset, False
 
     @admin.action(description="Mark selected books as available", permissions=["change"])

@@ -1,6 +1,6 @@
 """The only writers of books. Each runs inside the transaction that its caller opened."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -8,8 +8,9 @@ from typing import Any
 from django.db import IntegrityError, OperationalError, connection
 from django.db.models import F, QuerySet
 
-from books.fields import folded, naive_utc
-from books.models import FOLDED, Book
+from books.fields import naive_utc
+from books.integers import LARGEST
+from books.models import DERIVED, Book
 
 
 class BookNotFound(Exception):
@@ -19,6 +20,14 @@ class BookNotFound(Exception):
 class IsbnInUse(Exception):
     """Another book has this isbn."""
 
+    def __init__(self, isbn: str) -> None:
+        super().__init__(isbn)
+        self.isbn = isbn
+
+    def holder(self) -> int | None:
+        """The id of that book, as long as it is there."""
+        return Book.objects.filter(isbn=self.isbn).values_list("pk", flat=True).first()
+
 
 class ChangedMeanwhile(Exception):
     """Two changes waited for each other; this one gave way."""
@@ -27,7 +36,7 @@ class ChangedMeanwhile(Exception):
 def add(values: Mapping[str, Any], now: datetime) -> Book:
     """A new book, `now` being an aware datetime. Raises IsbnInUse."""
     book = Book(**values, created_at=now, updated_at=now)
-    with refusals_named():
+    with refusals_named(book.isbn):
         book.save(force_insert=True)
     return book
 
@@ -47,14 +56,13 @@ def add_many(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
 def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     """By COPY into a table of this transaction's own, since COPY itself cannot pass over a conflict."""
     names = list(rows[0])
-    searched = [name for name in names if name in FOLDED]
-    columns = ", ".join([*names, *(FOLDED[name] for name in searched)])
+    columns = ", ".join([*names, *(field.attname for field in DERIVED)])
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS pg_temp.incoming")
         cursor.execute(f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM books_book LIMIT 0")
         with cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
             for row in rows:
-                copy.write_row([*(row[name] for name in names), *(folded(row[name]) for name in searched)])
+                copy.write_row([*(row[name] for name in names), *(field.derived(row[field.of]) for field in DERIVED)])
         cursor.execute(
             f"INSERT INTO books_book ({columns}, created_at, updated_at)"
             f" SELECT {columns}, %(now)s, %(now)s FROM incoming ON CONFLICT (isbn) DO NOTHING RETURNING isbn",
@@ -79,6 +87,13 @@ def locked(book_id: int) -> Book:
     return book
 
 
+def locked_all(book_ids: Collection[int]) -> dict[int, Book]:
+    """Those of the books that there are, by id, locked in one order for all. Raises ChangedMeanwhile."""
+    possible = [pk for pk in book_ids if abs(pk) <= LARGEST]
+    with refusals_named():
+        return {book.pk: book for book in Book.objects.select_for_update().filter(pk__in=possible).order_by("pk")}
+
+
 def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
     """Writes those values of a locked book that differ from its own. Raises IsbnInUse, ChangedMeanwhile."""
     differing = {name: value for name, value in values.items() if getattr(book, name) != value}
@@ -88,8 +103,8 @@ def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
         setattr(book, name, value)
     book.updated_at = now
     book.version += 1
-    with refusals_named():
-        book.save(update_fields=[*with_folded(differing), "updated_at", "version"])
+    with refusals_named(book.isbn):
+        book.save(update_fields=[*with_derived(differing), "updated_at", "version"])
 
 
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
@@ -111,20 +126,20 @@ def remove_all(books: QuerySet[Book]) -> None:
         books.delete()
 
 
-def with_folded(names: Iterable[str]) -> list[str]:
-    """These columns and the folded ones that follow them."""
-    return [column for name in names for column in (name, FOLDED.get(name)) if column]
+def with_derived(names: Collection[str]) -> list[str]:
+    """These columns and those that follow from them."""
+    return [*names, *(field.attname for field in DERIVED if field.of in names)]
 
 
 @contextmanager
-def refusals_named() -> Iterator[None]:
-    """Says in the library's words what the database refused."""
+def refusals_named(isbn: str = "") -> Iterator[None]:
+    """Says in the library's words what the database refused; `isbn` is the one that is written."""
     try:
         yield
     except IntegrityError as error:
         if not is_unique_violation(error):
             raise
-        raise IsbnInUse from error
+        raise IsbnInUse(isbn) from error
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != "40P01":
             raise

@@ -1,50 +1,68 @@
 """The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import msgspec
+from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db import connection
 from django.db.models import Expression, F, QuerySet
+from django.http import HttpResponse
+from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import Serializer
 
-from books.fields import TimestampField, WireTime, naive_utc
+from books.fields import WireTime, naive_utc
 from books.integers import LARGEST
 from books.models import Book
 
 Row = tuple[Any, ...]
+Column = Expression | F
+encode = msgspec.json.Encoder().encode
 
 
 class Representation:
     """Rows instead of model instances, and one encoder for them: the members are the serializer's, in its order."""
 
-    def __init__(self, serializer: type[Serializer[Book]]) -> None:
-        self.members = list(serializer().fields)
-        self.columns = [column(member) for member in self.members]
+    def __init__(self, serializer: type[Serializer[Book]], names: Collection[str] | None = None) -> None:
+        fields = serializer().fields
+        self.serializer = serializer
+        self.fields = {name: field for name, field in fields.items() if names is None or name in names}
+        self.members = list(self.fields)
+        self.columns = [column(field) for field in self.fields.values()]
         self.struct = msgspec.defstruct(serializer.__name__, self.members)
-        self.encode = msgspec.json.Encoder().encode
         self.frames: dict[tuple[Any, ...], tuple[str, str]] = {}
+        self.parts: dict[frozenset[str], Representation] = {}
 
-    def select(self, books: QuerySet[Book], *more: str) -> QuerySet[Book, Row]:
+    def only(self, names: Iterable[str]) -> "Representation":
+        """Some of the members, which there are."""
+        chosen = frozenset(names)
+        if chosen not in self.parts:
+            self.parts[chosen] = Representation(self.serializer, chosen)
+        return self.parts[chosen]
+
+    def select(self, books: QuerySet[Book], *more: Column) -> QuerySet[Book, Row]:
         """The books as tuples of the members, then of `more` columns."""
         return books.values_list(*self.columns, *more)
 
-    def page(self, books: QuerySet[Book], skip: int, limit: int) -> list[Row]:
+    def page(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
         """Some of the books. Of a statement only the condition is compiled for every request."""
-        selected, order = self.frame(books)
-        condition, parameters = compiled_condition(books)
+        selected, order = self.frame(books, more)
+        try:
+            condition, parameters = compiled_condition(books)
+        except EmptyResultSet:
+            return []
         return fetched(f"{selected}{condition}{order} LIMIT %s OFFSET %s", (*parameters, limit, skip))
 
-    def frame(self, books: QuerySet[Book]) -> tuple[str, str]:
-        """The statement before and after its condition, the same for every list in one order."""
-        order = tuple(books.query.order_by)
-        if order not in self.frames:
-            sql, _ = self.select(Book.objects.order_by(*order)).query.sql_with_params()
+    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> tuple[str, str]:
+        """The statement before and after its condition, the same for every list in one order; without parameters."""
+        shape = (*books.query.order_by, *more)
+        if shape not in self.frames:
+            sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[order] = selected, by + ordered
-        return self.frames[order]
+            self.frames[shape] = selected, by + ordered
+        return self.frames[shape]
 
     def find(self, pk: int) -> tuple[Row, int] | None:
         """A book and its version."""
@@ -53,24 +71,30 @@ class Representation:
 
     @cached_property
     def one_book(self) -> str:
-        sql, _ = self.select(Book.objects.filter(pk=0), "version").query.sql_with_params()
+        sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
         return sql
 
     def row(self, book: Book) -> Row:
         """A book at hand as `page` and `find` would give it."""
-        return tuple(wire(getattr(book, member)) for member in self.members)
+        return tuple(wire(field, book) for field in self.fields.values())
 
-    def one(self, row: Row) -> bytes:
-        return self.encode(self.struct(*row))
+    def shown(self, row: Row) -> msgspec.Struct:
+        """A row, of which columns after the members are left out, ready to be encoded."""
+        return self.struct(*row[: len(self.members)])
 
-    def many(self, rows: Iterable[Row]) -> bytes:
-        return self.encode([self.struct(*row) for row in rows])
+
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(encode(content), "application/json", status, headers=headers)
 
 
 def compiled_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
+    """Raises EmptyResultSet where it can match nothing, such as a year that no column holds."""
     if not books.query.where:
         return "", ()
-    sql, parameters = books.query.get_compiler(books.db).compile(books.query.where)
+    try:
+        sql, parameters = books.query.get_compiler(books.db).compile(books.query.where)
+    except FullResultSet:
+        return "", ()
     return f" WHERE {sql}", parameters
 
 
@@ -81,12 +105,18 @@ def fetched(sql: str, parameters: Sequence[Any]) -> list[Row]:
         return rows
 
 
-def column(member: str) -> Expression | F:
-    return WireTime(member) if isinstance(Book._meta.get_field(member), TimestampField) else F(member)
+def column(field: Field[Any, Any, Any, Any]) -> Column:
+    source = str(field.source)
+    return WireTime(source, zone(field)) if isinstance(field, DateTimeField) else F(source)
 
 
-def wire(value: object) -> object:
-    """A value as WireTime shows it; only times change."""
+def wire(field: Field[Any, Any, Any, Any], book: Book) -> object:
+    """A book's value as its column shows it; only times change."""
+    value = getattr(book, str(field.source))
     if isinstance(value, datetime):
-        return naive_utc(value).isoformat(timespec="microseconds")
+        return naive_utc(value).isoformat(timespec="microseconds") + zone(field)
     return value
+
+
+def zone(field: Field[Any, Any, Any, Any]) -> str:
+    return "Z" if str(getattr(field, "format", "")).endswith("Z") else ""

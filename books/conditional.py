@@ -1,5 +1,8 @@
-"""Conditional requests on one book (RFC 9110, 13)."""
+"""Conditional requests (RFC 9110, 13)."""
 
+from hashlib import blake2b
+
+from django.http import HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 
@@ -13,6 +16,15 @@ def not_modified(request: Request, etag: str) -> bool:
     require_match(request, etag)
     held = etags(request, "HTTP_IF_NONE_MATCH")
     return "*" in held or etag in (tag.removeprefix("W/") for tag in held)
+
+
+def conditional(request: Request, response: HttpResponse) -> HttpResponse:
+    """The answer of a list with the tag of its content, or 304. Raises PreconditionFailed."""
+    etag = f'"{blake2b(response.content, digest_size=16).hexdigest()}"'
+    if not_modified(request, etag):
+        return HttpResponseNotModified(headers={"ETag": etag})
+    response.headers["ETag"] = etag
+    return response
 
 
 def require_unchanged(request: Request, etag: str) -> None:

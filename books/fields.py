@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from books.isbns import isbn13
+
 
 def folded(text: str) -> str:
     """The form in which texts are compared: NFC and case-folded, accents kept (Unicode, 3.13 and UAX 15)."""
@@ -16,8 +18,8 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-class FoldedField(models.TextField):
-    """Another field's text, folded; `of` names that field. Ordered by code point on every database."""
+class DerivedField(models.Field):
+    """What follows from another field's text, written whenever that is; `of` names that field."""
 
     def __init__(self, of: str, **options: Any) -> None:
         self.of = of
@@ -27,10 +29,30 @@ class FoldedField(models.TextField):
         name, path, arguments, options = super().deconstruct()
         return name, path, [self.of, *arguments], options
 
-    def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        text = folded(getattr(model_instance, self.of))
-        setattr(model_instance, self.attname, text)
-        return text
+    def pre_save(self, model_instance: models.Model, add: bool) -> str | None:
+        value = self.derived(getattr(model_instance, self.of))
+        setattr(model_instance, self.attname, value)
+        return value
+
+    def derived(self, text: str) -> str | None:
+        raise NotImplementedError
+
+
+class ISBN13Field(DerivedField, models.CharField):
+    """The canonical form of an ISBN; null for a text that is none."""
+
+    def __init__(self, of: str, **options: Any) -> None:
+        super().__init__(of, **{"max_length": 13, "null": True, **options})
+
+    def derived(self, text: str) -> str | None:
+        return isbn13(text)
+
+
+class FoldedField(DerivedField, models.TextField):
+    """A text, folded. Ordered by code point on every database."""
+
+    def derived(self, text: str) -> str:
+        return folded(text)
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         collation = "C" if connection.vendor == "postgresql" else None
@@ -69,13 +91,20 @@ class TimestampField(models.DateTimeField):
 
 
 class WireTime(models.Func):
-    """The SQL text `YYYY-MM-DDTHH:MM:SS.ffffff` of a timestamp: formatting in the database spares Python the rows."""
+    """The SQL text `YYYY-MM-DDTHH:MM:SS.ffffff` of a timestamp, then `zone`.
+
+    Formatting in the database spares Python the rows.
+    """
 
     output_field = models.TextField()
 
+    def __init__(self, expression: Any, zone: str = "", **options: Any) -> None:
+        super().__init__(expression, zone=zone, **options)
+
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        template = "to_char(%(expressions)s, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+        template = 'to_char(%(expressions)s, \'YYYY-MM-DD"T"HH24:MI:SS.US"%(zone)s"\')'
         return self.as_sql(compiler, connection, template=template, **context)
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="replace(%(expressions)s, ' ', 'T')", **context)
+        template = "replace(%(expressions)s, ' ', 'T') || '%(zone)s'"
+        return self.as_sql(compiler, connection, template=template, **context)

@@ -13,15 +13,15 @@ from rest_framework.exceptions import ValidationError
 from books import changes
 from books.integers import integer
 from books.progress import batches
-from books.serializers import BookCreateSerializer
+from books.serializers import NewBookSerializer
 from books.spreadsheets import unescaped
 
-REQUIRED = BookCreateSerializer.Meta.fields
+REQUIRED = NewBookSerializer.Meta.fields
 AVAILABLE = {"true": True, "false": False, "": True}
 # What a file of failed rows has before their own columns.
 REPORTED = ["line", "reason"]
 BATCH = 1_000
-serializer = BookCreateSerializer()
+serializer = NewBookSerializer()
 
 
 class UnreadableFile(Exception):

@@ -5,26 +5,37 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+# All that no constraint needs; on SQLite the triggers behind the trigrams too.
+DROPPED = {
+    "postgresql": """
+        SELECT 'INDEX', indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+        WHERE indrelid = 'books_book'::regclass AND NOT indisunique
+    """,
+    "sqlite": """
+        SELECT type, name, sql FROM sqlite_master
+        WHERE tbl_name = 'books_book' AND type IN ('index', 'trigger') AND sql IS NOT NULL
+    """,
+}
+BEFORE_THEY_ARE_MADE = {
+    "postgresql": "SET LOCAL maintenance_work_mem = '256MB'",
+    "sqlite": "INSERT INTO books_trigrams (books_trigrams) VALUES ('rebuild')",
+}
+
 
 @contextmanager
 def built_afterwards() -> Iterator[None]:
-    """Drops the indexes that no constraint needs and makes them again at the end, a third of the time on PostgreSQL.
+    """Drops what would be kept in step with each book, and makes it again at the end, in a third of the time.
 
     It locks the table to the end of the transaction: for a library that nobody uses yet.
     """
-    if connection.vendor != "postgresql":
-        yield
-        return
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index"
-            " WHERE indrelid = 'books_book'::regclass AND NOT indisunique"
-        )
-        definitions = dict(cursor.fetchall())
-        cursor.execute(f"DROP INDEX {', '.join(definitions)}")
+        cursor.execute(DROPPED[connection.vendor])
+        found = cursor.fetchall()
+        for kind, name, _ in found:
+            cursor.execute(f"DROP {kind} {name}")
         yield
-        cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
-        for definition in definitions.values():
+        cursor.execute(BEFORE_THEY_ARE_MADE[connection.vendor])
+        for _, _, definition in found:
             cursor.execute(definition)
 
 

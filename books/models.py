@@ -1,11 +1,13 @@
 """The book, and what must be true of every one of them."""
 
+from typing import Any
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
 
-from books.fields import FoldedField, TimestampField
+from books.fields import DerivedField, FoldedField, ISBN13Field, TimestampField
 
 LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 YEARS = (-(2**31), 2**31 - 1)
@@ -13,9 +15,24 @@ YEARS = (-(2**31), 2**31 - 1)
 SORT_KEY_LENGTH = 100
 
 
-def sort_key(field: str) -> Left:
-    """What a list is sorted by: the folded text, bounded as its index is."""
+def bounded(field: str) -> Left:
+    """The folded text as far as an index holds it."""
     return Left(f"{field}_folded", SORT_KEY_LENGTH)
+
+
+class SortKey(models.Func):
+    """`bounded` with its length written out: SQLite takes an index of an expression for the very same one alone."""
+
+    template = f"LEFT(%(expressions)s, {SORT_KEY_LENGTH})"
+    output_field = models.TextField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template=f"SUBSTR(%(expressions)s, 1, {SORT_KEY_LENGTH})", **context)
+
+
+def sort_key(field: str) -> SortKey:
+    """What a list is sorted by: the folded text, bounded as its index is."""
+    return SortKey(f"{field}_folded")
 
 
 def at_most(field: str, length: int) -> models.CheckConstraint:
@@ -34,6 +51,7 @@ class Book(models.Model):
     isbn = models.CharField(
         "ISBN", max_length=LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
     )
+    isbn13 = ISBN13Field("isbn")
     genre = models.CharField(max_length=LENGTHS["genre"])
     available = models.BooleanField(default=True, db_default=True)
     created_at = TimestampField("added (UTC)", editable=False)
@@ -49,10 +67,11 @@ class Book(models.Model):
             models.CheckConstraint(condition=models.Q(year__range=YEARS), name="book_year_within_32_bits"),
         ]
         indexes = [
-            models.Index(sort_key("title"), "id", name="book_by_title"),
-            models.Index(sort_key("author"), "id", name="book_by_author"),
+            models.Index(bounded("title"), "id", name="book_by_title"),
+            models.Index(bounded("author"), "id", name="book_by_author"),
             models.Index("year", "id", name="book_by_year"),
             models.Index("created_at", "id", name="book_by_created_at"),
+            models.Index("isbn13", "id", name="book_by_isbn13"),
             models.Index("id", name="book_lent", condition=models.Q(available=False)),
         ]
 
@@ -60,5 +79,21 @@ class Book(models.Model):
         return f"{self.title} ({self.author}, {self.year})"
 
 
+DERIVED = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
 # Each searched member's folded column.
 FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+
+
+class KeptAnswer(models.Model):
+    """What was answered to a request with an Idempotency-Key; written by `books.idempotency` alone."""
+
+    # SHA-256 of the caller and the key, and of the request.
+    key = models.CharField(max_length=64, primary_key=True)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    headers = models.JSONField()
+    body = models.BinaryField()
+    kept_at = TimestampField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.status}, kept at {self.kept_at}"

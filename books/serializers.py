@@ -1,13 +1,16 @@
 """The rules of a book's members (specification, Section 2), without coercion: the database's bounds, explained."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from books.models import Book
+from books.spelling import unknown
 
 NO_NUL = {"not": {"pattern": "\\u0000"}}
 
@@ -51,9 +54,16 @@ class Integer(serializers.IntegerField):
         return int(data)
 
 
-@extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
-class UTCTime(serializers.DateTimeField):
-    """UTC, ISO 8601 without a zone designator (specification, Section 2)."""
+@extend_schema_field({"type": "boolean"})
+class Flag(serializers.BooleanField):
+    """A JSON boolean."""
+
+    default_error_messages = {"bool_type": "Input should be a valid boolean."}
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and not isinstance(data, bool):
+            self.fail("bool_type")
+        return super().run_validation(data)
 
 
 class StrictSerializer(serializers.ModelSerializer[Book]):
@@ -66,32 +76,28 @@ class StrictSerializer(serializers.ModelSerializer[Book]):
     }
 
 
-class BookSerializer(StrictSerializer):
-    """A book as every answer shows it."""
-
-    created_at = UTCTime()
+class NewBookSerializer(StrictSerializer):
+    """The members that make a book, texts kept exactly as sent."""
 
     class Meta:
         model = Book
-        fields = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
-        extra_kwargs = {"available": {"required": True}}
-
-
-class BookCreateSerializer(StrictSerializer):
-    """What a creation takes; a new book is available."""
-
-    class Meta:
-        model = Book
-        fields = ("title", "author", "year", "isbn", "genre")
+        fields: tuple[str, ...] = ("title", "author", "year", "isbn", "genre")
         # The database's constraint decides on isbn; a SELECT before it would only race.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
-class BookUpdateSerializer(BookCreateSerializer):
-    """What a change takes: every member may be absent."""
+class Closed(serializers.Serializer[Any]):
+    """Refuses members that it does not know; those of `passed_over` it does not hear."""
 
-    class Meta(BookCreateSerializer.Meta):
-        extra_kwargs = {
-            name: {**BookCreateSerializer.Meta.extra_kwargs.get(name, {}), "required": False}
-            for name in BookCreateSerializer.Meta.fields
-        }
+    passed_over: frozenset[str] = frozenset()
+
+    def to_internal_value(self, data: Any) -> Any:
+        strange = unknown(list(data), [*self.fields, *self.passed_over]) if isinstance(data, Mapping) else {}
+        problems: dict[str, Any] = {name: [ErrorDetail(words, "extra_forbidden")] for name, words in strange.items()}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError(cast("dict[str, Any]", error.detail) | problems) from error
+        if problems:
+            raise serializers.ValidationError(problems)
+        return values

@@ -1,24 +1,26 @@
-"""Books over HTTP: the work that every version does. What it makes of it stands in `books.versions`."""
+"""Books over HTTP: the work that every version does. What each makes of it stands in `books.versions`."""
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, cast
 
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseNotModified
-from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ParseError, UnsupportedMediaType, ValidationError
+from rest_framework.exceptions import MethodNotAllowed, ParseError, UnsupportedMediaType, ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
 from books import changes
-from books.compiled import Representation
+from books.addresses import of_book
+from books.compiled import Representation, json_response
 from books.conditional import not_modified, require_unchanged
 from books.filters import StrictFilterBackend
 from books.integers import integer
 from books.models import Book
-from books.paging import NOT_AN_INTEGER
+from books.parameters import NOT_AN_INTEGER, Problems, UnknownParameter
 
 
 class BookViewSet(ModelViewSet[Book]):
@@ -27,12 +29,14 @@ class BookViewSet(ModelViewSet[Book]):
     queryset = Book.objects.order_by("pk")
     filter_backends = [StrictFilterBackend]
     lookup_url_kwarg = "book_id"
-    body_serializers: ClassVar[dict[str, type[Serializer[Book]]]]
+    body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]]
     representation: ClassVar[Representation]
     etag_prefix: ClassVar[str]
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Answers 413 and 415 before the action looks for the book; 401, 403 and 429 come first."""
+        """Answers 405 first, then 400 (version), 401, 403 and 429; 413 and 415 before the action looks for the book."""
+        if self.action is None:
+            raise MethodNotAllowed(str(request.method))
         super().initial(request, *arguments, **options)
         if self.action in self.body_serializers:
             parser = self.get_content_negotiator().select_parser(request, self.get_parsers())
@@ -41,35 +45,34 @@ class BookViewSet(ModelViewSet[Book]):
 
     def list(self, request: Request) -> HttpResponse:
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return json_response(self.representation.many(page))
+        response: HttpResponse = self.get_paginated_response(page)
+        return response
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
+        with outranked_by_absence(book_id):
+            self.require_parameters()
         pk = identifier(book_id)
-        found = self.representation.find(pk)
+        representation = self.get_representation()
+        found = representation.find(pk)
         if not found:
             raise changes.BookNotFound
         row, version = found
         etag = self.etag(pk, version)
         if not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
-        return json_response(self.representation.one(row), headers={"ETag": etag})
+        return json_response(representation.shown(row), headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
+        self.require_parameters()
         values = self.body(request)
         with transaction.atomic():
             book = changes.add(values, now=timezone.now())
-        location = reverse("book", kwargs={"book_id": book.pk})
-        return self.answer(book, status=201, headers={"Location": location})
+        return self.answer(book, status=201, headers={"Location": of_book(request, book.pk)})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
-        try:
+        with outranked_by_absence(book_id):
+            self.require_parameters()
             values = self.body(request)
-        except ParseError as error:
-            require_book(identifier(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
-            raise
-        except ValidationError as error:
-            require_book(identifier(book_id, error.detail))
-            raise
         pk = identifier(book_id)
         with transaction.atomic():
             book = changes.locked(pk)
@@ -78,28 +81,49 @@ class BookViewSet(ModelViewSet[Book]):
         return self.answer(book)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
+        with outranked_by_absence(book_id):
+            self.require_parameters()
         with transaction.atomic():
             book = changes.locked(identifier(book_id))
             require_unchanged(request, self.etag(book.pk, book.version))
             changes.remove(book)
-        return HttpResponse(status=204)
+        response = HttpResponse(status=204)
+        del response.headers["Content-Type"]
+        return response
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """REST framework's own answer would describe the serializers; Allow is added to every answer anyway."""
         return HttpResponse(status=204)
 
+    def parameter_problems(self) -> Problems:
+        """What is wrong with the query, but for filters."""
+        return cast("Any", self.paginator).problems(self.request) if self.action == "list" else {}
+
+    def require_parameters(self) -> None:
+        """Raises ValidationError, and what a version refuses besides."""
+        if problems := self.parameter_problems():
+            raise ValidationError(problems)
+
+    def get_representation(self) -> Representation:
+        """What the answer shows of a book; comes after `require_parameters`."""
+        return self.representation
+
     def body(self, request: Request) -> dict[str, Any]:
         """The members that the request may set. Raises ParseError, ValidationError."""
-        if request.stream is None:
-            raise ParseError("The body is empty.", code="missing")
-        serializer = self.body_serializers[self.action](data=request.data)
+        serializer = self.body_serializers[str(self.action)](data=self.data(request))
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
         return values
 
+    def data(self, request: Request) -> Any:
+        """The body as JSON. Raises ParseError."""
+        if request.stream is None:
+            raise ParseError("The body is empty.", code="missing")
+        return request.data
+
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
-        return json_response(self.representation.one(self.representation.row(book)), status, headers)
+        return json_response(self.representation.shown(self.representation.row(book)), status, headers)
 
     def etag(self, pk: int, version: int) -> str:
         return f'"{self.etag_prefix}-{pk}-{version}"'
@@ -116,11 +140,20 @@ def identifier(book_id: str, problems: Any = ()) -> int:
     return number
 
 
+@contextmanager
+def outranked_by_absence(book_id: str) -> Iterator[None]:
+    """An unknown id outranks what else is wrong with a request. Raises BookNotFound, ValidationError."""
+    try:
+        yield
+    except ParseError as error:
+        require_book(identifier(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
+        raise
+    except (ValidationError, UnknownParameter) as error:
+        require_book(identifier(book_id, error.detail))
+        raise
+
+
 def require_book(pk: int) -> None:
-    """An unknown id outranks what is wrong with a body. Raises BookNotFound."""
+    """Raises BookNotFound."""
     if not Book.objects.filter(pk=pk).exists():
         raise changes.BookNotFound
-
-
-def json_response(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
-    return HttpResponse(body, "application/json", status, headers=headers)

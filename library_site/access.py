@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WORDS = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
+MESSAGE = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 
 
 def recorded(application: "WSGIApplication") -> "WSGIApplication":
@@ -37,7 +37,9 @@ def recorded(application: "WSGIApplication") -> "WSGIApplication":
         def done() -> None:
             line["duration_ms"] = round((perf_counter() - begun) * 1000, 2)
             # As log.info does, but for looking up where it was called: that would cost as much as the formatting.
-            record = log.makeRecord(log.name, logging.INFO, __file__, 0, WORDS, (line,), None, extra={"members": line})
+            record = log.makeRecord(
+                log.name, logging.INFO, __file__, 0, MESSAGE, (line,), None, extra={"members": line}
+            )
             log.handle(record)
 
         return watched(application(environ, starting), done)

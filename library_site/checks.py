@@ -45,3 +45,16 @@ def limits_that_add_up(app_configs: Any, **options: Any) -> list[checks.CheckMes
             id="library_site.W003",
         )
     ]
+
+
+@checks.register
+def versions_that_end_before_they_are_deprecated(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    return [
+        checks.Error(
+            f"API_V{number}_SUNSET_ON is set without an API_V{number}_DEPRECATED_ON that is no later (RFC 9745, 4).",
+            hint="Deprecate a version first, and give its clients time.",
+            id="library_site.E001",
+        )
+        for number, told in settings.API_LIFECYCLES.items()
+        if told["sunset_on"] and not (told["deprecated_on"] and told["deprecated_on"] <= told["sunset_on"])
+    ]

@@ -1,29 +1,85 @@
-"""What drf-spectacular cannot know of the OpenAPI document."""
+"""The OpenAPI documents: one for each version, and one of all."""
 
+import json
+from collections.abc import Iterator
+from functools import cache
+from threading import Lock
 from typing import Any
 
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
 
-def bodies_required(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A body whose members may all be absent must itself be there."""
-    for operations in result["paths"].values():
-        for operation in operations.values():
-            if "requestBody" in operation:
-                operation["requestBody"]["required"] = True
+from library_site.versioning import ROOT
+
+Document = dict[str, Any]
+MAKING = Lock()
+
+
+def document(numbers: tuple[int, ...]) -> Document:
+    """Made once. drf-spectacular is not made for threads."""
+    with MAKING:
+        return made(numbers)
+
+
+@cache
+def made(numbers: tuple[int, ...]) -> Document:
+    """OpenAPI 3.1. Where there are several versions, names of all but the first are told apart by their number."""
+    first, *others = (of_version(number) for number in numbers)
+    for number, other in zip(numbers[1:], others, strict=True):
+        more = told_apart(other, number)
+        first["paths"] |= {path: methods for path, methods in more["paths"].items() if path not in first["paths"]}
+        first["components"]["schemas"] |= more["components"]["schemas"]
+    return first
+
+
+def of_version(number: int) -> Document:
+    whole: Document = SchemaGenerator(api_version=f"v{number}").get_schema(request=None, public=True)
+    return whole
+
+
+def told_apart(whole: Document, number: int) -> Document:
+    referring = json.dumps(whole).replace("#/components/schemas/", f"#/components/schemas/V{number}")
+    renamed: Document = json.loads(referring)
+    schemas = renamed["components"]["schemas"]
+    renamed["components"]["schemas"] = {f"V{number}{name}": schema for name, schema in schemas.items()}
+    for operation in operations(renamed):
+        operation["tags"] = [f"{tag}, version {number}" for tag in operation["tags"]]
+        operation["operationId"] = f"v{number}_{operation['operationId']}"
+    return renamed
+
+
+def operations(whole: Document, root: str = "/") -> Iterator[Document]:
+    """Those of addresses below the root."""
+    below = (methods for path, methods in whole["paths"].items() if path.startswith(root))
+    return (operation for methods in below for operation in methods.values())
+
+
+def bodies_required(result: Document, **_: Any) -> Document:
+    """A hook of drf-spectacular: a body whose members may all be absent must itself be there."""
+    for operation in operations(result):
+        if "requestBody" in operation:
+            operation["requestBody"]["required"] = True
     return result
 
 
-def limit_documented(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Where a limit is set any operation of the API may meet it; the answer has the shape of its other errors."""
+def versions_declared(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
+    """A hook: info.version is the service's own; the operations of a deprecated version are marked."""
+    result["info"]["version"] = settings.SPECTACULAR_SETTINGS["VERSION"]
+    number = int(str(generator.api_version).removeprefix("v"))
+    if settings.API_LIFECYCLES.get(number, {}).get("deprecated_on"):
+        for operation in operations(result, ROOT):
+            operation["deprecated"] = True
+    return result
+
+
+def limit_documented(result: Document, **_: Any) -> Document:
+    """A hook: any operation of the API may meet a limit that is set, and answers in the shape of its other errors."""
     retry_after = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
-    for address, operations in result["paths"].items():
-        for operation in operations.values() if address.startswith("/api/") else ():
-            operation["responses"]["429"] = {
-                "description": "The caller has asked too often.",
-                "headers": {"Retry-After": retry_after},
-                "content": {"application/json": {"schema": schema_of(operation["responses"]["503"])}},
-            }
+    for operation in operations(result, ROOT):
+        error = operation["responses"]["503"]["content"]["application/json"]["schema"]
+        operation["responses"]["429"] = {
+            "description": "The caller has asked too often.",
+            "headers": {"Retry-After": retry_after},
+            "content": {"application/json": {"schema": error}},
+        }
     return result
-
-
-def schema_of(response: dict[str, Any]) -> Any:
-    return response["content"]["application/json"]["schema"]

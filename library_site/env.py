@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -53,12 +54,55 @@ def words(name: str, default: str) -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
+def numbers(prefix: str, endings: Collection[str]) -> list[int]:
+    """The numbers right behind the prefix in the names of variables, such as 1 of API_V1_RETIRED."""
+    names = [name for name in os.environ if name.startswith(prefix)]
+    found = {name: re.fullmatch(rf"{prefix}([1-9][0-9]*)_({'|'.join(endings)})", name) for name in names}
+    if strange := [name for name, match in found.items() if not match]:
+        raise ImproperlyConfigured(f"{strange[0]} is no setting; they end in {', '.join(endings)}.")
+    return sorted({int(match[1]) for match in found.values() if match})
+
+
+def moment(name: str) -> datetime | None:
+    """An aware datetime; a day is its first moment, and without a zone it is in UTC."""
+    if not (value := text(name, "")):
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a day, such as 2026-12-31.") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def url(name: str) -> str:
+    """An address, or nothing. No quotes and no angle brackets: it stands between them in `Link`."""
+    value = text(name, "")
+    if value and not re.fullmatch(r"https?://[!#-;=?-~]+", value):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes an address, such as https://library.example/news.")
+    return value
+
+
+def origin(name: str, default: str) -> str:
+    """Scheme, host and port, without a slash at the end."""
+    value = text(name, default).removesuffix("/")
+    matched = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
+    if not matched or int(matched[2] or 0) > 65535:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")
+    return value
+
+
+def local_origin(host: str, port: int) -> str:
+    """Where a server that listens there is reached from its own machine."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # listens on all
+    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
+
+
 def rate(name: str) -> tuple[int, int] | None:
     """An amount and the seconds it is for, as `600/minute` or `10/5minutes`; None where there is no such variable."""
     value = text(name, "").lower()
     found = RATE.fullmatch(value)
     if value and not found:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes such as 10/second, 600/minute or 1000/12hours.")
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a rate, such as 10/second or 1000/12hours.")
     return (int(found[1]), int(found[2] or 1) * SECONDS[found[3]]) if found else None
 
 
@@ -66,7 +110,7 @@ def redis_url(name: str) -> str:
     """The address of a Redis, or nothing. It may hold a password, so no refusal repeats any of it."""
     value = text(name, "")
     if value:
-        # Only a library that counts in Redis waits a tenth of a second for it.
+        # Importing it takes a tenth of a second: only who counts in Redis waits.
         from redis import ConnectionPool
 
         try:

@@ -1,97 +1,119 @@
-"""From exceptions to answers, in version 1's words (specification, Section 7): one table, and the shape of a 422."""
+"""From exceptions to answers: one table. The request's version gives an answer its shape."""
 
 import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from django.core.exceptions import BadRequest
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views import defaults
 from rest_framework.exceptions import APIException, ParseError, ValidationError
 from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from books.addresses import url_of_book
 from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
 from books.conditional import PreconditionFailed
+from library_site import request_ids
+from library_site.negotiation import UnsupportedVersion
+from library_site.shapes import Failure, Problem, detail
 
 log = logging.getLogger(__name__)
 
-ANSWERS: dict[type[BaseException], tuple[int, str]] = {
-    BookNotFound: (404, "Book not found"),
-    IsbnInUse: (409, "Another book has this isbn"),
-    ChangedMeanwhile: (409, "The book was changed by another request at the same time"),
-    PreconditionFailed: (412, "The book is not in the state the request asks for"),
-    InterfaceError: (503, "The library is out of reach, try again later"),
-    OperationalError: (503, "The library is out of reach, try again later"),
-}
-
-# REST framework's error codes, and pydantic's names for them.
-PROBLEM_TYPES = {
-    "required": "missing",
-    "invalid": "model_attributes_type",
-    "null": "model_attributes_type",
-    "max_length": "string_too_long",
-    "min_value": "greater_than_equal",
-    "max_value": "less_than_equal",
-    "null_characters_not_allowed": "value_error",
-    "surrogate_characters_not_allowed": "string_unicode",
+OUT_OF_REACH = Failure(503, "The library is out of reach, try again later")
+FAILURES: dict[type[BaseException], Failure] = {
+    BookNotFound: Failure(404, "Book not found"),
+    ChangedMeanwhile: Failure(409, "The book was changed by another request at the same time"),
+    PreconditionFailed: Failure(412, "The book is not in the state the request asks for"),
+    InterfaceError: OUT_OF_REACH,
+    OperationalError: OUT_OF_REACH,
 }
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
-    if isinstance(error, ValidationError):
-        return answer(list(problems(error.detail, context)), 422)
+    failure = described(error, context)
+    return answer(context["request"], failure) if failure else None
+
+
+def described(error: Exception, context: dict[str, Any]) -> Failure | None:
+    if isinstance(error, IsbnInUse):
+        return isbn_in_use(error, context["request"])
     if isinstance(error, ParseError):
-        return answer([problem(error.detail, ["body"])], 422)
+        return Failure(400, str(error.detail), [problem("body", "", error.detail)])
+    if isinstance(error, ValidationError):
+        return Failure(422, "The request is not valid", list(problems(error.detail, context)))
     if isinstance(error, APIException):
-        return answer(error.detail, error.status_code)
+        return refused(error, context)
     return known(error)
 
 
-def known(error: BaseException | None) -> HttpResponse | None:
-    """The answer that the table has for an exception."""
-    found = next((ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS), None)
-    if not found:
-        return None
-    status, words = found
-    if status == 503:
+def isbn_in_use(error: IsbnInUse, request: Request) -> Failure:
+    """Names the book that has the isbn, as long as it is there."""
+    message = "Another book has this isbn"
+    holder = error.holder()
+    if not holder:
+        return Failure(409, message, [Problem("body", "isbn", message, "unique")])
+    url = url_of_book(request, holder)
+    problem = Problem("body", "isbn", f"The book at {url} has it", "unique")
+    return Failure(409, message, [problem], {"Link": f'<{url}>; rel="related"'})
+
+
+def refused(error: APIException, context: dict[str, Any]) -> Failure:
+    """What REST framework refuses, and what we refuse by its means: one sentence, or problems by member."""
+    found = list(problems(error.detail, context)) if isinstance(error.detail, dict) else []
+    message = str(error.default_detail if found else error.detail)
+    given = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
+    headers = {name: str(value) for name, value in given.items() if value is not None}
+    return Failure(error.status_code, message, found, headers, error.default_code)
+
+
+def known(error: BaseException | None) -> Failure | None:
+    """What the table has for an exception."""
+    failure = next((FAILURES[kind] for kind in type(error).__mro__ if kind in FAILURES), None)
+    if failure is OUT_OF_REACH:
         log.error("The database did not answer.", exc_info=error)
-    return answer(words, status)
+    return failure
 
 
-def answer(detail: Any, status: int) -> HttpResponse:
-    """The shape of every error of version 1, JSON whatever the view renders."""
-    return HttpResponse(JSONRenderer().render({"detail": detail}), "application/json", status)
-
-
-def problems(details: Any, context: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
     """Each problem of a request with its place: a member of the path, the query or the body."""
     elsewhere = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
     for name, found in details.items():
-        inside = [] if name == api_settings.NON_FIELD_ERRORS_KEY else [name]
         place = "path" if name in context["kwargs"] else elsewhere
-        yield from (problem(one, [place, *inside]) for one in found)
+        member = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
+        yield from (problem(place, member, one) for one in found)
 
 
-def problem(found: Any, location: list[str]) -> dict[str, Any]:
-    return {"loc": location, "msg": str(found), "type": PROBLEM_TYPES.get(found.code, found.code)}
+def problem(place: str, member: str, found: Any) -> Problem:
+    return Problem(place, member, str(found), found.code)
+
+
+def answer(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
+    """JSON whatever the view renders; addresses of no version speak as the first."""
+    shape = request.META["library.version"].shape if "library.version" in request.META else detail
+    status, body = shape(failure, request_ids.current.get())
+    return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: what its own guards refuse, such as a strange Host."""
-    return answer("Bad Request", 400)
+    """Django's handler400: what its own guards refuse, such as a strange Host, and what `BadRequest` tells."""
+    return answer(request, Failure(400, str(exception) if isinstance(exception, BadRequest) else "Bad Request"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler404: librarians get a page, programs JSON."""
     if request.path.startswith(reverse("admin:index")):
         return defaults.page_not_found(request, exception)
-    return answer("Not Found", 404)
+    if refusal := request.META.get("library.refusal"):
+        return answer(request, Failure(400, refusal, code=UnsupportedVersion.default_code))
+    return answer(request, Failure(404, "Not Found"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for what a page meets as well."""
-    return known(sys.exception()) or answer("Internal Server Error", 500)
+    return answer(request, known(sys.exception()) or Failure(500, "Internal Server Error"))

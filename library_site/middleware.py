@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 
@@ -10,6 +11,17 @@ def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[
 
     def checked(request: HttpRequest) -> HttpResponse:
         request.get_host()
+        return get_response(request)
+
+    return checked
+
+
+def whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Refuses a body that ended before its length."""
+
+    def checked(request: HttpRequest) -> HttpResponse:
+        if request.META.get("library.cut_off"):
+            raise BadRequest("The body was cut off.")
         return get_response(request)
 
     return checked

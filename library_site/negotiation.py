@@ -1,33 +1,45 @@
-"""What the API reads and writes: JSON, whatever `Accept` or `?format=` say."""
+"""What a request and its answer agree on: the version, how a body is read, and JSON whatever `?format=` says."""
 
-import json
-import math
-from collections.abc import Iterable, Mapping
-from typing import IO, Any, NoReturn
+from collections.abc import Iterable
+from typing import Any
 
-from django.conf import settings
-from rest_framework.exceptions import APIException, ParseError
+from rest_framework.exceptions import APIException
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-
-from books.integers import integer
+from rest_framework.versioning import NamespaceVersioning
 
 
 class PayloadTooLarge(APIException):
     """RFC 9110, 15.5.14."""
 
     status_code = 413
-    default_detail = f"The body is over {settings.DATA_UPLOAD_MAX_MEMORY_SIZE} bytes."
     default_code = "payload_too_large"
+
+
+class UnsupportedVersion(APIException):
+    """The request names a version that is not served, or several."""
+
+    status_code = 400
+    default_code = "unsupported_version"
+
+
+class ServedVersion(NamespaceVersioning):
+    """Refuses what `library_site.versioning` could not read: after the method, and before credentials."""
+
+    def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
+        if refusal := request.META.get("library.refusal"):
+            raise UnsupportedVersion(refusal)
+        return super().determine_version(request, *arguments, **options)
 
 
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """A body without a Content-Type is read by the first parser (RFC 9110, 8.3)."""
-        if int(request.META.get("CONTENT_LENGTH") or 0) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-            raise PayloadTooLarge
+        limit = request.META["library.body_limit"]
+        if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+            raise PayloadTooLarge(f"The body is over {limit} bytes.")
         if not request.content_type:
             return next(iter(parsers))
         media_type = request.content_type.partition(";")[0].strip().lower()
@@ -38,26 +50,3 @@ class JSONNegotiation(BaseContentNegotiation):
     ) -> tuple[BaseRenderer, str]:
         renderer = next(iter(renderers))
         return renderer, renderer.media_type
-
-
-class JSONParser(BaseParser):
-    """JSON as in RFC 8259: UTF-8 and finite numbers. What fields should name passes: lone surrogates, any integer."""
-
-    media_type = "application/json"
-
-    def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
-        try:
-            return json.loads(stream.read().decode(), parse_int=integer, parse_float=finite, parse_constant=refused)
-        except (ValueError, RecursionError) as error:
-            raise ParseError("The body is not valid JSON.", code="json_invalid") from error
-
-
-def finite(digits: str) -> float:
-    number = float(digits)
-    return number if math.isfinite(number) else refused(digits)
-
-
-def refused(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is not a JSON number")

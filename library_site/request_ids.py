@@ -19,14 +19,13 @@ acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 def identified(application: "WSGIApplication") -> "WSGIApplication":
     """Sends `X-Request-ID` with every answer: the caller's own if it is acceptable, else a new one.
 
-    It stands in `environ["library.request_id"]`, and in `current` until the body is closed. Where the application
-    fails, it stays there: what the server logs of the failure comes after.
+    It stands in `current` until the body is closed. Where the application fails, it stays there: what the server logs
+    of the failure comes after.
     """
 
     def identifying(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         given = environ.get("HTTP_X_REQUEST_ID", "")
         request_id = given if acceptable(given) else os.urandom(16).hex()
-        environ["library.request_id"] = request_id
         current.set(request_id)
 
         def starting(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:

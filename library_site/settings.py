@@ -1,6 +1,7 @@
 """Django's settings, in Django's order; README lists the variables behind them."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from csp.constants import NONE, SELF
@@ -36,6 +37,7 @@ INSTALLED_APPS = [
     *OWN_APPS,
 ]
 MIDDLEWARE = [
+    "library_site.middleware.whole_body",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -47,7 +49,11 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
-API_MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "library_site.middleware.known_host"]
+API_MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "library_site.middleware.known_host",
+    "library_site.middleware.whole_body",
+]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
 TEMPLATES = [
@@ -75,6 +81,21 @@ HOST = env.address("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)
+
+# Where clients reach the library: links are built from it.
+PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
+
+# When versions of the interface end, by number (specification, Section 9)
+API_LIFECYCLES: dict[int, dict[str, Any]] = {
+    number: {
+        "deprecated_on": env.moment(f"API_V{number}_DEPRECATED_ON"),
+        "sunset_on": env.moment(f"API_V{number}_SUNSET_ON"),
+        "migration_url": env.url(f"API_V{number}_MIGRATION_URL"),
+        "changelog_url": env.url(f"API_V{number}_CHANGELOG_URL"),
+        "retired": env.flag(f"API_V{number}_RETIRED", default=False),
+    }
+    for number in env.numbers("API_V", ("DEPRECATED_ON", "SUNSET_ON", "MIGRATION_URL", "CHANGELOG_URL", "RETIRED"))
+}
 
 # People's sign-in
 AUTH_PASSWORD_VALIDATORS = [
@@ -150,10 +171,11 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_THROTTLE_CLASSES": ["library_site.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["library_site.negotiation.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["books.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.negotiation.JSONNegotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "library_site.errors.exception_handler",
+    "DEFAULT_VERSIONING_CLASS": "library_site.negotiation.ServedVersion",
     "UNAUTHENTICATED_USER": None,
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
@@ -166,8 +188,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENABLE_DJANGO_DEPLOY_CHECK": False,
     "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_PATCH": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "library_site.documents.bodies_required",
+        "library_site.documents.versions_declared",
         *(["library_site.documents.limit_documented"] if API_RATE_LIMIT else []),
     ],
 }

@@ -24,12 +24,11 @@ class CallerThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
         window = windows(settings.REDIS_URL, seconds).count(caller(request), now=self.timer())
-        self.seconds_left = max(1, ceil(window.left))
+        self.seconds_left = max(1, min(seconds, ceil(window.left)))
         allowed: bool = window.requests <= amount
         request.META["library.rate_limit"] = {
             "RateLimit-Policy": f'"default";q={amount};w={seconds}',
             "RateLimit": f'"default";r={max(0, amount - window.requests)};t={self.seconds_left}',
-            **({} if allowed else {"Retry-After": str(self.seconds_left)}),
         }
         return allowed
 

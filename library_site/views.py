@@ -1,20 +1,23 @@
 """The site's own answers: the root message and the documentation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
-from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from books.documents import message
+from library_site.documents import document
 
 WELCOME = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
 class Root(APIView):
+    versioning_class = None
     throttle_classes = []
 
     @extend_schema(
@@ -27,14 +30,31 @@ class Root(APIView):
         return JsonResponse(WELCOME)
 
 
-class Document(SpectacularAPIView):
-    renderer_classes = [OpenApiJsonRenderer2]
+class Document(APIView):
+    """The OpenAPI document of these versions."""
+
+    versioning_class = None
     throttle_classes = []
+    schema = None
+    versions: Sequence[int] = ()
+
+    def get(self, request: Request) -> JsonResponse:
+        return JsonResponse(document(tuple(self.versions)))
 
 
 class Docs(SpectacularSwaggerSplitView):
-    url_name = "openapi"
+    """Swagger UI of the document named `url_name`, with links to the others."""
+
+    versioning_class = None
     throttle_classes = []
+    schema = None
+    url_name = "openapi"
+    versions: Sequence[int] = ()
+
+    def get(self, request: Request, *arguments: Any, **options: Any) -> Response:
+        response: Response = super().get(request, *arguments, **options)  # type: ignore[no-untyped-call]
+        response.data["versions"] = self.versions
+        return response
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """The stock answer would be the page without its assets."""

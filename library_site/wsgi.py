@@ -5,26 +5,39 @@ import re
 from collections.abc import Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from library_site.access import recorded
 from library_site.request_ids import identified
+from library_site.versioning import ROOT, versioned
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
+# What a query may hold as it is (RFC 3986, 3.4).
+QUERY = "/?:@!$&'()*+,;=%"
 BROWSERS_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
+
+
+class APIRequest(WSGIRequest):
+    def get_full_path(self, force_append_slash: bool = False) -> str:
+        """The address as it was asked for: a redirect to HTTPS must lead there, not where the version is at home."""
+        path, query = self.META["library.asked_for"]
+        return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY, 'latin-1')}" if query else "")
 
 
 class APIHandler(WSGIHandler):
     """Django's handler with API_MIDDLEWARE alone: programs do not wait for what pages need."""
+
+    request_class = APIRequest
 
     def load_middleware(self, is_async: bool = False) -> None:
         # Django's loader knows one list.
@@ -47,7 +60,7 @@ def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication
 
     def chosen(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if not path.startswith("/api/"):
+        if not path.startswith(f"{ROOT}/"):
             return pages(environ, start_response)
         environ["PATH_INFO"] = path.removesuffix("/")
         return api(environ, start_response)
@@ -71,20 +84,21 @@ def read_whole(application: "WSGIApplication") -> "WSGIApplication":
     """Reads a body before Django sees the request.
 
     One without a length (chunked, or of HTTP/2) gets the one that Django goes by; one that Django refuses unread does
-    not cost the client its connection; one that was cut off on its way is not taken for the whole.
+    not cost the client its connection; one that was cut off on its way is marked, lest it be taken for the whole.
     """
 
     def reading(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        # Django takes a method in any case.
+        environ["REQUEST_METHOD"] = environ["REQUEST_METHOD"].upper()
         if environ["REQUEST_METHOD"] in ("POST", "PUT", "PATCH"):
+            limit = environ.setdefault("library.body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
             # One byte over the limit is enough to see that it is over.
-            body = environ["wsgi.input"].read(settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
-            if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            body = environ["wsgi.input"].read(limit + 1)
+            if len(body) > limit:
                 drain(environ["wsgi.input"])
             length = environ.get("CONTENT_LENGTH") or str(len(body))
-            if len(body) < int(length) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-                start_response("400 Bad Request", [("Content-Type", "application/json")])
-                return [b'{"detail":"The body was cut off."}']
             environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": length}
+            environ["library.cut_off"] = len(body) < int(length) <= limit
         return application(environ, start_response)
 
     return reading
@@ -97,6 +111,14 @@ def drain(body: "InputStream") -> None:
             break
 
 
+def layered(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
+    """The whole, from the outermost layer to the two handlers."""
+    # Needs Django set up.
+    from library_site.urls import UNNAMED, VERSIONS
+
+    return identified(recorded(versioned(read_whole(plainly_typed(switch(api, pages))), VERSIONS, UNNAMED)))
+
+
 # First: it sets Django up.
 pages_handler = get_wsgi_application()
-application = identified(recorded(read_whole(plainly_typed(switch(APIHandler(), pages_handler)))))
+application = layered(APIHandler(), pages_handler)

@@ -1,10 +1,13 @@
-"""The whole suite on each database: `python -m tests [pytest's arguments]`."""
+"""The whole suite on each database, on all of them at once: `python -m tests [pytest's arguments]`."""
 
 import os
 import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.postgres import PostgresMissing, throwaway_cluster
@@ -14,17 +17,10 @@ TOOLS = {"Chromium": "chromium", "Redis": "redis-server"}
 
 def main(arguments: list[str]) -> int:
     missing = [name for name, command in TOOLS.items() if not shutil.which(command)]
-    failed = []
-    if url := os.environ.get("DATABASE_URL"):
-        failed += suite("the database of DATABASE_URL", url, arguments)
-    else:
-        failed += suite("SQLite", f"sqlite:///{Path('.data/library.sqlite3').absolute()}", arguments)
-        try:
-            # The suite kills no machine, so it need not wait for the disk.
-            with throwaway_cluster(fsync="off", max_connections="200") as cluster:
-                failed += suite("PostgreSQL", cluster.url(), arguments)
-        except PostgresMissing:
+    with databases() as urls:
+        if urls.keys() == {"SQLite"}:
             missing.append("PostgreSQL")
+        failed = suites(urls, arguments)
     for name in missing:
         print(f"\n!!! {name} is not on this machine: what needs it was NOT tested. !!!", flush=True)
     for name in failed:
@@ -32,14 +28,50 @@ def main(arguments: list[str]) -> int:
     return 1 if failed or (missing and os.environ.get("CI")) else 0
 
 
-def suite(name: str, url: str, arguments: list[str]) -> list[str]:
-    """Runs pytest on one database; answers the names of those on which it failed."""
-    print(f"\nThe suite on {name}", flush=True)
-    # Whatever else is set on this machine is not what the tests speak of.
+@contextmanager
+def databases() -> Iterator[dict[str, str]]:
+    """The address of each, by a name to speak of it: that of DATABASE_URL, else SQLite and a throw-away PostgreSQL."""
+    if url := os.environ.get("DATABASE_URL"):
+        yield {"the database of DATABASE_URL": url}
+        return
+    sqlite = {"SQLite": f"sqlite:///{Path('.data/library.sqlite3').absolute()}"}
+    try:
+        # The suite kills no machine, so it need not wait for the disk.
+        with throwaway_cluster(fsync="off", max_connections="200") as cluster:
+            yield {**sqlite, "PostgreSQL": cluster.url()}
+    except PostgresMissing:
+        yield sqlite
+
+
+def suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
+    """Runs pytest on all databases at once, and shows each when it is done; answers the names of those it failed on."""
+    with tempfile.TemporaryDirectory() as folder:
+        collect_static_files(next(iter(urls.values())))
+        print(f"\nThe suite on {' and '.join(urls)}", flush=True)
+        runs = {name: started(url, arguments, Path(folder) / name) for name, url in urls.items()}
+        for name, run in runs.items():
+            run.wait()
+            print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
+    return [name for name, run in runs.items() if run.returncode]
+
+
+def collect_static_files(url: str) -> None:
+    """Before the suites do, which would be in each other's way."""
+    command = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
+    subprocess.run(command, env=environment(url), check=True)
+
+
+def started(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
+    with output.open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *arguments], env=environment(url), stdout=file, stderr=file
+        )
+
+
+def environment(url: str) -> dict[str, str]:
+    """Whatever else is set on this machine is not what the tests speak of."""
     inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "CI") if key in os.environ}
-    environment = {**inherited, "DATABASE_URL": url, "SECRET_KEY": secrets.token_urlsafe(64), "LOG_LEVEL": "warning"}
-    run = subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False)
-    return [name] if run.returncode else []
+    return {**inherited, "DATABASE_URL": url, "SECRET_KEY": secrets.token_urlsafe(64), "LOG_LEVEL": "warning"}
 
 
 if __name__ == "__main__":

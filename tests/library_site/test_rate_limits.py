@@ -67,9 +67,9 @@ def limited(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: py
 
 def client(address: str) -> httpx.Client:
     """A caller at that address."""
-    from library_site.wsgi import APIHandler
+    from library_site.wsgi import APIHandler, layered, pages_handler
 
-    transport = httpx.WSGITransport(APIHandler(), remote_addr=address)
+    transport = httpx.WSGITransport(layered(APIHandler(), pages_handler), remote_addr=address)
     return httpx.Client(transport=transport, base_url="http://127.0.0.1")
 
 
@@ -316,4 +316,5 @@ def test_the_document_tells_of_a_limit(alone: Service) -> None:
     documented = {
         address: {"429" in operation["responses"] for operation in paths[address].values()} for address in paths
     }
-    assert documented == {"/": {False}, "/api/books": {True}, "/api/books/{book_id}": {True}}
+    assert documented.pop("/") == {False}
+    assert set(map(frozenset, documented.values())) == {frozenset({True})}

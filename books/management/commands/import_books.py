@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE.csv")
-        parser.add_argument("--dry-run", action="store_true", help="check and report, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="check and report, and add nothing")
         parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:

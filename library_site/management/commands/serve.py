@@ -7,16 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # what to open where it listens on all
-
 
 class Command(BaseCommand):
     help = "Serves the library on HOST and PORT with WEB_CONCURRENCY processes, until Ctrl-C."
 
     def handle(self, *args: Any, **options: Any) -> None:
         require_free(settings.HOST, settings.PORT)
-        host = EVERY_ADDRESS.get(settings.HOST, settings.HOST)
-        address = f"http://{f'[{host}]' if ':' in host else host}:{settings.PORT}"
+        address = settings.PUBLIC_URL
         self.stdout.write(
             f"The library   {address}/api/books\n"
             f"Documentation {address}/docs\n"

@@ -4,10 +4,10 @@ from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request
 
 from books.compiled import Representation
-from books.documents import version_1
 from books.filters import BookFilter
-from books.paging import SkipLimit
-from books.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from books.versions.v1.document import version_1
+from books.versions.v1.paging import SkipLimitPagination
+from books.versions.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.views import BookViewSet
 
 
@@ -17,7 +17,7 @@ class Version1(BookViewSet):
     body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
     representation = Representation(BookSerializer)
     filterset_class = BookFilter
-    pagination_class = SkipLimit
+    pagination_class = SkipLimitPagination
     etag_prefix = "v1"
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:

@@ -1,0 +1,165 @@
+"""The library alone, from 10,000 books to a million: `python -m benchmarks.scale` from the root of the repository."""
+
+import signal
+import sqlite3
+import statistics
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import competitors, databases
+from benchmarks.arguments import among, note, within
+from benchmarks.competitors import OURS
+from benchmarks.questions import (
+    LEVEL,
+    QUESTIONS,
+    SHORT_ABSENT_ONCE,
+    SHORT_ABSENT_TWICE,
+    Effort,
+    Library,
+    Request,
+    Timing,
+    timed,
+)
+from tests.postgres import throwaway_cluster
+
+SIZES = ["10000", "100000", "1000000"]
+LEVEL_FACTOR = 1.5
+# One client in sequence needs no more, and all its statements meet on one connection to the database.
+ONE_THREAD = {"WEB_CONCURRENCY": "1", "WEB_THREADS": "1"}
+STATISTICS = {
+    "postgresql": "SELECT count(*) FROM pg_stats WHERE tablename = 'books_book'",
+    "sqlite": "SELECT count(*) FROM sqlite_stat1 WHERE tbl = 'books_book'",
+}
+
+Results = Mapping[tuple[str, int], Timing]
+"""By the titles of the questions and the sizes."""
+
+
+def main() -> int:
+    options = arguments()
+    # A plain kill must run the clean-up below too, or the servers would outlive us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sizes = [int(size) for size in options.sizes]
+    effort = Effort(options.requests, options.seconds)
+    missed = [words for database in options.databases for words in measured(database, sizes, effort)]
+    for words in missed:
+        print(f"Missed on {words}")
+    return 1 if missed else 0
+
+
+def arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--sizes", type=among(SIZES), default=SIZES, help=", ".join(SIZES))
+    parser.add_argument("--databases", type=among(DATABASES), default=list(DATABASES), help=", ".join(DATABASES))
+    parser.add_argument("--requests", type=within(10, 100_000), default=100, help="of each kind, after two to warm up")
+    parser.add_argument("--seconds", type=within(1, 600), default=4, help="for which each kind is asked at most")
+    return parser.parse_args()
+
+
+def measured(database: str, sizes: Sequence[int], effort: Effort) -> list[str]:
+    """Prints the table of one database; answers which goals it missed."""
+    results: dict[tuple[str, int], Timing] = {}
+    missed = []
+    with DATABASES[database]() as address:
+        for size in sizes:
+            timings, traps = at_size(database, address(size), size, effort)
+            results |= {(title, size): timing for title, timing in timings.items()}
+            missed += [f"{database}, {size:,} books: {words}" for words in traps]
+    Console(width=120).print(f"\n{database}, median / p99 in ms", table(results, sizes), sep="\n")
+    return missed + [
+        f"{database}: {title} grows {growth(results, sizes, title):.1f} times" for title in grown(results, sizes)
+    ]
+
+
+def at_size(database: str, url: str, size: int, effort: Effort) -> tuple[dict[str, Timing], list[str]]:
+    """The timings by the titles of the questions, and the traps that the database fell into."""
+    note(f"{database}: seeding {size:,} books")
+    databases.seed(url, size)
+    unplanned = [] if statistics_are_there(database, url) else ["no ANALYZE after seeding"]
+    with competitors.started(OURS, url, **ONE_THREAD) as server:
+        library = Library(server.port, size)
+        turned = plans_that_turn(library)
+        timings = {title: answered(library, title, effort) for title in QUESTIONS}
+    return timings, unplanned + turned + patterns_by_index(timings)
+
+
+def answered(library: Library, title: str, effort: Effort) -> Timing:
+    timing = timed(library, QUESTIONS[title], effort)
+    note(f"{library.books:,} books · {title}: {shown(timing)} ms")
+    return timing
+
+
+@contextmanager
+def postgresql() -> Iterator[Callable[[int], str]]:
+    with throwaway_cluster(shared_buffers="256MB") as cluster:
+
+        def address(size: int) -> str:
+            cluster.run(f"CREATE DATABASE books_{size}")
+            return cluster.url(f"books_{size}")
+
+        yield address
+
+
+@contextmanager
+def sqlite() -> Iterator[Callable[[int], str]]:
+    with tempfile.TemporaryDirectory(prefix="library-sqlite-") as folder:
+        yield lambda size: f"sqlite:///{folder}/{size}.sqlite3"
+
+
+DATABASES = {"postgresql": postgresql, "sqlite": sqlite}
+
+
+def statistics_are_there(database: str, url: str) -> bool:
+    """Without them a planner takes the slow way."""
+    opened: Any = sqlite3.connect(url.removeprefix("sqlite:///")) if database == "sqlite" else psycopg.connect(url)
+    with closing(opened) as connection:
+        (found,) = connection.execute(STATISTICS[database]).fetchone()
+    return bool(found)
+
+
+def plans_that_turn(library: Library) -> list[str]:
+    """PostgreSQL plans a prepared statement anew five times, and may then keep a plan that suits no filter."""
+    times = [library.ask(Request("/api/books?author=johnson&genre=novel")) for _ in range(20)]
+    first, then = statistics.median(times[1:5]), statistics.median(times[5:])
+    return [f"two filters: {first:.1f} ms, {then:.1f} ms after the fifth"] if then > 2 * first + 1 else []
+
+
+def patterns_by_index(timings: Mapping[str, Timing]) -> list[str]:
+    """A pattern that no index has an entry for costs one reading of the table, however many of them there are."""
+    once, twice = (timings[title].median_ms for title in (SHORT_ABSENT_ONCE, SHORT_ABSENT_TWICE))
+    return [f"two absent patterns: {twice:.1f} ms, one: {once:.1f} ms"] if twice > 1.8 * once + 1 else []
+
+
+def table(results: Results, sizes: Sequence[int]) -> Table:
+    made = Table("", *(f"{size:,}" for size in sizes), f"{sizes[-1]:,} : {sizes[0]:,}")
+    missed = grown(results, sizes)
+    for title in QUESTIONS:
+        goal = "" if title not in LEVEL else " missed" if title in missed else " kept"
+        times = (shown(results[title, size]) for size in sizes)
+        made.add_row(title, *times, f"{growth(results, sizes, title):.1f}{goal}")
+    return made
+
+
+def shown(timing: Timing) -> str:
+    return f"{timing.median_ms:.1f} / {timing.p99_ms:.1f}"
+
+
+def growth(results: Results, sizes: Sequence[int], title: str) -> float:
+    return results[title, sizes[-1]].median_ms / results[title, sizes[0]].median_ms
+
+
+def grown(results: Results, sizes: Sequence[int]) -> list[str]:
+    """What should take no longer however many books there are, and does."""
+    return [title for title in LEVEL if growth(results, sizes, title) > LEVEL_FACTOR]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

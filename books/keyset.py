@@ -1,0 +1,208 @@
+"""Sorted pages that cost the same however deep: a cursor holds the place in the order, not a number of rows."""
+
+import base64
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from django.conf import settings
+from django.db.models import F, OrderBy, Q, Value
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.http import HttpResponse
+from rest_framework.exceptions import ErrorDetail
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from books.compiled import Column, Row, json_response
+from books.documents import query_parameter
+from books.fields import TimestampField, WireTime
+from books.integers import LARGEST
+from books.models import sort_key
+from books.parameters import Problems, boolean, bounded
+
+MAX_CURSOR_LENGTH = 2_000
+
+
+class NoCursor(ValueError):
+    """The text is none of ours, or of another order."""
+
+
+class Sort(NamedTuple):
+    """An order of books, ties broken by id; `shown` is the key as a cursor holds it, `read` takes it back."""
+
+    key: Column
+    shown: Column
+    read: Callable[[object], Any]
+
+
+class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A place between two books of the list in this order, and the direction to read on from it."""
+
+    sort: str
+    backward: bool
+    key: str | int
+    pk: int
+
+    def text(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+def read_cursor(text: str, sort: str) -> Cursor:
+    """Raises ValueError for what was not made by `Cursor.text`, or for another order."""
+    if len(text) > MAX_CURSOR_LENGTH:
+        raise NoCursor
+    cursor = msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=Cursor)
+    if cursor.sort != sort:
+        raise NoCursor
+    SORTS[sort.removeprefix("-")].read(cursor.key)
+    column_integer(cursor.pk)
+    return cursor
+
+
+def column_integer(value: object) -> int:
+    if not isinstance(value, int) or abs(value) >= LARGEST:
+        raise NoCursor
+    return value
+
+
+def characters(value: object) -> str:
+    # PostgreSQL takes no NUL, and no database lone surrogates: of those `encode` says so.
+    if not isinstance(value, str) or b"\0" in value.encode():
+        raise NoCursor
+    return value
+
+
+def instant(value: object) -> Value:
+    naive = datetime.strptime(characters(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # as the column has it
+    return Value(naive, TimestampField())
+
+
+TITLE, AUTHOR = sort_key("title"), sort_key("author")
+SORTS = {
+    "id": Sort(F("id"), F("id"), column_integer),
+    "title": Sort(TITLE, TITLE, characters),
+    "author": Sort(AUTHOR, AUTHOR, characters),
+    "year": Sort(F("year"), F("year"), column_integer),
+    "created_at": Sort(F("created_at"), WireTime("created_at"), instant),
+}
+
+
+def order(name: str, descending: bool) -> tuple[OrderBy, ...]:
+    keys = [F("id")] if name == "id" else [SORTS[name].key, F("id")]
+    return tuple(OrderBy(key, descending=descending) for key in keys)
+
+
+# Made once: a statement is looked up by them.
+ORDERS = {(name, descending): order(name, descending) for name in SORTS for descending in (False, True)}
+
+
+class KeysetPagination(BasePagination):
+    """`sort`, `limit`, `cursor` and `count`; the answer links the next and the previous page (RFC 8288)."""
+
+    default_limit = 100
+    max_limit = 500
+    parameters = ("sort", "limit", "cursor", "count")
+
+    def problems(self, request: Request) -> Problems:
+        """Reads the parameters; answers what is wrong with them, by name."""
+        self.request = request
+        self.sort, wrong_sort = chosen_sort(request)
+        self.limit, wrong_limit = bounded(request, "limit", self.default_limit, 1, self.max_limit)
+        self.counted, wrong_count = boolean(request, "count")
+        self.cursor, wrong_cursor = (None, {}) if wrong_sort else chosen_cursor(request, self.sort)
+        return wrong_sort | wrong_limit | wrong_count | wrong_cursor
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Comes after `problems` found none."""
+        self.count = queryset.count() if self.counted else None
+        name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
+        backward = bool(self.cursor and self.cursor.backward)
+        books = queryset.order_by(*ORDERS[name, descending != backward])
+        if self.cursor:
+            books = books.filter(beyond(self.cursor, name, descending != backward))
+        representation = view.get_representation()
+        # One more tells whether there is another page.
+        rows = representation.page(books, 0, self.limit + 1, SORTS[name].shown, F("id"))
+        page = rows[: self.limit][:: -1 if backward else 1]
+        self.link_pages(page, more=len(rows) > self.limit)
+        return [representation.shown(row) for row in page]
+
+    def link_pages(self, page: list[Row], more: bool) -> None:
+        """`more`: whether the list goes on in the direction that was read."""
+        backward = bool(self.cursor and self.cursor.backward)
+        earlier, later = (more, True) if backward else (self.cursor is not None, more)
+        self.previous = self.link(page[0] if page else self.beside(), backward=True) if earlier else None
+        self.next = self.link(page[-1] if page else self.beside(), backward=False) if later else None
+
+    def beside(self) -> Row:
+        """Just past the cursor of an empty page, so that the way back begins with the book that the cursor names."""
+        cursor = cast("Cursor", self.cursor)
+        step = -1 if self.sort.startswith("-") != cursor.backward else 1
+        return cursor.key, cursor.pk + step
+
+    def link(self, row: Row, backward: bool) -> str:
+        key, pk = row[-2:]
+        parameters = self.request.query_params.copy()
+        parameters["cursor"] = Cursor(self.sort, backward, key, pk).text()
+        return f"{settings.PUBLIC_URL}{self.request.path}?{parameters.urlencode()}"
+
+    def get_paginated_response(self, data: Any) -> HttpResponse:
+        links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
+        headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
+        count = {} if self.count is None else {"count": self.count}
+        return json_response({"results": data, "next": self.next, "previous": self.previous, **count}, headers=headers)
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        following = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
+        url = {"type": ["string", "null"], "format": "uri", "example": following}
+        count = {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Of all pages, if asked for.",
+            "example": 400,
+        }
+        return {
+            "type": "object",
+            "required": ["results", "next", "previous"],
+            "properties": {"results": schema, "next": url, "previous": url, "count": count},
+        }
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        orders = [prefix + name for name in SORTS for prefix in ("", "-")]
+        limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
+        return [
+            query_parameter("sort", {"type": "string", "enum": orders, "default": "id"}, "With `-`, descending."),
+            query_parameter("limit", limit, "Books a page."),
+            query_parameter("cursor", {"type": "string"}, "Where the page begins, as `next` and `previous` have it."),
+            query_parameter("count", {"type": "boolean", "default": False}, "Whether to count the books of all pages."),
+        ]
+
+
+def chosen_sort(request: Request) -> tuple[str, Problems]:
+    sort = request.query_params.get("sort", "id")
+    if sort.removeprefix("-") in SORTS:
+        return sort, {}
+    return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORTS)}, perhaps behind a minus.", code="enum")]}
+
+
+def chosen_cursor(request: Request, sort: str) -> tuple[Cursor | None, Problems]:
+    if "cursor" not in request.query_params:
+        return None, {}
+    try:
+        return read_cursor(request.query_params["cursor"], sort), {}
+    except ValueError:
+        return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
+
+
+def beyond(cursor: Cursor, name: str, descending: bool) -> Q:
+    """The books behind the cursor's place, read in this direction."""
+    if name == "id":
+        return Q(id__lt=cursor.pk) if descending else Q(id__gt=cursor.pk)
+    compared, bound = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
+    sort = SORTS[name]
+    key = sort.read(cursor.key)
+    # SQLite finds the place in an index by a bound of the key alone.
+    return Q(bound(sort.key, key)) & Q(compared(Tuple(sort.key, F("id")), (key, cursor.pk)))

@@ -1,0 +1,49 @@
+"""Which part of a list an answer holds."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from books.compiled import json_response
+from books.documents import query_parameter
+from books.integers import LARGEST
+from books.parameters import Problems, bounded
+
+
+class SkipLimitPagination(LimitOffsetPagination):
+    """`skip` and `limit` (specification, Section 8), refused where DRF would clamp them; no count is taken."""
+
+    offset_query_param = "skip"
+    default_limit = 100
+    max_limit = 500
+
+    def problems(self, request: Request) -> Problems:
+        """Reads the two parameters; answers what is wrong with them, by name."""
+        self.skip, wrong_skip = bounded(request, self.offset_query_param, 0, 0, None)
+        self.limit, wrong_limit = bounded(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+        return wrong_skip | wrong_limit
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Comes after `problems` found none."""
+        if self.skip > LARGEST:
+            return []
+        representation = view.get_representation()
+        return [representation.shown(row) for row in representation.page(queryset, self.skip, self.limit)]
+
+    def get_paginated_response(self, data: Any) -> HttpResponse:
+        """A list is a JSON array and nothing around it."""
+        return json_response(data)
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return schema
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        skip = {"type": "integer", "minimum": 0, "default": 0}
+        limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
+        return [
+            query_parameter("skip", skip, "Number of records to skip."),
+            query_parameter("limit", limit, "Maximum number of records returned."),
+        ]

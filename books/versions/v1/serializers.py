@@ -1,0 +1,37 @@
+"""Books as version 1 reads and shows them (specification, Section 2)."""
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from books.models import Book
+from books.serializers import NewBookSerializer, StrictSerializer
+
+
+@extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
+class UTCTime(serializers.DateTimeField):
+    """UTC, ISO 8601 without a zone designator."""
+
+
+class BookSerializer(StrictSerializer):
+    """A book as every answer shows it."""
+
+    created_at = UTCTime()
+
+    class Meta:
+        model = Book
+        fields = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
+        extra_kwargs = {"available": {"required": True}}
+
+
+class BookCreateSerializer(NewBookSerializer):
+    """What a creation takes; a new book is available."""
+
+
+class BookUpdateSerializer(NewBookSerializer):
+    """What a change takes: every member may be absent."""
+
+    class Meta(NewBookSerializer.Meta):
+        extra_kwargs = {
+            name: {**NewBookSerializer.Meta.extra_kwargs.get(name, {}), "required": False}
+            for name in NewBookSerializer.Meta.fields
+        }

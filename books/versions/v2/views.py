@@ -1,0 +1,120 @@
+"""Version 2: the same books under the conventions of the wider family (specification, Sections 5-7 and 9)."""
+
+import builtins
+from collections.abc import Collection
+from contextlib import nullcontext
+from functools import partial
+from threading import Lock
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from django.utils import timezone
+from rest_framework.exceptions import ErrorDetail
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+
+from books import bulk
+from books.addresses import url_of_book
+from books.compiled import Representation, json_response
+from books.conditional import conditional
+from books.filters import SearchFilter
+from books.idempotency import idempotent
+from books.keyset import KeysetPagination
+from books.parameters import Problems, boolean, require_known
+from books.parsers import MergePatchParser
+from books.spelling import unknown
+from books.versions.v2.document import bulk_document, version_2
+from books.versions.v2.serializers import (
+    BookChangeSerializer,
+    BookCreateSerializer,
+    BookReplaceSerializer,
+    BookSerializer,
+    CreateSerializer,
+    DeleteSerializer,
+    UpdateSerializer,
+)
+from books.views import BookViewSet
+
+READING = Lock()
+
+
+@version_2
+class Version2(BookViewSet):
+    serializer_class = BookSerializer
+    body_serializers = {
+        "create": BookCreateSerializer,
+        "update": BookReplaceSerializer,
+        "partial_update": BookChangeSerializer,
+        "change_many": bulk.OperationsSerializer,
+    }
+    representation = Representation(BookSerializer)
+    filterset_class = SearchFilter
+    pagination_class = KeysetPagination
+    etag_prefix = "v2"
+    operations: ClassVar[bulk.Rules] = {
+        "create": CreateSerializer(),
+        "update": UpdateSerializer(),
+        "delete": DeleteSerializer(),
+    }
+
+    def list(self, request: Request) -> HttpResponse:
+        self.require_known_parameters()
+        return conditional(request, super().list(request))
+
+    @idempotent
+    def create(self, request: Request) -> HttpResponse:
+        return super().create(request)
+
+    def partial_update(self, request: Request, book_id: str) -> HttpResponse:
+        return self.update(request, book_id)
+
+    def get_parsers(self) -> builtins.list[BaseParser]:
+        # What writes the OpenAPI document asks before there is a request.
+        patches = self.request is not None and self.request.method == "PATCH"
+        return [*super().get_parsers(), *([MergePatchParser()] if patches else [])]
+
+    @bulk_document
+    @idempotent
+    def change_many(self, request: Request) -> HttpResponse:
+        self.require_parameters()
+        operations, problems = bulk.read(self.body(request)["operations"], self.operations)
+        dry_run, _ = boolean(request, "dry_run")
+        address = partial(url_of_book, request)
+        results = bulk.carry_out(operations, problems, address, now=timezone.now(), dry_run=dry_run)
+        return json_response({"dry_run": dry_run, "results": results})
+
+    def data(self, request: Request) -> Any:
+        """Of bodies that may be large, and take 500 MB to read, one at a time in each process."""
+        with READING if self.action == "change_many" else nullcontext():
+            return super().data(request)
+
+    def require_parameters(self) -> None:
+        self.require_known_parameters()
+        super().require_parameters()
+
+    def require_known_parameters(self) -> None:
+        filters = self.filterset_class.base_filters  # type: ignore[attr-defined]  # its metaclass makes them
+        known = {
+            "list": [*filters, *self.pagination_class.parameters, "fields"],
+            "retrieve": ["fields"],
+            "change_many": ["dry_run"],
+        }
+        require_known(self.request, known.get(str(self.action), []))
+
+    def parameter_problems(self) -> Problems:
+        _, wrong_flag = boolean(self.request, "dry_run")
+        return {**super().parameter_problems(), **wrong_fields(self.request, self.representation.members), **wrong_flag}
+
+    def get_representation(self) -> Representation:
+        named = fields(self.request)
+        return self.representation if named is None else self.representation.only(named)
+
+
+def fields(request: Request) -> builtins.list[str] | None:
+    named = request.query_params.get("fields")
+    return None if named is None else named.split(",")
+
+
+def wrong_fields(request: Request, members: Collection[str]) -> Problems:
+    names = unknown(fields(request) or [], members)
+    return {"fields": [ErrorDetail(f'"{name}": {words}', "enum") for name, words in names.items()]} if names else {}
