@@ -36,8 +36,6 @@ def response_header(name: str, description: str, *statuses: int) -> OpenApiParam
 
 
 BOOK_ID = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
-
-
 ETAG = "The state of the book, for `If-Match` and `If-None-Match`."
 IF_MATCH = request_header("If-Match", "Go on only if the book is in one of these states.")
 IF_NONE_MATCH = request_header("If-None-Match", "Go on only if the book is in none of these states.")

@@ -21,6 +21,8 @@ def folded(text: str) -> str:
 class DerivedField(models.Field):
     """What follows from another field's text, written whenever that is; `of` names that field."""
 
+    derived: "staticmethod[[str], str | None]"
+
     def __init__(self, of: str, **options: Any) -> None:
         self.of = of
         super().__init__(**{"editable": False, **options})
@@ -34,25 +36,20 @@ class DerivedField(models.Field):
         setattr(model_instance, self.attname, value)
         return value
 
-    def derived(self, text: str) -> str | None:
-        raise NotImplementedError
-
 
 class ISBN13Field(DerivedField, models.CharField):
     """The canonical form of an ISBN; null for a text that is none."""
 
+    derived = staticmethod(isbn13)
+
     def __init__(self, of: str, **options: Any) -> None:
         super().__init__(of, **{"max_length": 13, "null": True, **options})
-
-    def derived(self, text: str) -> str | None:
-        return isbn13(text)
 
 
 class FoldedField(DerivedField, models.TextField):
     """A text, folded. Ordered by code point on every database."""
 
-    def derived(self, text: str) -> str:
-        return folded(text)
+    derived = staticmethod(folded)
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         collation = "C" if connection.vendor == "postgresql" else None

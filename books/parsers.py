@@ -27,9 +27,7 @@ class JSONParser(BaseParser):
         try:
             text = stream.read().decode()
             # A call for each number costs more than all else, and few texts have one that needs it.
-            decode = (
-                json.loads if not EXTREME.search(text) else partial(json.loads, parse_int=whole, parse_float=finite)
-            )
+            decode = CAREFUL if EXTREME.search(text) else json.loads
             return decode(text, parse_constant=refused)
         except (ValueError, RecursionError) as error:
             raise ParseError("The body is not valid JSON.", code="json_invalid") from error
@@ -52,3 +50,6 @@ def finite(digits: str) -> float:
 
 def refused(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is not a JSON number")
+
+
+CAREFUL = partial(json.loads, parse_int=whole, parse_float=finite)

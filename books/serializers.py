@@ -86,6 +86,11 @@ class NewBookSerializer(StrictSerializer):
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
+def all_optional(meta: type[NewBookSerializer.Meta]) -> dict[str, dict[str, Any]]:
+    """The `extra_kwargs` of a change, for which the members that make a book may be absent."""
+    return {name: {**meta.extra_kwargs.get(name, {}), "required": False} for name in NewBookSerializer.Meta.fields}
+
+
 class Closed(serializers.Serializer[Any]):
     """Refuses members that it does not know; those of `passed_over` it does not hear."""
 

@@ -15,5 +15,5 @@ def unknown(given: Collection[str], known: Collection[str]) -> dict[str, str]:
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
-    nearest = get_close_matches(name.lower(), known, n=1, cutoff=0.0)
-    return f"It is not known here; the nearest name is {nearest[0]}." if nearest else "None is known here."
+    (nearest,) = get_close_matches(name.lower(), known, n=1, cutoff=0.0)
+    return f"It is not known here; the nearest name is {nearest}."

@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.models import Book
-from books.serializers import NewBookSerializer, StrictSerializer
+from books.serializers import NewBookSerializer, StrictSerializer, all_optional
 
 
 @extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
@@ -31,7 +31,4 @@ class BookUpdateSerializer(NewBookSerializer):
     """What a change takes: every member may be absent."""
 
     class Meta(NewBookSerializer.Meta):
-        extra_kwargs = {
-            name: {**NewBookSerializer.Meta.extra_kwargs.get(name, {}), "required": False}
-            for name in NewBookSerializer.Meta.fields
-        }
+        extra_kwargs = all_optional(NewBookSerializer.Meta)

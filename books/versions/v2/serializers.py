@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.models import Book
-from books.serializers import NO_NUL, Closed, Flag, Integer, NewBookSerializer, StrictSerializer, Text
+from books.serializers import NO_NUL, Closed, Flag, Integer, NewBookSerializer, StrictSerializer, Text, all_optional
 
 
 @extend_schema_field({"type": "string", "format": "date-time"})
@@ -82,10 +82,7 @@ class BookChangeSerializer(BookReplaceSerializer):
     """What a change takes: every member may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
-        extra_kwargs = {
-            name: {**BookReplaceSerializer.Meta.extra_kwargs.get(name, {}), "required": False}
-            for name in NewBookSerializer.Meta.fields
-        }
+        extra_kwargs = all_optional(BookReplaceSerializer.Meta)
 
 
 class CreateSerializer(Closed):
