@@ -1,64 +1,21 @@
 """The librarians' desk: every change goes through `books.changes`, and no page counts or sorts a million books."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
-from django.utils.functional import cached_property
 
 from books import changes
 from books.filters import MAX_LENGTH, MAX_WORDS
-from books.integers import LARGEST, integer
 from books.models import FOLDED, Book, sort_key
 from books.searching import contains, isbn_begins
-
-COUNT_LIMIT = 10_000
-
-
-class Over(int):
-    """A count that stopped here."""
-
-    def __str__(self) -> str:
-        return f"over {int(self):,}"
-
-
-class BoundedPaginator(Paginator):
-    """Counts no further than anyone pages: a full count reads the whole table."""
-
-    @cached_property
-    def count(self) -> int:
-        counted = cast("QuerySet[Book]", self.object_list).order_by()[: COUNT_LIMIT + 1].count()
-        return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
-
-
-class GuardedAdmin(admin.ModelAdmin):
-    """Refuses what Django's admin fails on."""
-
-    # Those of `list_filter`: Django would take any of any column, regular expressions among them.
-    lookups: ClassVar[tuple[str, ...]] = ()
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        return lookup in self.lookups
-
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
-        """Refuses ids that are none, and a deletion whose confirmation would list a million rows."""
-        selected = [integer(pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
-        if any(pk is None or abs(pk) > LARGEST for pk in selected):
-            words = "Nothing was changed: what was selected does not exist."
-        elif deletes_all(request) and queryset[COUNT_LIMIT:].exists():
-            words = f"Nothing was deleted: select {COUNT_LIMIT:,} at most."
-        else:
-            return super().response_action(request, queryset)
-        self.message_user(request, words, messages.ERROR)
-        return HttpResponseRedirect(request.get_full_path())
+from oauth.desk import BoundedPaginator, GuardedAdmin
 
 
 @admin.register(Book)
@@ -143,11 +100,6 @@ class BookAdmin(GuardedAdmin):
             words = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, words, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-
-
-def deletes_all(request: HttpRequest) -> bool:
-    across = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
-    return "delete_selected" in request.POST.getlist("action") and bool(across)
 
 
 def touched(form: "ModelForm[Book]", name: str) -> bool:

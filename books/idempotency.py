@@ -16,9 +16,9 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException, ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
 
-from books.callers import caller
 from books.changes import IsbnInUse
 from books.models import KeptAnswer
+from oauth.callers import caller
 
 HEADER = "Idempotency-Key"
 KEY = re.compile(r"[!-~]{1,255}")

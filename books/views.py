@@ -1,15 +1,14 @@
 """Books over HTTP: the work that every version does. What each makes of it stands in `books.versions`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseNotModified
 from django.utils import timezone
-from rest_framework.exceptions import MethodNotAllowed, ParseError, UnsupportedMediaType, ValidationError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.request import Request
-from rest_framework.serializers import Serializer
 from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
@@ -21,27 +20,17 @@ from books.filters import StrictFilterBackend
 from books.integers import integer
 from books.models import Book
 from books.parameters import NOT_AN_INTEGER, Problems, UnknownParameter
+from books.viewsets import OrderedViewSet, no_content
 
 
-class BookViewSet(ModelViewSet[Book]):
+class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
     """A version names its serializers, its filters, and a paginator that has `problems(request)`."""
 
     queryset = Book.objects.order_by("pk")
     filter_backends = [StrictFilterBackend]
     lookup_url_kwarg = "book_id"
-    body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]]
     representation: ClassVar[Representation]
     etag_prefix: ClassVar[str]
-
-    def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Answers 405 first, then 400 (version), 401, 403 and 429; 413 and 415 before the action looks for the book."""
-        if self.action is None:
-            raise MethodNotAllowed(str(request.method))
-        super().initial(request, *arguments, **options)
-        if self.action in self.body_serializers:
-            parser = self.get_content_negotiator().select_parser(request, self.get_parsers())
-            if not parser:
-                raise UnsupportedMediaType(request.content_type)
 
     def list(self, request: Request) -> HttpResponse:
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
@@ -87,13 +76,7 @@ class BookViewSet(ModelViewSet[Book]):
             book = changes.locked(identifier(book_id))
             require_unchanged(request, self.etag(book.pk, book.version))
             changes.remove(book)
-        response = HttpResponse(status=204)
-        del response.headers["Content-Type"]
-        return response
-
-    def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """REST framework's own answer would describe the serializers; Allow is added to every answer anyway."""
-        return HttpResponse(status=204)
+        return no_content()
 
     def parameter_problems(self) -> Problems:
         """What is wrong with the query, but for filters."""
@@ -107,19 +90,6 @@ class BookViewSet(ModelViewSet[Book]):
     def get_representation(self) -> Representation:
         """What the answer shows of a book; comes after `require_parameters`."""
         return self.representation
-
-    def body(self, request: Request) -> dict[str, Any]:
-        """The members that the request may set. Raises ParseError, ValidationError."""
-        serializer = self.body_serializers[str(self.action)](data=self.data(request))
-        serializer.is_valid(raise_exception=True)
-        values: dict[str, Any] = serializer.validated_data
-        return values
-
-    def data(self, request: Request) -> Any:
-        """The body as JSON. Raises ParseError."""
-        if request.stream is None:
-            raise ParseError("The body is empty.", code="missing")
-        return request.data
 
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}

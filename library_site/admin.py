@@ -1,10 +1,14 @@
 """Users and groups as Django has them, with the guards of the librarians' desk."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.http import HttpRequest
 
-from books.admin import GuardedAdmin
+from oauth.desk import GuardedAdmin
 
 admin.site.unregister([User, Group])
 
@@ -12,6 +16,13 @@ admin.site.unregister([User, Group])
 @admin.register(User)
 class GuardedUserAdmin(GuardedAdmin, UserAdmin):
     lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Each person, where Django would list every token, and ask for permissions on what goes with them."""
+        lines = [f"{user}, with the apps and API keys that are theirs" for user in objs]
+        return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
 
 
 @admin.register(Group)

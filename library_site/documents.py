@@ -72,6 +72,15 @@ def versions_declared(result: Document, generator: SchemaGenerator, **_: Any) ->
     return result
 
 
+def challenges_documented(result: Document, **_: Any) -> Document:
+    """A hook: who refuses a credential tells what would do."""
+    challenge = {"schema": {"type": "string"}, "description": "What would do (RFC 6750, 3)."}
+    for operation in operations(result, ROOT):
+        for status in operation["responses"].keys() & {"401", "403"}:
+            operation["responses"][status]["headers"] = {"WWW-Authenticate": challenge}
+    return result
+
+
 def limit_documented(result: Document, **_: Any) -> Document:
     """A hook: any operation of the API may meet a limit that is set, and answers in the shape of its other errors."""
     retry_after = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}

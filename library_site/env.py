@@ -84,7 +84,16 @@ def url(name: str) -> str:
 
 def origin(name: str, default: str) -> str:
     """Scheme, host and port, without a slash at the end."""
-    value = text(name, default).removesuffix("/")
+    return checked_origin(name, text(name, default))
+
+
+def origins(name: str) -> list[str]:
+    """The same, any number of them, separated by commas."""
+    return [checked_origin(name, value) for value in words(name, "")]
+
+
+def checked_origin(name: str, given: str) -> str:
+    value = given.removesuffix("/")
     matched = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
     if not matched or int(matched[2] or 0) > 65535:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")

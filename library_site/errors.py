@@ -20,7 +20,8 @@ from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
 from books.conditional import PreconditionFailed
 from library_site import request_ids
 from library_site.negotiation import UnsupportedVersion
-from library_site.shapes import Failure, Problem, detail
+from library_site.shapes import Failure, Problem, Shape, detail, oauth_error
+from oauth.api_keys import MOST, TooManyKeys
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ OUT_OF_REACH = Failure(503, "The library is out of reach, try again later")
 FAILURES: dict[type[BaseException], Failure] = {
     BookNotFound: Failure(404, "Book not found"),
     ChangedMeanwhile: Failure(409, "The book was changed by another request at the same time"),
+    TooManyKeys: Failure(409, f"You have {MOST} API keys: revoke one first"),
     PreconditionFailed: Failure(412, "The book is not in the state the request asks for"),
     InterfaceError: OUT_OF_REACH,
     OperationalError: OUT_OF_REACH,
@@ -67,7 +69,8 @@ def refused(error: APIException, context: dict[str, Any]) -> Failure:
     """What REST framework refuses, and what we refuse by its means: one sentence, or problems by member."""
     found = list(problems(error.detail, context)) if isinstance(error.detail, dict) else []
     message = str(error.default_detail if found else error.detail)
-    given = {"WWW-Authenticate": getattr(error, "auth_header", None), "Retry-After": getattr(error, "wait", None)}
+    challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
+    given = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
     headers = {name: str(value) for name, value in given.items() if value is not None}
     return Failure(error.status_code, message, found, headers, error.default_code)
 
@@ -94,10 +97,17 @@ def problem(place: str, member: str, found: Any) -> Problem:
 
 
 def answer(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
-    """JSON whatever the view renders; addresses of no version speak as the first."""
-    shape = request.META["library.version"].shape if "library.version" in request.META else detail
-    status, body = shape(failure, request_ids.current.get())
+    """JSON whatever the view renders."""
+    status, body = shape(request)(failure, request_ids.current.get())
     return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
+
+
+def shape(request: HttpRequest | Request) -> Shape:
+    """The version's; addresses of none speak as the first, but for those of the authorization server."""
+    if "library.version" in request.META:
+        versions: Shape = request.META["library.version"].shape
+        return versions
+    return oauth_error if request.path_info.startswith("/oauth/") else detail
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -1,9 +1,11 @@
 """Django's settings, in Django's order; README lists the variables behind them."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
 
 from library_site import env
@@ -20,7 +22,7 @@ ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", "")
 DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-OWN_APPS = ["books", "library_site"]
+OWN_APPS = ["oauth", "books", "library_site"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -34,6 +36,9 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "oauth.apps.Toolkit",
+    "axes",
+    "corsheaders",
     *OWN_APPS,
 ]
 MIDDLEWARE = [
@@ -47,6 +52,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Last, as django-axes asks.
+    "axes.middleware.AxesMiddleware",
 ]
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
 API_MIDDLEWARE = [
@@ -98,6 +105,7 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
 }
 
 # People's sign-in
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -107,16 +115,36 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-
+# The first is for passwords; the toolkit hashes its generated secrets with the last.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.hashers.GeneratedSecretHasher"]
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.sessions"
+
+# Who guesses passwords or secrets waits.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = "oauth.brakes.failure_limit"
+AXES_COOLOFF_TIME = timedelta(minutes=5)
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "oauth.accounts.locked_out"
+AXES_CLIENT_IP_CALLABLE = "oauth.callers.ip_address"
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 
 # HTTPS ends at a proxy, which must set X-Forwarded-Proto itself.
 HTTPS = env.flag("HTTPS", default=False)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
-# Only the owner of a whole domain can promise HTTPS for all of it.
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SILENCED_SYSTEM_CHECKS = [
+    # Only the owner of a whole domain can promise HTTPS for all of it.
+    "security.W005",
+    "security.W021",
+    # `consent` sends iss with every redirect, refusals too; `registration` takes http for a person's own machine alone.
+    "oauth2_provider.W005",
+    "oauth2_provider.W008",
+]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -151,6 +179,8 @@ LOGGING = {
     "loggers": {
         **{app: {"level": LOG_LEVEL.upper()} for app in OWN_APPS},
         "django": {"handlers": [], "level": OTHERS_LOG_LEVEL},
+        # Its own lines about each count; that someone waits is a warning.
+        "axes": {"level": "WARNING"},
         # A client's 4xx is an answer, not an event of ours.
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
@@ -161,14 +191,70 @@ LOGGING = {
     },
 }
 
+# Apps and keys (specification, Section 5)
+LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
+OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
+# The toolkit's own; migrations refer to it by this name.
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
+OAUTH2_PROVIDER = {
+    "OAUTH2_SERVER_CLASS": "oauth.server.Server",
+    "OAUTH2_BACKEND_CLASS": "oauth.server.Core",
+    "OAUTH2_VALIDATOR_CLASS": "oauth.validators.Validator",
+    "SCOPES_BACKEND_CLASS": "oauth.scopes.Scopes",
+    "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_token",
+    "REFRESH_TOKEN_GENERATOR": "oauth.tokens.refresh_token",
+    "CLIENT_SECRET_HASHER": "generated_secret",
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 10 * 60,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
+    # Since the last access token ended.
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+}
+
+# Browsers' programs from elsewhere
+CORS_ALLOWED_ORIGINS = env.origins("CORS_ALLOWED_ORIGINS")
+CORS_URLS_REGEX = r"^/(api/|oauth/(token|refresh)/?$|\.well-known/)"
+CORS_ALLOW_HEADERS = [
+    *default_headers,
+    "idempotency-key",
+    "if-match",
+    "if-none-match",
+    "x-api-key",
+    "x-request-id",
+]
+CORS_EXPOSE_HEADERS = [
+    "ETag",
+    "Idempotent-Replayed",
+    "Link",
+    "Location",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-ID",
+]
+if CORS_ALLOWED_ORIGINS:
+    # First: a refusal must be readable too.
+    MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
+    API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
+
 # The API
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:
     API_MIDDLEWARE.append("library_site.middleware.rate_limit_told")
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "oauth.authentication.BearerAuthentication",
+        "oauth.authentication.APIKeyAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["oauth.permissions.LibraryAccess"],
     "DEFAULT_THROTTLE_CLASSES": ["library_site.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["books.parsers.JSONParser"],
@@ -185,6 +271,13 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.1.1",
     "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "oauth2RedirectUrl": f"{PUBLIC_URL}/docs/oauth2-redirect.html"},
+    # The app of `oauth.docs_app`.
+    "SWAGGER_UI_OAUTH2_CONFIG": {
+        "clientId": "library-docs",
+        "usePkceWithAuthorizationCodeGrant": True,
+        "scopes": ["read", "write"],
+    },
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENABLE_DJANGO_DEPLOY_CHECK": False,
     "SERVE_INCLUDE_SCHEMA": False,
@@ -193,6 +286,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "library_site.documents.bodies_required",
         "library_site.documents.versions_declared",
+        "library_site.documents.challenges_documented",
         *(["library_site.documents.limit_documented"] if API_RATE_LIMIT else []),
     ],
 }

@@ -60,6 +60,9 @@ CODES = {
 OWN_CODES = {"unsupported_version": "UNSUPPORTED_VERSION", "unknown_parameter": "UNKNOWN_PARAMETER"}
 
 
+OAUTH_ERRORS = {404: "not_found", 500: "server_error", 503: "temporarily_unavailable"}
+
+
 def detail(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
     """Version 1: a sentence, or the list of problems, for which there is no status but 422."""
     if failure.status in (400, 422) and failure.problems:
@@ -70,6 +73,12 @@ def detail(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
 def listed(problem: Problem) -> dict[str, Any]:
     location = [problem.place, problem.member] if problem.member else [problem.place]
     return {"loc": location, "msg": problem.message, "type": PROBLEM_TYPES.get(problem.code, problem.code)}
+
+
+def oauth_error(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+    """The authorization server's (RFC 6749, 5.2)."""
+    error = OAUTH_ERRORS.get(failure.status, "invalid_request")
+    return failure.status, {"error": error, "error_description": failure.message}
 
 
 def envelope(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:

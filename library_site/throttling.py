@@ -10,8 +10,8 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from books.callers import caller
 from library_site.windows import OwnWindows, SharedWindows
+from oauth.callers import caller
 
 making = Lock()
 

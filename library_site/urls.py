@@ -2,7 +2,10 @@
 
 from django.conf import settings
 from django.contrib import admin
+from django.http import Http404
 from django.urls import include, path, re_path
+from django.views.defaults import page_not_found
+from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
 from books.bulk import LARGEST_BODY
 from books.urls import version_1, version_2
@@ -25,6 +28,7 @@ urlpatterns = [
     path("api/v2/", include((version_2, "v2"))),
     path("api/", include((version_1, "v1"))),
     path("", Root.as_view(), name="root"),
+    path("docs/oauth2-redirect.html", SpectacularSwaggerOauthRedirectView.as_view()),
     re_path(r"^docs/?$", Docs.as_view(versions=EVERY), name="docs"),
     re_path(r"^openapi\.json/?$", Document.as_view(versions=EVERY), name="openapi"),
     *(re_path(rf"^docs/v{number}/?$", Docs.as_view(versions=EVERY, url_name=f"openapi-v{number}")) for number in EVERY),
@@ -32,6 +36,9 @@ urlpatterns = [
         re_path(rf"^openapi/v{number}\.json/?$", Document.as_view(versions=[number]), name=f"openapi-v{number}")
         for number in EVERY
     ),
+    path("", include("oauth.urls")),
+    # Django's way from a row to its public page, of which there are none, fails on ids that it does not expect.
+    re_path(r"^admin/r/", page_not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),
 ]
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -19,6 +20,8 @@ WELCOME = {"message": "Welcome to the Library API. See /docs for its documentati
 class Root(APIView):
     versioning_class = None
     throttle_classes = []
+    authentication_classes = []
+    permission_classes = []
 
     @extend_schema(
         operation_id="root",
@@ -35,6 +38,8 @@ class Document(APIView):
 
     versioning_class = None
     throttle_classes = []
+    authentication_classes = []
+    permission_classes = []
     schema = None
     versions: Sequence[int] = ()
 
@@ -47,6 +52,8 @@ class Docs(SpectacularSwaggerSplitView):
 
     versioning_class = None
     throttle_classes = []
+    authentication_classes = []
+    permission_classes = []
     schema = None
     url_name = "openapi"
     versions: Sequence[int] = ()
@@ -54,6 +61,9 @@ class Docs(SpectacularSwaggerSplitView):
     def get(self, request: Request, *arguments: Any, **options: Any) -> Response:
         response: Response = super().get(request, *arguments, **options)  # type: ignore[no-untyped-call]
         response.data["versions"] = self.versions
+        # The Authorize button's window opens there, and speaks with a page of its own origin only.
+        here = request.build_absolute_uri("/").removesuffix("/")
+        response.data["home"] = "" if here == settings.PUBLIC_URL else settings.PUBLIC_URL
         return response
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:

@@ -12,11 +12,15 @@ from pathlib import Path
 
 from tests.postgres import PostgresMissing, throwaway_cluster
 
-TOOLS = {"Chromium": "chromium", "Redis": "redis-server"}
+TOOLS = {"Chromium": "chromium", "Node": "node", "Redis": "redis-server"}
+# What `make test` installs with npm.
+OAUTH4WEBAPI = Path(__file__).parent / "clients" / "node_modules" / "oauth4webapi"
 
 
 def main(arguments: list[str]) -> int:
     missing = [name for name, command in TOOLS.items() if not shutil.which(command)]
+    if not OAUTH4WEBAPI.exists():
+        missing.append("oauth4webapi")
     with databases() as urls:
         if urls.keys() == {"SQLite"}:
             missing.append("PostgreSQL")
@@ -46,19 +50,18 @@ def databases() -> Iterator[dict[str, str]]:
 def suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
     """Runs pytest on all databases at once, and shows each when it is done; answers the names of those it failed on."""
     with tempfile.TemporaryDirectory() as folder:
-        collect_static_files(next(iter(urls.values())))
+        os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
+        for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
+            # Before the suites do, which would be in each other's way.
+            subprocess.run(
+                [sys.executable, "manage.py", *command], env=environment(next(iter(urls.values()))), check=True
+            )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
         runs = {name: started(url, arguments, Path(folder) / name) for name, url in urls.items()}
         for name, run in runs.items():
             run.wait()
             print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
     return [name for name, run in runs.items() if run.returncode]
-
-
-def collect_static_files(url: str) -> None:
-    """Before the suites do, which would be in each other's way."""
-    command = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
-    subprocess.run(command, env=environment(url), check=True)
 
 
 def started(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
@@ -70,7 +73,8 @@ def started(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[b
 
 def environment(url: str) -> dict[str, str]:
     """Whatever else is set on this machine is not what the tests speak of."""
-    inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "CI") if key in os.environ}
+    kept = ("PATH", "HOME", "LANG", "TMPDIR", "CI", "OAUTH_JWKS_FILE")
+    inherited = {key: os.environ[key] for key in kept if key in os.environ}
     return {**inherited, "DATABASE_URL": url, "SECRET_KEY": secrets.token_urlsafe(64), "LOG_LEVEL": "warning"}
 
 

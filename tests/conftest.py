@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from django.conf import settings
 from django.core.management import call_command
-from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, connection
+from django.db import connection
+from django.test.utils import override_settings
 
+from oauth import revocations
 from tests.books.examples import new_book
 from tests.serving import Service, serving
 
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session", autouse=True)
 def static_files() -> None:
     call_command("collectstatic", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """What a hash costs is not what tests are about."""
+    cheap = "django.contrib.auth.hashers.MD5PasswordHasher"
+    with override_settings(PASSWORD_HASHERS=[cheap, *settings.PASSWORD_HASHERS]):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -37,15 +47,13 @@ def application(static_files: None) -> "WSGIApplication":
 
 
 @pytest.fixture
-def api(db: None, application: "WSGIApplication") -> Iterator[httpx.Client]:
+def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
     """A client of the whole WSGI application; what it writes is rolled back."""
-    # A request closes a connection that is inside a transaction, as the test's is.
-    for signal in (request_started, request_finished):
-        signal.disconnect(close_old_connections)
+    # A request closes a connection that is inside a transaction, as the test's is. Django's own client, where a test
+    # uses both, connects the signals again that lead there.
+    monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
     with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
         yield client
-    for signal in (request_started, request_finished):
-        signal.connect(close_old_connections)
 
 
 @pytest.fixture
@@ -60,3 +68,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The served library, with a database of its own: for many clients at once, whose writes last."""
     with serving(tmp_path_factory.mktemp("service")) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def fresh_revocations() -> None:
+    """What this process last read of revocations was another test's."""
+    revocations.LIST.forget()

@@ -1,20 +1,30 @@
-"""The library as operators run it: `manage.py serve` on a fresh, seeded database and a free port."""
+"""The library as operators run it: `manage.py serve` on a seeded database of its own and a free port."""
 
+import atexit
 import os
 import secrets
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 import httpx
 import psycopg
+from django.conf import settings
 from psycopg import sql
 
 SEEDED = 400
+# What no start is without.
+SECRETS = {"SECRET_KEY": "a-key-for-this-test-alone", "OAUTH_JWKS_FILE": str(settings.OAUTH_JWKS_FILE)}
+# To read those of the system takes longer than most tests, and nothing here is encrypted.
+NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Service(NamedTuple):
@@ -24,22 +34,24 @@ class Service(NamedTuple):
     log: Path
 
     def client(self) -> httpx.Client:
-        """Waits for a service that is still starting: up to 31 seconds until it listens, a minute until it answers."""
-        return httpx.Client(base_url=self.url, transport=httpx.HTTPTransport(retries=7), timeout=60)
+        """Waits for a service whose worker died, up to 31 seconds."""
+        transport = httpx.HTTPTransport(verify=NO_AUTHORITIES, retries=7)
+        return httpx.Client(base_url=self.url, transport=transport, timeout=60)
 
 
 @contextmanager
-def serving(folder: Path, **settings: str) -> Iterator[Service]:
-    with fresh_database(folder) as database_url, socket.create_server(("127.0.0.1", 0)) as reserved:
+def serving(folder: Path, database_url: str | None = None, **changed: str) -> Iterator[Service]:
+    """On a copy of the seeded database, if none is named."""
+    database = nullcontext(database_url) if database_url else seeded_database(folder)
+    with database as database_url, socket.create_server(("127.0.0.1", 0)) as reserved:
         port = str(reserved.getsockname()[1])
-        environment = os.environ | settings | {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
-        manage(environment, "migrate", "-v0")
-        manage(environment, "seed_books", "--count", str(SEEDED))
+        environment = os.environ | changed | {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
         reserved.close()
         with (folder / "log").open("w") as log:
             server = subprocess.Popen([sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log)
         running = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
+            wait_until_it_listens(server, int(port))
             with running.client() as client:
                 client.get("/")
             yield running
@@ -48,18 +60,71 @@ def serving(folder: Path, **settings: str) -> Iterator[Service]:
             server.wait()
 
 
+def wait_until_it_listens(server: "subprocess.Popen[bytes]", port: int) -> None:
+    """Half a minute at the most, or until it ends."""
+    for _ in range(600):
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            return
+        with suppress(subprocess.TimeoutExpired):
+            raise subprocess.CalledProcessError(server.wait(0.05), server.args)
+
+
 @contextmanager
-def fresh_database(folder: Path) -> Iterator[str]:
-    """The address of an empty database beside the suite's own, dropped at the end."""
-    suites_own = os.environ["DATABASE_URL"]
-    if suites_own.startswith("sqlite"):
+def seeded_database(folder: Path) -> Iterator[str]:
+    """The address of a copy of the seeded database, gone at the end."""
+    if on_sqlite():
+        shutil.copy(seeded_file(), folder / "library.sqlite3")
         yield f"sqlite:///{folder / 'library.sqlite3'}"
         return
+    name = new_database("CREATE DATABASE {} TEMPLATE {}", seeded_name())
+    yield beside_the_suites(name)
+    drop(name)
+
+
+# Made once, for all services of a process.
+@cache
+def seeded_file() -> Path:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    seed(f"sqlite:///{folder}/library.sqlite3")
+    return Path(folder) / "library.sqlite3"
+
+
+@cache
+def seeded_name() -> str:
+    name = new_database("CREATE DATABASE {}")
+    atexit.register(drop, name)
+    seed(beside_the_suites(name))
+    return name
+
+
+def seed(database_url: str) -> None:
+    environment = os.environ | {"DATABASE_URL": database_url}
+    manage(environment, "migrate", "-v0")
+    manage(environment, "seed_books", "--count", str(SEEDED))
+
+
+def on_sqlite() -> bool:
+    return os.environ["DATABASE_URL"].startswith("sqlite")
+
+
+def beside_the_suites(name: str) -> str:
+    return os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
+
+
+def new_database(statement: LiteralString, *names: str) -> str:
     name = f"service_{secrets.token_hex(4)}"
-    with psycopg.connect(suites_own, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield suites_own.rpartition("/")[0] + f"/{name}"
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    on_the_suites(statement, name, *names)
+    return name
+
+
+def drop(name: str) -> None:
+    on_the_suites("DROP DATABASE {} WITH (FORCE)", name)
+
+
+def on_the_suites(statement: LiteralString, *names: str) -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 def manage(environment: dict[str, str], *command: str) -> None:

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from books import changes
-from books.admin import COUNT_LIMIT
 from books.models import Book
+from oauth.desk import COUNT_LIMIT
 from tests.books.examples import new_book
 from tests.serving import Service, manage
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.books.examples import new_book
-from tests.serving import Service, serving
+from tests.serving import SECRETS, Service, serving
 
 TOLD = ("Deprecation", "Sunset", "Warning")
 V1, V2 = "application/vnd.library.v1+json", "application/vnd.library.v2+json"
@@ -256,7 +256,8 @@ def test_the_other_version_goes_on_as_ever(later: httpx.Client, address: str, ac
 
 def test_a_retired_version_is_not_documented(later: httpx.Client) -> None:
     document = later.get("/openapi.json").json()
-    assert document["paths"].keys() == {"/", "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"}
+    assert "/api/books" not in document["paths"]
+    assert {path for path in document["paths"] if path != "/" and not path.startswith("/api/v2/")} == set()
     assert later.get("/openapi/v2.json").status_code == 200
     assert later.get("/openapi/v1.json").status_code == 404
     assert later.get("/docs/v1").status_code == 404
@@ -305,6 +306,6 @@ def test_an_empty_end_is_none() -> None:
 
 def started(**settings: str) -> "subprocess.CompletedProcess[str]":
     """`manage.py check` with these settings and no other."""
-    variables = {"PATH": environ["PATH"], "SECRET_KEY": "a-key-for-this-test-alone", **settings}
+    variables = {"PATH": environ["PATH"], **SECRETS, **settings}
     command = [sys.executable, "manage.py", "check"]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)

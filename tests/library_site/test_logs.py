@@ -21,7 +21,7 @@ from tests.serving import serving
 
 GIVEN = "Caller-1.of_2"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-SECRET = "open-sesame"  # noqa: S105  # what the test looks for
+SECRET = "open-sesame"  # what the test looks for
 FORGED = "2026-01-31T09:30:00.000Z ERROR - books: forged"
 LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[2K\r", "\b", "\0"]
 
@@ -72,11 +72,15 @@ def operators_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, An
 
 
 def send_secrets(client: httpx.Client) -> None:
-    client.headers.update({"X-Request-ID": GIVEN, "Authorization": SECRET, "X-API-Key": SECRET})
+    client.headers["X-Request-ID"] = GIVEN
     client.cookies["sessionid"] = SECRET
     client.post("/api/books", json=new_book(isbn=SECRET))
     client.get(f"/api/books?author={SECRET}")
     client.get(f"/nowhere?code={SECRET}")
+    for credential in ({"Authorization": f"Bearer {SECRET}"}, {"X-API-Key": SECRET}):
+        client.get("/api/books", headers=credential)
+    secrets = dict.fromkeys(("client_id", "client_secret", "refresh_token"), SECRET)
+    client.post("/oauth/token", data={"grant_type": "refresh_token", **secrets})
     client.post("/admin/login/", data={"username": SECRET, "password": SECRET})
     client.get(f"/admin/login/?next={SECRET}")
     del client.headers["X-Request-ID"]
@@ -191,15 +195,19 @@ def test_a_failure_does_not_tell_the_row_that_was_refused(text_log: Log, api: ht
 def test_every_line_of_the_process_is_an_object(operators_log: list[dict[str, Any]]) -> None:
     members = {"time", "level", "logger", "message", "request_id"}
     assert all(line.keys() >= members for line in operators_log)
-    assert {line["logger"] for line in operators_log} == {"library_site.access", "_granian"}
+    assert {line["logger"] for line in operators_log} == {"library_site.access", "_granian", "axes.handlers.database"}
 
 
 def test_the_log_follows_a_request(operators_log: list[dict[str, Any]]) -> None:
-    requests = [(line["method"], line["path"], line["status"]) for line in operators_log if line["request_id"] == GIVEN]
+    lines = [line for line in operators_log if line["request_id"] == GIVEN and line["logger"] == "library_site.access"]
+    requests = [(line["method"], line["path"], line["status"]) for line in lines]
     assert requests == [
         ("POST", "/api/books", 201),
         ("GET", "/api/books", 200),
         ("GET", "/nowhere", 404),
+        ("GET", "/api/books", 401),
+        ("GET", "/api/books", 401),
+        ("POST", "/oauth/token", 401),
         ("POST", "/admin/login/", 403),
         ("GET", "/admin/login/", 200),
     ]

@@ -12,13 +12,14 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.books.examples import LENGTHS, new_book
 
 JSON = "application/json"
+AT_ANY_TIME = {"401", "403", "503"}
 DOCUMENTED = {
     ("get", "/"): {"200"},
-    ("get", "/api/books"): {"200", "422", "503"},
-    ("post", "/api/books"): {"201", "409", "413", "415", "422", "503"},
-    ("get", "/api/books/{book_id}"): {"200", "304", "404", "412", "422", "503"},
-    ("put", "/api/books/{book_id}"): {"200", "404", "409", "412", "413", "415", "422", "503"},
-    ("delete", "/api/books/{book_id}"): {"200", "404", "409", "412", "422", "503"},
+    ("get", "/api/books"): {"200", "422", *AT_ANY_TIME},
+    ("post", "/api/books"): {"201", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", "/api/books/{book_id}"): {"200", "304", "404", "412", "422", *AT_ANY_TIME},
+    ("put", "/api/books/{book_id}"): {"200", "404", "409", "412", "413", "415", "422", *AT_ANY_TIME},
+    ("delete", "/api/books/{book_id}"): {"200", "404", "409", "412", "422", *AT_ANY_TIME},
 }
 BODIES = [("post", "/api/books"), ("put", "/api/books/{book_id}")]
 RIGHT = [
@@ -185,6 +186,9 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
             api.get("/api/books/0"),
             api.get(address, headers={"If-Match": '"other"'}),
             api.get("/api/books/first"),
+        ],
+        ("put", "/api/books/{book_id}"): [
+            api.put(address, json={}, headers={"Authorization": "Bearer no.token.ofours"})
         ],
         ("delete", "/api/books/{book_id}"): [api.delete(address, headers={"If-Match": '"other"'})],
     }

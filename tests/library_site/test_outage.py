@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from django.db import connection
 
 from tests.books.examples import new_book
 from tests.postgres import Cluster, binary, throwaway_cluster, unprivileged
-from tests.serving import Service, serving
+from tests.serving import Service, seed, serving
 
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="PostgreSQL goes away once, in the suite's run on PostgreSQL"
@@ -66,10 +66,9 @@ class Outage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
-    with throwaway_cluster() as cluster, pytest.MonkeyPatch.context() as patch:
-        # What would drop the database holds a connection, which an outage ends; the cluster goes as a whole.
-        patch.setattr("tests.serving.fresh_database", lambda _: nullcontext(cluster.url()))
-        with serving(tmp_path_factory.mktemp("outage")) as service:
+    with throwaway_cluster() as cluster:
+        seed(cluster.url())
+        with serving(tmp_path_factory.mktemp("outage"), cluster.url()) as service:
             yield Outage(service, cluster)
 
 

@@ -21,6 +21,7 @@ from rest_framework.request import Request
 from books.views import BookViewSet
 from library_site.throttling import CallerThrottle, made
 from library_site.windows import MOST_CALLERS, PATIENCE, OwnWindows
+from oauth.credentials import Credential
 from tests.books.examples import new_book
 from tests.redis_server import RedisServer, running_redis
 from tests.serving import Service, serving
@@ -41,10 +42,11 @@ class Clock:
 class ByHeader(BaseAuthentication):
     """Takes the word of `Key` for a credential, and of `User` for a user without one."""
 
-    def authenticate(self, request: Request) -> tuple[User | None, str | None] | None:
+    def authenticate(self, request: Request) -> tuple[User | None, Credential | None] | None:
         if "User" in request.headers:
             return User(pk=int(request.headers["User"])), None
-        return (None, request.headers["Key"]) if "Key" in request.headers else None
+        key = request.headers.get("Key")
+        return (None, Credential(key, frozenset({"read", "write"}))) if key else None
 
 
 @pytest.fixture

@@ -16,13 +16,14 @@ from pytest_django import Settings
 from library_site import env
 from library_site.databases import database
 from library_site.shapes import CODES, OWN_CODES
+from tests.serving import SECRETS
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def started(**environment: str) -> "subprocess.CompletedProcess[str]":
     """`manage.py check` with this environment and no other."""
-    variables = {"PATH": os.environ["PATH"], "SECRET_KEY": "a-key-for-this-test-alone", **environment}
+    variables = {"PATH": os.environ["PATH"], **SECRETS, **environment}
     command = [sys.executable, "manage.py", "check"]
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
@@ -44,6 +45,8 @@ def started(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("REDIS_URL", "redis://:an/unquoted/password@localhost"),
         ("REDIS_URL", "redis://localhost?no_such_option=1"),
         ("NUM_PROXIES", "all"),
+        ("LIBRARY_ACCESS", "closed"),
+        ("CORS_ALLOWED_ORIGINS", "https://app.example, *"),
         ("HOST", "localhost"),
         ("DATABASE_URL", "mysql://localhost/library"),
         ("DATABASE_URL", "no address"),
@@ -130,10 +133,18 @@ def test_a_limit_that_each_process_counts_apart_is_warned_of(settings: Settings)
     settings.API_RATE_LIMIT = (600, 60)
     assert "library_site.W003" in {message.id for message in run_checks()}
     settings.REDIS_URL = "redis://localhost"
-    assert run_checks() == []
+    assert "library_site.W003" not in {message.id for message in run_checks()}
 
 
-def test_the_defaults_are_warned_of_nothing() -> None:
+def test_the_defaults_are_warned_of_open_writes_alone(settings: Settings) -> None:
+    assert [message.id for message in run_checks()] == ["oauth.W002"]
+    settings.DEBUG = True
+    assert "oauth.W002" not in {message.id for message in run_checks()}
+
+
+@pytest.mark.parametrize("access", ["protect-writes", "protected"])
+def test_writes_that_need_a_credential_are_warned_of_nothing(settings: Settings, access: str) -> None:
+    settings.LIBRARY_ACCESS = access
     assert run_checks() == []
 
 
@@ -143,8 +154,8 @@ def test_every_setting_is_in_the_readme() -> None:
     assert names == set(table("Settings"))
 
 
-def test_every_command_is_in_the_readme() -> None:
-    own = {name for name, app in get_commands().items() if app in ("books", "library_site")}
+def test_every_command_is_in_the_readme(settings: Settings) -> None:
+    own = {name for name, app in get_commands().items() if app in settings.OWN_APPS}
     assert own <= set(table("Commands")) <= get_commands().keys()
 
 

@@ -51,7 +51,10 @@ NOT_FOUND = error("No book has this id.", "Book not found")
 CONFLICT = error("Another book has the isbn, or another change met this one.", "Another book has this isbn")
 PRECONDITION = error("The book is in another state.", "The book is not in the state the request asks for")
 NOT_THE_BOOKS_ID = problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
+UNAUTHENTICATED = error("There is no credential where one is needed, or a bad one.", "The access token is not valid")
+FORBIDDEN = error("The credential lacks the scope.", "The credential lacks the scope write")
 UNAVAILABLE = error("The database is out of reach.", "The library is out of reach, try again later")
+AT_ANY_TIME = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
 BODY_REFUSED = {
     413: error("The body is over 1 MiB.", "The body is over 1048576 bytes."),
     415: error("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
@@ -67,7 +70,7 @@ version_1 = extend_schema_view(
         responses={
             200: OpenApiResponse(LISTED, "The books.", [OpenApiExample("Books", BOOK)]),
             422: problems("query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"),
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
     create=extend_schema(
@@ -82,7 +85,7 @@ version_1 = extend_schema_view(
             response_header("ETag", ETAG, 201),
             response_header("Link", "The book that has the isbn.", 409),
         ],
-        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, 503: UNAVAILABLE},
+        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, **AT_ANY_TIME},
     ),
     retrieve=extend_schema(
         operation_id="read_book",
@@ -101,7 +104,7 @@ version_1 = extend_schema_view(
             404: NOT_FOUND,
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
     update=extend_schema(
@@ -124,7 +127,7 @@ version_1 = extend_schema_view(
             409: CONFLICT,
             412: PRECONDITION,
             **BODY_REFUSED,
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
     destroy=extend_schema(
@@ -139,7 +142,7 @@ version_1 = extend_schema_view(
             409: CONFLICT,
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
 )

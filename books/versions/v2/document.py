@@ -107,7 +107,12 @@ CONFLICT = error(
 PRECONDITION = error(
     "It is in another state.", "PRECONDITION_FAILED", "The book is not in the state the request asks for"
 )
+UNAUTHENTICATED = error(
+    "There is no credential where one is needed, or a bad one.", "UNAUTHENTICATED", "The access token is not valid"
+)
+FORBIDDEN = error("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope write")
 UNAVAILABLE = error("The database is out of reach.", "UNAVAILABLE", "The library is out of reach, try again later")
+AT_ANY_TIME = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
 MALFORMED = error(
     "The body is no JSON, or the query has an unknown parameter.",
     "MALFORMED_REQUEST",
@@ -185,7 +190,7 @@ CHANGED: dict[str, Any] = {
         409: CONFLICT,
         412: PRECONDITION,
         **BODY_REFUSED,
-        503: UNAVAILABLE,
+        **AT_ANY_TIME,
     },
 }
 
@@ -208,7 +213,7 @@ version_2 = extend_schema_view(
             412: PRECONDITION,
             422: invalid("limit", "Input should be less than or equal to 500."),
             400: unknown("autor", "It is not known here; the nearest name is author."),
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
     create=extend_schema(
@@ -224,7 +229,7 @@ version_2 = extend_schema_view(
             response_header("Link", "The book that has the isbn.", 409),
             response_header("ETag", ETAG, 201),
         ],
-        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, 503: UNAVAILABLE},
+        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, **AT_ANY_TIME},
     ),
     retrieve=extend_schema(
         operation_id="read_book",
@@ -245,7 +250,7 @@ version_2 = extend_schema_view(
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
             400: unknown("autor", "It is not known here; the nearest name is version."),
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
     update=extend_schema(
@@ -277,7 +282,7 @@ version_2 = extend_schema_view(
             412: PRECONDITION,
             422: NOT_THE_BOOKS_ID,
             400: unknown("autor", "It is not known here; the nearest name is version."),
-            503: UNAVAILABLE,
+            **AT_ANY_TIME,
         },
     ),
 )
@@ -302,7 +307,7 @@ bulk_document = extend_schema(
             **{"0.isbn": "The book at http://127.0.0.1:8000/api/v2/books/1 has it"},
         ),
         **BODY_REFUSED,
-        503: UNAVAILABLE,
+        **AT_ANY_TIME,
         413: error("The body is over 16 MiB.", "PAYLOAD_TOO_LARGE", f"The body is over {LARGEST_BODY} bytes."),
         422: error(
             "An operation is not valid, or its book does not exist.",

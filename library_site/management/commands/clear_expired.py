@@ -4,11 +4,14 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from books import idempotency
+from oauth import clearing
 
 
 class Command(BaseCommand):
-    help = "Deletes what is past its time: answers kept for requests with an Idempotency-Key."
+    help = "Deletes what is past its time: kept answers, and codes, tokens, keys and sign-ins that are over."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        deleted = idempotency.clear_expired(now=timezone.now())
-        self.stdout.write(f"{deleted} kept answers deleted.")
+        now = timezone.now()
+        counts = {"kept answers": idempotency.clear_expired(now), **clearing.clear_expired(now)}
+        for kind, count in counts.items():
+            self.stdout.write(f"{count} {kind} deleted.")

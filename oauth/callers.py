@@ -2,6 +2,8 @@
 
 from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network
+from ipaddress import ip_address as parsed_address
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -28,3 +30,12 @@ def client(address: str) -> str:
         return address
     # A server that listens on IPv6 sees IPv4 clients under one and the same /64.
     return str(parsed.ipv4_mapped or IPv6Network((int(parsed), 64), strict=False))
+
+
+def ip_address(request: Any) -> str:
+    """The address of `client` as django-axes keeps it; what a proxy calls an address and is none counts as one."""
+    found = client(BaseThrottle().get_ident(request) or "").partition("/")[0]
+    try:
+        return str(parsed_address(found))
+    except ValueError:
+        return "::"

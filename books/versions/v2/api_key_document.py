@@ -1,0 +1,94 @@
+"""What the OpenAPI document says of API keys."""
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import serializers
+
+from books.documents import response_header
+from books.versions.v2.api_key_serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
+from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, error, invalid, unknown
+
+KEY = {
+    "id": "1f8e0c2b7a96",
+    "name": "Night import",
+    "scopes": "read write",
+    "created_at": "2026-01-31T09:30:00.000000Z",
+    "expires_at": None,
+    "last_used_at": None,
+}
+TEXT = "lib_1f8e0c2b7a96_9mZ0c3QvRk1yT5uW7xY2aB4dE6fG8hJ0kL1nP3qS5tU"
+KEY_ID = OpenApiParameter(
+    "key_id", {"type": "string", "pattern": "^[0-9a-f]{12}$"}, OpenApiParameter.PATH, description="The key's id."
+)
+NOT_FOUND = error("You have no such key that is good.", "NOT_FOUND", "API key not found")
+UNKNOWN = unknown("limit", "It is not known here; the nearest name is version.")
+
+
+class APIKeysSerializer(serializers.Serializer[None]):
+    """All of them; there are never more than one page."""
+
+    results = APIKeySerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+
+
+api_keys_document = extend_schema_view(
+    list=extend_schema(
+        operation_id="list_api_keys",
+        summary="List your API keys",
+        description="Those that are neither revoked nor expired.",
+        tags=["API keys"],
+        responses={
+            200: OpenApiResponse(
+                APIKeysSerializer,
+                "The keys.",
+                [OpenApiExample("Keys", {"results": [KEY], "next": None, "previous": None})],
+            ),
+            400: UNKNOWN,
+            **AT_ANY_TIME,
+        },
+    ),
+    create=extend_schema(
+        operation_id="create_api_key",
+        summary="Make an API key",
+        description="With no more scopes than the credential that makes it, which it does not outlive.",
+        tags=["API keys"],
+        request=APIKeyCreateSerializer,
+        examples=[OpenApiExample("A key", {"name": "Night import", "scopes": "read write"}, request_only=True)],
+        parameters=[response_header("Location", "The address of the new key.", 201)],
+        responses={
+            201: OpenApiResponse(
+                NewAPIKeySerializer, "The new key, shown this once.", [OpenApiExample("Key", {**KEY, "key": TEXT})]
+            ),
+            409: error("You have as many keys as one may have.", "CONFLICT", "You have 100 API keys: revoke one first"),
+            **BODY_REFUSED,
+            422: invalid("scopes", "There is no scope 'all'; there are read, write, webhooks."),
+            **AT_ANY_TIME,
+        },
+    ),
+    retrieve=extend_schema(
+        operation_id="read_api_key",
+        summary="Read an API key",
+        description="All but the key itself.",
+        tags=["API keys"],
+        parameters=[KEY_ID],
+        responses={
+            200: OpenApiResponse(APIKeySerializer, "The key.", [OpenApiExample("Key", KEY)]),
+            400: UNKNOWN,
+            404: NOT_FOUND,
+            **AT_ANY_TIME,
+        },
+    ),
+    destroy=extend_schema(
+        operation_id="revoke_api_key",
+        summary="Revoke an API key",
+        description="At once, with the keys that were made by it.",
+        tags=["API keys"],
+        parameters=[KEY_ID],
+        responses={
+            204: OpenApiResponse(description="The key is good no more."),
+            400: UNKNOWN,
+            404: NOT_FOUND,
+            **AT_ANY_TIME,
+        },
+    ),
+)

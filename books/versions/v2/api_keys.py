@@ -1,0 +1,95 @@
+"""API keys, for the people whose they are: what `oauth.api_keys` does, as version 2 says it."""
+
+from datetime import datetime
+from typing import Any, cast
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpResponse, JsonResponse
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+
+from books.parameters import require_known
+from books.versions.v2.api_key_document import api_keys_document
+from books.versions.v2.api_key_serializers import APIKeyCreateSerializer, APIKeySerializer
+from books.viewsets import OrderedViewSet, no_content
+from oauth import api_keys
+from oauth.authentication import BadCredential
+from oauth.credentials import Credential
+from oauth.models import APIKey
+from oauth.permissions import AnyCredential, InsufficientScope
+
+NOT_STORED = {"Cache-Control": "no-store"}
+
+
+@api_keys_document
+class APIKeys(OrderedViewSet):
+    """Those of the credential's own person, while they are good."""
+
+    permission_classes = [AnyCredential]
+    queryset = APIKey.objects.order_by("pk")
+    body_serializers = {"create": APIKeyCreateSerializer}
+
+    def list(self, request: Request) -> HttpResponse:
+        require_known(request, [])
+        keys = self.own(request).order_by("pk")[: api_keys.MOST]
+        shown = APIKeySerializer(keys, many=True).data
+        return JsonResponse({"results": shown, "next": None, "previous": None}, headers=NOT_STORED)
+
+    def create(self, request: Request) -> HttpResponse:
+        """Raises InsufficientScope for a scope that the maker has not."""
+        require_known(request, [])
+        values, now = self.body(request), timezone.now()
+        require_within(request, values["scopes"])
+        require_future(values.get("expires_at"), now)
+        owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
+        try:
+            key, text = api_keys.make(owner, **renamed(values), now=now, maker=maker)
+        except api_keys.MakerGone as error:
+            raise BadCredential from error
+        location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
+        body = {**APIKeySerializer(key).data, "key": text}
+        return JsonResponse(body, status=201, headers={"Location": location, **NOT_STORED})
+
+    def retrieve(self, request: Request, key_id: str) -> HttpResponse:
+        require_known(request, [])
+        return JsonResponse(APIKeySerializer(self.found(request, key_id)).data, headers=NOT_STORED)
+
+    def destroy(self, request: Request, key_id: str) -> HttpResponse:
+        """Raises InsufficientScope for a key that may do more than this credential."""
+        require_known(request, [])
+        key = self.found(request, key_id)
+        require_within(request, frozenset(key.scopes.split()))
+        api_keys.revoke(APIKey.objects.filter(pk=key.pk), timezone.now())
+        return no_content()
+
+    def own(self, request: Request) -> QuerySet[APIKey]:
+        """A person's keys; an app sees those that it made."""
+        credential = cast("Credential", request.auth)
+        keys = api_keys.live(timezone.now()).filter(owner=request.user.pk)
+        return keys.filter(authorization=credential.authorization) if credential.authorization else keys
+
+    def found(self, request: Request, key_id: str) -> APIKey:
+        """Raises NotFound."""
+        key: APIKey | None = self.own(request).filter(prefix=key_id).first()
+        if not key:
+            raise NotFound("API key not found")
+        return key
+
+
+def require_within(request: Request, scopes: frozenset[str]) -> None:
+    """Raises InsufficientScope."""
+    if beyond := sorted(scopes - cast("Credential", request.auth).scopes):
+        raise InsufficientScope(beyond[0])
+
+
+def require_future(moment: datetime | None, now: datetime) -> None:
+    if moment and moment <= now:
+        raise ValidationError({"expires_at": ["It is in the past."]})
+
+
+def renamed(values: dict[str, Any]) -> dict[str, Any]:
+    """The members of a body by the names of `api_keys.make`."""
+    return {"name": values["name"], "granted": values["scopes"], "expires_at": values.get("expires_at")}

@@ -1,0 +1,110 @@
+"""Pages for people: signing in and out, and the apps they let in."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from csp.decorators import csp_update
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, LogoutView
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render, resolve_url
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+from oauth2_provider.models import Application, Grant
+
+from oauth import redirects, revocations, scopes
+from oauth.models import LONGEST, Authorization
+
+
+class SignIn(LoginView):
+    """Whoever is signed in goes on to where sign-in would lead."""
+
+    template_name = "accounts/login.html"
+    redirect_authenticated_user = True
+
+    def get_redirect_url(self, *arguments: Any) -> str:
+        found = super().get_redirect_url()
+        # Django fails on a way that leads back here.
+        return "" if found == self.request.path else found
+
+    def get_context_data(self, **options: Any) -> dict[str, Any]:
+        return super().get_context_data(application=self.asking(), **options)
+
+    def asking(self) -> Application | None:
+        """The app that wants to be let in, where sign-in is on the way to that."""
+        target = urlsplit(self.get_redirect_url())
+        if target.path.rstrip("/") != reverse("oauth:authorize"):
+            return None
+        return find(QueryDict(target.query).get("client_id", ""))
+
+    def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
+        """Of a person who may nothing of what it asks for the app is told at once: the form leads there."""
+        uris = context["application"].redirect_uris.split() if context["application"] else []
+        page: Any = csp_update({"form-action": redirects.sources(uris)})
+        response: HttpResponse = page(super().render_to_response)(context, **options)
+        return response
+
+
+class SignOut(LogoutView):
+    """GET asks, POST signs out."""
+
+    http_method_names = ["get", "head", "post", "options"]
+    template_name = "accounts/signed_out.html"
+
+    def get(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        return render(request, "accounts/logout.html" if request.user.is_authenticated else self.template_name)
+
+
+@never_cache
+def locked_out(request: HttpRequest, response: HttpResponse, credentials: Any, *arguments: Any) -> HttpResponse:
+    """django-axes' AXES_LOCKOUT_CALLABLE."""
+    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
+    page["Retry-After"] = str(seconds)
+    return page
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def apps(request: HttpRequest) -> HttpResponse:
+    """The apps a person let in; POST with `app` ends the access of one."""
+    user: Any = request.user
+    if request.method == "POST":
+        end_access(request, user)
+        return HttpResponseRedirect(resolve_url("accounts:apps"))
+    return render(request, "accounts/apps.html", {"apps": granted_by(user)})
+
+
+def end_access(request: HttpRequest, user: User) -> None:
+    app = find(request.POST.get("app", ""))
+    with transaction.atomic():
+        # A code under way would let it in again.
+        Grant.objects.filter(user=user, application=app).delete()
+        ended = app and revocations.end(Authorization.objects.filter(user=user, application=app), timezone.now())
+    if ended:
+        messages.success(request, gettext("%(app)s has no access any more.") % {"app": app})
+
+
+def find(client_id: str) -> Application | None:
+    # PostgreSQL has no NUL to compare with.
+    return None if "\0" in client_id else Application.objects.filter(client_id=client_id).first()
+
+
+def granted_by(user: User) -> list[dict[str, Any]]:
+    """Each app with a sentence for each scope, since when it has access, and when it last asked for a token."""
+    alive = Authorization.objects.filter(user=user, application__isnull=False, ended_at=None)
+    found = alive.filter(created_at__gt=timezone.now() - LONGEST).select_related("application")
+    apps: dict[Any, dict[str, Any]] = {}
+    for one in found.order_by("created_at"):
+        app = apps.setdefault(one.application_id, {"application": one.application, "since": one.created_at})
+        app["scopes"] = app.get("scopes", scopes.NONE) | frozenset(one.scopes.split())
+        app["used_at"] = max(one.refreshed_at or one.created_at, app.get("used_at", one.created_at))
+    return [{**app, "sentences": scopes.sentences(app["scopes"])} for app in apps.values()]

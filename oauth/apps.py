@@ -1,0 +1,21 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+from oauth2_provider.apps import DOTConfig
+
+
+class Toolkit(DOTConfig):
+    """The toolkit under a name that librarians understand."""
+
+    verbose_name = "Apps"
+
+
+class OAuthConfig(AppConfig):
+    default = True
+    name = "oauth"
+    verbose_name = "Apps and keys"
+
+    def ready(self) -> None:
+        # Importing connects and registers them.
+        from oauth import checks, docs_app, documents, receivers  # noqa: F401
+
+        post_migrate.connect(docs_app.keep, sender=self)

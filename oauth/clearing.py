@@ -1,0 +1,58 @@
+"""Deletes credentials that are over, and what was kept about them."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from oauth2_provider.models import AccessToken, Grant, RefreshToken
+from oauth2_provider.settings import oauth2_settings
+
+from oauth import revocations
+from oauth.models import LONGEST, APIKey, Authorization, ChangedRights
+
+BATCH = 1_000
+# Their owners may look for keys that are over.
+KEYS_SHOWN = timedelta(days=30)
+
+
+def clear_expired(now: datetime) -> dict[str, int]:
+    """Deletes some rows at a time, so that no writer waits long; tells how many of each kind."""
+    return {kind: deleted(rows) for kind, rows in expired(now)}
+
+
+def expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Each kind with its rows: what names others before what is named."""
+    forgotten = now - revocations.REMEMBERED
+    # A client that is late is told so for a while.
+    yield "codes", Grant.objects.filter(expires__lte=forgotten)
+    yield "refresh tokens", RefreshToken.objects.filter(refused(now))
+    yield "access tokens", AccessToken.objects.filter(expires__lte=now, refresh_token=None)
+    over_since = now - KEYS_SHOWN
+    yield "API keys", APIKey.objects.filter(Q(revoked_at__lte=over_since) | Q(expires_at__lte=over_since))
+    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - LONGEST)
+    yield "authorizations", Authorization.objects.filter(ended | lapsed, apikey=None)
+    yield "changed rights", ChangedRights.objects.filter(changed_at__lte=forgotten)
+    yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - settings.AXES_COOLOFF_TIME)
+
+
+def refused(now: datetime) -> Q:
+    """Refresh tokens that are good for nothing.
+
+    One that was replaced is still good for something: who shows it again has stolen it, or was stolen from.
+    """
+    idle = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
+    alive = Authorization.objects.filter(pk=OuterRef("token_family"), ended_at=None)
+    ended = ~Exists(alive.filter(created_at__gt=now - LONGEST))
+    return Q(ended) | Q(revoked__lte=idle) | Q(revoked=None, access_token=None) | Q(access_token__expires__lte=idle)
+
+
+def deleted(rows: QuerySet[Any]) -> int:
+    """How many there were. What changed meanwhile, and is over no longer, stays."""
+    count = 0
+    while batch := list(rows.values_list("pk", flat=True)[:BATCH]):
+        _, found = rows.filter(pk__in=batch).delete()
+        count += found.get(rows.model._meta.label, 0)
+    return count

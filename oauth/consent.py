@@ -1,0 +1,106 @@
+"""The authorization endpoint (RFC 6749, 4.1.1): what is wrong with a request comes before any sign-in."""
+
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from csp.decorators import csp_update
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.generic.base import TemplateResponseMixin
+from oauth2_provider.exceptions import OAuthToolkitError
+from oauth2_provider.models import Application
+from oauth2_provider.views.base import BaseAuthorizationView
+from oauth2_provider.views.mixins import OAuthLibMixin
+from oauthlib.oauth2.rfc6749 import errors
+
+from oauth import redirects, scopes
+from oauth.refusals import refusal, unreadable
+from oauth.server import AddressCore, grantable
+
+# oauthlib's errors that are told here, not at an address that the request names.
+TOLD_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
+UNKNOWN_CLIENT = (errors.InvalidClientIdError, errors.MissingClientIdError)
+
+
+@method_decorator(never_cache, name="dispatch")
+class Authorize(TemplateResponseMixin, BaseAuthorizationView):
+    """Asks a person for consent."""
+
+    template_name = "oauth/authorize.html"
+    oauthlib_backend_class: Any = AddressCore
+
+    def handle_no_permission(self) -> HttpResponse:
+        response: HttpResponse = self.validated() or super().handle_no_permission()
+        return response
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.validated() or self.asked()
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        return self.validated() or self.answered(allow="allow" in request.POST)
+
+    def validated(self) -> HttpResponse | None:
+        """The refusal of a request, if it deserves one; else notes what it is for."""
+        if problem := unreadable(self.request.GET):
+            return refusal(400, "invalid_request", problem)
+        try:
+            asked, self.credentials = self.validate_authorization_request(self.request)
+        except OAuthToolkitError as error:
+            return self.error_response(error, None)
+        self.application = self.credentials.pop("request").client
+        self.granted = grantable(self.application, frozenset(asked))
+        if self.request.user.is_authenticated:
+            self.granted &= scopes.allowed_to(self.request.user)
+        if self.request.method == "POST":
+            # No more than the person was shown: the app may be allowed more by now.
+            self.granted &= frozenset(self.request.POST.get("scopes", "").split())
+        return None if self.granted else self.refused("invalid_scope")
+
+    def asked(self) -> HttpResponse:
+        redirect_uri = self.credentials["redirect_uri"]
+        target = urlsplit(redirect_uri)
+        origin = f"{target.scheme}://{target.netloc}"
+        context = {
+            "application": self.application,
+            "sentences": scopes.sentences(self.granted),
+            "scopes": scopes.text(self.granted),
+            "origin": origin,
+        }
+        page: Any = csp_update({"form-action": redirects.sources([redirect_uri])})
+        response: HttpResponse = page(self.render_to_response)(context)
+        return response
+
+    def answered(self, allow: bool) -> HttpResponse:
+        try:
+            uri, *_ = self.create_authorization_response(
+                self.request, scopes.text(self.granted), self.credentials, allow
+            )
+        except OAuthToolkitError as error:
+            return self.error_response(error, self.application)
+        return self.redirect(uri, self.application)
+
+    def refused(self, error: str) -> HttpResponse:
+        told = {"error": error, "state": self.credentials["state"]}
+        query = urlencode({name: value for name, value in told.items() if value})
+        return self.redirect(with_query(self.credentials["redirect_uri"], query), self.application)
+
+    def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
+        """400 for what is wrong with client, address or response type; the client hears of the rest."""
+        found = error.oauthlib_error
+        if isinstance(found, TOLD_HERE):
+            word = "invalid_client" if isinstance(found, UNKNOWN_CLIENT) else found.error
+            return refusal(400, word, found.description)
+        _, told = OAuthLibMixin.error_response(self, error)
+        return self.redirect(told["url"], application)
+
+    def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:
+        """Every answer names who gives it (RFC 9207)."""
+        named = with_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
+        response: HttpResponse = super().redirect(named, application)
+        return response
+
+
+def with_query(uri: str, query: str) -> str:
+    return f"{uri}{'&' if '?' in uri else '?'}{query}"

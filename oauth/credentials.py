@@ -1,0 +1,18 @@
+"""What a request shows, once it has been checked."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from oauth.scopes import Granted
+
+
+class Credential(NamedTuple):
+    """What it may do, and by which API key or authorization; its text is the same as long as one speaks for one."""
+
+    name: str
+    scopes: Granted
+    key: int | None = None
+    authorization: UUID | None = None
+
+    def __str__(self) -> str:
+        return self.name

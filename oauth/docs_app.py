@@ -1,0 +1,35 @@
+"""The documentation as an app of the library: the public client behind the Authorize button of /docs."""
+
+from typing import Any
+
+from django.apps import apps as installed
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
+
+from oauth import scopes
+
+NAME = "Library documentation"
+
+
+def keep(apps: Any = installed, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
+    """A receiver of post_migrate: makes the app what the settings say, PUBLIC_URL among them."""
+    try:
+        allowances = apps.get_model("oauth", "Allowance").objects.using(using)
+    except LookupError:
+        # Its table is not there yet, or no longer.
+        return
+    shown: Any = settings.SPECTACULAR_SETTINGS
+    application, _ = (
+        apps.get_model("oauth2_provider", "Application")
+        .objects.using(using)
+        .update_or_create(
+            client_id=shown["SWAGGER_UI_OAUTH2_CONFIG"]["clientId"],
+            defaults={
+                "name": NAME,
+                "client_type": "public",
+                "authorization_grant_type": "authorization-code",
+                "redirect_uris": shown["SWAGGER_UI_SETTINGS"]["oauth2RedirectUrl"],
+            },
+        )
+    )
+    allowances.update_or_create(application=application, defaults={"scopes": scopes.text(scopes.SCOPES)})

@@ -1,0 +1,45 @@
+"""What the OpenAPI documents say of credentials."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+from oauth.permissions import LibraryAccess, anonymous_may, needed
+from oauth.scopes import SCOPES
+
+Requirement = dict[str, list[str]]
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    target_class = "oauth.authentication.BearerAuthentication"
+    name = "OAuth2"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        flow = {
+            "authorizationUrl": f"{settings.PUBLIC_URL}/oauth/authorize",
+            "tokenUrl": f"{settings.PUBLIC_URL}/oauth/token",
+            "refreshUrl": f"{settings.PUBLIC_URL}/oauth/refresh",
+            "scopes": {name: str(scope.sentence) for name, scope in SCOPES.items()},
+        }
+        return {"type": "oauth2", "description": "An app's access, with PKCE.", "flows": {"authorizationCode": flow}}
+
+    def get_security_requirement(self, auto_schema: Any) -> Requirement:
+        return {self.name: [needed(auto_schema.method)] if guarded(auto_schema) else []}
+
+
+class APIKeyScheme(OpenApiAuthenticationExtension):
+    target_class = "oauth.authentication.APIKeyAuthentication"
+    name = "APIKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A program's key."}
+
+    def get_security_requirement(self, auto_schema: Any) -> list[Requirement]:
+        """With it, whether there may be no credential: REST framework's own permissions tell nothing of ours."""
+        open_to_all = guarded(auto_schema) and anonymous_may(needed(auto_schema.method))
+        return [{self.name: []}, *([{}] if open_to_all else [])]
+
+
+def guarded(auto_schema: Any) -> bool:
+    return LibraryAccess in auto_schema.view.permission_classes

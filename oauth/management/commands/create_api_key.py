@@ -1,0 +1,60 @@
+from argparse import ArgumentParser
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from oauth import api_keys
+from oauth.management import people
+from oauth.registration import check_name
+from oauth.scopes import Granted, UnknownScope, allowed_to, parsed, text
+
+MOST_DAYS = 36_500
+
+
+class Command(BaseCommand):
+    help = "Makes an API key for a program, and prints it, this once, alone on the last line."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--user", required=True, metavar="USERNAME", help="for whom the program acts")
+        parser.add_argument("--scopes", required=True, help='what the key is good for, as "read write"')
+        parser.add_argument("--name", default="command line", help="by which its owner knows it")
+        parser.add_argument("--expires-in-days", type=int, metavar="N", help="without it, the key lasts until revoked")
+
+    def handle(
+        self, *args: Any, user: str, scopes: str, name: str, expires_in_days: int | None, **options: Any
+    ) -> None:
+        owner, granted, now = people.active(user), named(scopes), timezone.now()
+        try:
+            check_name(name)
+            key, secret = api_keys.make(owner, name, granted, now, expires_at=expiry(expires_in_days, now))
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        except api_keys.TooManyKeys as error:
+            raise CommandError(f"{user} has {api_keys.MOST} keys; revoke one first.") from error
+        if missing := text(granted - allowed_to(owner)):
+            self.stderr.write(f"{user} may not have these scopes now, and the key is not good for them: {missing}.")
+        self.stderr.write(f"{key}, shown this once:")
+        self.stdout.write(secret)
+
+
+def named(scopes: str) -> Granted:
+    """Raises CommandError."""
+    try:
+        granted = parsed(scopes)
+    except UnknownScope as error:
+        raise CommandError(str(error)) from error
+    if not granted:
+        raise CommandError("Name at least one scope.")
+    return granted
+
+
+def expiry(days: int | None, now: datetime) -> datetime | None:
+    """Raises CommandError."""
+    if days is None:
+        return None
+    if not 1 <= days <= MOST_DAYS:
+        raise CommandError(f"--expires-in-days takes 1 to {MOST_DAYS}.")
+    return now + timedelta(days=days)

@@ -1,0 +1,48 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from oauth2_provider.models import Application
+
+from oauth import registration
+from oauth.management import people
+from oauth.scopes import DEFAULT, UnknownScope, parsed
+
+
+class Command(BaseCommand):
+    help = "Registers an app that people may let in; prints its client_id and, this once, its client_secret."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--name", required=True, help="what people read when they are asked for consent")
+        parser.add_argument(
+            "--redirect-uri",
+            dest="redirect_uris",
+            metavar="URI",
+            action="append",
+            required=True,
+            help="where their browsers go back to: https, or http on their own machine; may be repeated",
+        )
+        parser.add_argument("--public", action="store_true", help="an app that cannot keep a secret, and uses PKCE")
+        parser.add_argument("--scopes", default=DEFAULT, help='what it may be granted, as "read write" (default: read)')
+        parser.add_argument("--owner", metavar="USERNAME", help="the developer who keeps it in the admin")
+
+    def handle(
+        self, *args: Any, name: str, redirect_uris: list[str], public: bool, scopes: str, owner: str, **options: Any
+    ) -> None:
+        app = Application(
+            name=name,
+            client_type=Application.CLIENT_PUBLIC if public else Application.CLIENT_CONFIDENTIAL,
+            redirect_uris="\n".join(redirect_uris),
+            user=people.active(owner) if owner else None,
+        )
+        try:
+            secret = registration.register(app, parsed(scopes))
+        except UnknownScope as error:
+            raise CommandError(str(error)) from error
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        self.stdout.write(f"client_id: {app.client_id}")
+        if secret:
+            self.stderr.write("The secret is shown this once:")
+            self.stdout.write(f"client_secret: {secret}")

@@ -1,0 +1,42 @@
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from oauth2_provider.settings import oauth2_settings
+
+from oauth import jwks, tokens
+
+
+class Command(BaseCommand):
+    help = "Lets a new key sign access tokens; old ones verify until their last token has expired. No restart."
+    # Without a key the checks fail, and this makes the first.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--prepare", action="store_true", help="add a key that verifies and does not sign yet")
+        how.add_argument("--if-missing", action="store_true", help="do nothing if there is a key that signs")
+
+    def handle(self, *args: Any, prepare: bool, if_missing: bool, **options: Any) -> None:
+        path, now = settings.OAUTH_JWKS_FILE, int(time.time())
+        overlap = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS + tokens.LEEWAY
+        if if_missing and signs(path):
+            return
+        try:
+            kid = jwks.prepare(path, now) if prepare else jwks.rotate(path, now, overlap)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}.") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CommandError(f"{path} holds no JWKS, and was left as it is.") from error
+        self.stdout.write(f"{kid} {'is prepared; the next rotation lets it sign' if prepare else 'signs now'}.")
+
+
+def signs(path: Path) -> bool:
+    try:
+        jwks.File(path).current()
+    except jwks.NoSigningKey:
+        return False
+    return True

@@ -1,0 +1,74 @@
+from datetime import timedelta
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import models
+from oauth2_provider.models import Application
+
+# A person is asked again after this, however often the app refreshed.
+LONGEST = timedelta(days=90)
+
+
+class Allowance(models.Model):
+    """The scopes that an app may be granted."""
+
+    application = models.OneToOneField(Application, models.CASCADE, primary_key=True, related_name="allowance")
+    scopes = models.CharField(max_length=200)
+
+    def __str__(self) -> str:
+        return self.scopes
+
+
+class Authorization(models.Model):
+    """What a person granted an app, once: every token of it carries the id, as `sid`.
+
+    An ended one stays, without its person or app if need be, until the last access token of it has expired.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    application = models.ForeignKey(Application, models.SET_NULL, null=True)
+    scopes = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+    refreshed_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["created_at"], name="authorization_created_at")]
+
+    def __str__(self) -> str:
+        return f"{self.application} for {self.user}"
+
+
+class ChangedRights(models.Model):
+    """What a user may have now, since it changed while access tokens may say otherwise."""
+
+    user_id = models.BigIntegerField(primary_key=True)
+    scopes = models.CharField(max_length=200, blank=True)
+    changed_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"user {self.user_id}: {self.scopes}"
+
+
+class APIKey(models.Model):
+    """A program's key. The key itself is shown once; `digest` is its SHA-256."""
+
+    name = models.CharField(max_length=100)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
+    prefix = models.CharField(max_length=12, unique=True, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+    scopes = models.CharField(max_length=200)
+    created_at = models.DateTimeField(editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    # By which credential it was made: a key does not outlive it.
+    maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
+    authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"{self.name} (lib_{self.prefix}_…)"

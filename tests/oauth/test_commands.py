@@ -1,0 +1,163 @@
+"""What operators do at the command line."""
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from oauth2_provider.models import Application
+
+from oauth import api_keys
+from oauth.models import APIKey
+from tests.oauth import flows
+
+pytestmark = pytest.mark.django_db
+
+APP = ["--name", "Bookshop", "--redirect-uri", flows.CALLBACK]
+
+
+@pytest.fixture(autouse=True)
+def no_app(db: None) -> None:
+    """Nor the documentation's own."""
+    Application.objects.all().delete()
+
+
+class Said(NamedTuple):
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command; answers what it wrote."""
+
+    def said(*words: str) -> Said:
+        capsys.readouterr()
+        call_command(*words)
+        return Said(*capsys.readouterr())
+
+    return said
+
+
+def told(said: Said) -> dict[str, str]:
+    return dict(line.split(": ") for line in said.out.splitlines())
+
+
+def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
+    printed = told(command("create_oauth_app", *APP, "--scopes", "write read"))
+    app = Application.objects.get(client_id=printed["client_id"])
+    code = flows.code_for(api, flows.librarian(), app)
+    answer = api.post("/oauth/token", data=flows.redemption(app, code, client_secret=printed["client_secret"]))
+    assert answer.json()["scope"] == "read write"
+    assert (app.name, app.client_type, app.user) == ("Bookshop", "confidential", None)
+
+
+def test_an_app_may_read_if_nothing_else_is_said(command: Any) -> None:
+    command("create_oauth_app", *APP)
+    assert Application.objects.get().allowance.scopes == "read"
+
+
+def test_the_secret_is_printed_and_kept_nowhere(command: Any) -> None:
+    said = command("create_oauth_app", *APP)
+    secret = told(said)["client_secret"]
+    assert secret not in said.err
+    assert secret not in str(Application.objects.values().get())
+
+
+def test_a_public_app_is_told_no_secret(command: Any) -> None:
+    uris = ["--redirect-uri", "http://127.0.0.1/callback", "--redirect-uri", "http://[::1]/callback"]
+    said = command("create_oauth_app", "--name", "Shelf", *uris, "--public")
+    app = Application.objects.get()
+    assert said == (f"client_id: {app.client_id}\n", "")
+    assert app.redirect_uris.split() == ["http://127.0.0.1/callback", "http://[::1]/callback"]
+
+
+def test_an_app_can_have_an_owner(command: Any) -> None:
+    owner = flows.reader("ada")
+    command("create_oauth_app", *APP, "--owner", "ada")
+    assert Application.objects.get().user == owner
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--name", "Bookshop"], "--redirect-uri"),
+        (["--redirect-uri", flows.CALLBACK], "--name"),
+        (["--name", " ", "--redirect-uri", flows.CALLBACK], "A name takes"),
+        (["--name", "Bookshop", "--redirect-uri", "http://app.example/"], "http://app.example/"),
+        ([*APP, "--scopes", ""], "at least one scope"),
+        ([*APP, "--scopes", "read admin"], "There is no scope 'admin'; there are read, write, webhooks."),
+        ([*APP, "--owner", "nobody"], "There is no user 'nobody'."),
+        ([*APP, "--owner", "gone"], "The user 'gone' is not active."),
+    ],
+)
+def test_no_app_is_made_of_what_is_unfit(words: list[str], problem: str) -> None:
+    User.objects.create_user("gone", is_active=False)
+    with pytest.raises(CommandError, match=problem):
+        call_command("create_oauth_app", *words)
+    assert not Application.objects.exists()
+
+
+def test_the_last_line_is_an_api_key(command: Any, api: httpx.Client) -> None:
+    flows.librarian("astrid")
+    said = command("create_api_key", "--user", "astrid", "--scopes", "write read", "--name", "Night import")
+    key = said.out.splitlines()[-1]
+    assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
+    stored = APIKey.objects.get()
+    assert (stored.name, stored.scopes, stored.expires_at) == ("Night import", "read write", None)
+    assert key not in said.err
+    assert key not in str(APIKey.objects.values().get())
+
+
+def test_a_key_can_expire(command: Any) -> None:
+    flows.reader("ada")
+    command("create_api_key", "--user", "ada", "--scopes", "read", "--expires-in-days", "30")
+    stored = APIKey.objects.get()
+    assert stored.expires_at == stored.created_at + timedelta(days=30)
+
+
+def test_a_scope_that_its_owner_may_not_have_is_warned_of(command: Any) -> None:
+    flows.reader("ada")
+    said = command("create_api_key", "--user", "ada", "--scopes", "read write")
+    assert "ada may not have these scopes now, and the key is not good for them: write." in said.err
+    assert APIKey.objects.get().scopes == "read write"
+
+
+def test_a_scope_that_its_owner_may_have_is_not_warned_of(command: Any) -> None:
+    flows.librarian("astrid")
+    assert "may not" not in command("create_api_key", "--user", "astrid", "--scopes", "read write").err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--scopes", "read"], "--user"),
+        (["--user", "ada"], "--scopes"),
+        (["--user", "nobody", "--scopes", "read"], "There is no user 'nobody'."),
+        (["--user", "gone", "--scopes", "read"], "The user 'gone' is not active."),
+        (["--user", "ada", "--scopes", "read admin"], "There is no scope 'admin'"),
+        (["--user", "ada", "--scopes", " "], "at least one scope"),
+        (["--user", "ada", "--scopes", "read", "--name", ""], "A name takes"),
+        (["--user", "ada", "--scopes", "read", "--name", "n" * 101], "A name takes"),
+        (["--user", "ada", "--scopes", "read", "--expires-in-days", "0"], "takes 1 to"),
+        (["--user", "ada", "--scopes", "read", "--expires-in-days", "9999999999"], "takes 1 to"),
+        (["--user", "ada", "--scopes", "read", "--expires-in-days", "soon"], "invalid int"),
+    ],
+)
+def test_no_key_is_made_of_what_is_unfit(words: list[str], problem: str) -> None:
+    flows.reader("ada")
+    User.objects.create_user("gone", is_active=False)
+    with pytest.raises(CommandError, match=problem):
+        call_command("create_api_key", *words)
+    assert not APIKey.objects.exists()
+
+
+def test_nobody_gets_more_keys_than_there_may_be() -> None:
+    ada = flows.reader("ada")
+    for _ in range(api_keys.MOST):
+        api_keys.make(ada, "one of many", frozenset({"read"}), timezone.now())
+    with pytest.raises(CommandError, match="ada has 100 keys"):
+        call_command("create_api_key", "--user", "ada", "--scopes", "read")
