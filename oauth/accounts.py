@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 from oauth2_provider.models import Application, Grant
 
 from oauth import redirects, revocations, scopes
-from oauth.models import LONGEST, Authorization
+from oauth.models import Authorization
 
 
 class SignIn(LoginView):
@@ -100,8 +100,8 @@ def find(client_id: str) -> Application | None:
 
 def granted_by(user: User) -> list[dict[str, Any]]:
     """Each app with a sentence for each scope, since when it has access, and when it last asked for a token."""
-    alive = Authorization.objects.filter(user=user, application__isnull=False, ended_at=None)
-    found = alive.filter(created_at__gt=timezone.now() - LONGEST).select_related("application")
+    live = Authorization.objects.live(timezone.now())
+    found = live.filter(user=user, application__isnull=False).select_related("application")
     apps: dict[Any, dict[str, Any]] = {}
     for one in found.order_by("created_at"):
         app = apps.setdefault(one.application_id, {"application": one.application, "since": one.created_at})

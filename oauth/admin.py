@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
-from oauth import api_keys, registration, revocations, scopes
+from oauth import api_keys, redirects, registration, revocations, scopes
 from oauth.desk import BoundedPaginator, GuardedAdmin
 from oauth.models import APIKey, Authorization
 from oauth.scopes import DEFAULT, SCOPES, Granted
@@ -78,7 +78,7 @@ class AppForm(forms.ModelForm):
     redirect_uris = forms.CharField(
         label="Redirect URIs",
         widget=forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
-        validators=[registration.check_redirect_uris],
+        validators=[redirects.check],
         help_text="One a line: https, or http at 127.0.0.1, [::1] or localhost.",
     )
     scopes = ScopesField(help_text="What people may grant it.")

@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 
 from oauth import scopes
 from oauth.credentials import Credential
-from oauth.models import LONGEST, APIKey, Authorization
+from oauth.models import ASKED_AGAIN_AFTER, APIKey, Authorization
 from oauth.scopes import Granted
 
 KEY = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -87,7 +87,7 @@ def last_moment(maker: Credential, now: datetime) -> datetime | None:
     elif maker.authorization is not None:
         granted = Authorization.objects.select_for_update().filter(pk=maker.authorization, ended_at=None).first()
         if granted:
-            return granted.created_at + LONGEST
+            return granted.created_at + ASKED_AGAIN_AFTER
     raise MakerGone
 
 

@@ -11,7 +11,7 @@ from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
 from oauth import revocations
-from oauth.models import LONGEST, APIKey, Authorization, ChangedRights
+from oauth.models import ASKED_AGAIN_AFTER, APIKey, Authorization, ChangedRights
 
 BATCH = 1_000
 # Their owners may look for keys that are over.
@@ -32,7 +32,7 @@ def expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     yield "access tokens", AccessToken.objects.filter(expires__lte=now, refresh_token=None)
     over_since = now - KEYS_SHOWN
     yield "API keys", APIKey.objects.filter(Q(revoked_at__lte=over_since) | Q(expires_at__lte=over_since))
-    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - LONGEST)
+    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - ASKED_AGAIN_AFTER)
     yield "authorizations", Authorization.objects.filter(ended | lapsed, apikey=None)
     yield "changed rights", ChangedRights.objects.filter(changed_at__lte=forgotten)
     yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - settings.AXES_COOLOFF_TIME)
@@ -44,8 +44,7 @@ def refused(now: datetime) -> Q:
     One that was replaced is still good for something: who shows it again has stolen it, or was stolen from.
     """
     idle = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
-    alive = Authorization.objects.filter(pk=OuterRef("token_family"), ended_at=None)
-    ended = ~Exists(alive.filter(created_at__gt=now - LONGEST))
+    ended = ~Exists(Authorization.objects.live(now).filter(pk=OuterRef("token_family")))
     return Q(ended) | Q(revoked__lte=idle) | Q(revoked=None, access_token=None) | Q(access_token__expires__lte=idle)
 
 

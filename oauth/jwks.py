@@ -40,7 +40,7 @@ class Keys(NamedTuple):
         return None if kid in self.expires and self.expires[kid] <= now else self.verifying.get(kid)
 
 
-class File:
+class KeyFile:
     """The keys of a file, read again whenever it was replaced: a look at it costs microseconds."""
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ def keys(members: list[dict[str, Any]]) -> Keys:
     return Keys(found[signing], found, {member["kid"]: member["exp"] for member in members if "exp" in member})
 
 
-FILE = File(settings.OAUTH_JWKS_FILE)
+FILE = KeyFile(settings.OAUTH_JWKS_FILE)
 current = FILE.current
 
 

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from django.conf import settings
@@ -6,7 +6,7 @@ from django.db import models
 from oauth2_provider.models import Application
 
 # A person is asked again after this, however often the app refreshed.
-LONGEST = timedelta(days=90)
+ASKED_AGAIN_AFTER = timedelta(days=90)
 
 
 class Allowance(models.Model):
@@ -17,6 +17,12 @@ class Allowance(models.Model):
 
     def __str__(self) -> str:
         return self.scopes
+
+
+class AuthorizationQuerySet(models.QuerySet["Authorization"]):
+    def live(self, now: datetime) -> "AuthorizationQuerySet":
+        """Neither ended nor too old; without a refresh for long they may be over all the same."""
+        return self.filter(ended_at=None, created_at__gt=now - ASKED_AGAIN_AFTER)
 
 
 class Authorization(models.Model):
@@ -32,6 +38,8 @@ class Authorization(models.Model):
     created_at = models.DateTimeField()
     refreshed_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, db_index=True)
+
+    objects = AuthorizationQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["created_at"], name="authorization_created_at")]

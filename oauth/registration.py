@@ -1,26 +1,17 @@
 """Apps, registered and changed by operators and developers. A secret is generated, told once, and kept as a hash."""
 
-import re
 from datetime import datetime
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import Application
 
-from oauth import revocations, scopes
+from oauth import redirects, revocations, scopes
 from oauth.models import Allowance, Authorization
 from oauth.scopes import SCOPES, Granted
 
 LONGEST_NAME = 100
-MOST_REDIRECT_URIS = 20
-# What RFC 3986 knows, with a plain host: the consent page puts it into its Content-Security-Policy.
-WRITTEN = re.compile(
-    r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?([/?][A-Za-z0-9._~:/?@!$&'()*+,;=%\[\]-]*)?", re.ASCII
-)
-# RFC 8252, 7.3: what is sent there stays on the person's own machine.
-LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class NoSecret(Exception):
@@ -74,7 +65,7 @@ def confidential(app: Application) -> bool:
 def check(app: Application, granted: Granted) -> None:
     """Raises ValidationError."""
     check_name(app.name)
-    check_redirect_uris(app.redirect_uris)
+    redirects.check(app.redirect_uris)
     if not granted:
         raise ValidationError("Name at least one scope.")
     app.full_clean()
@@ -84,25 +75,3 @@ def check_name(name: str) -> None:
     """What is shown to people must not look like something else. Raises ValidationError."""
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValidationError(f"A name takes 1 to {LONGEST_NAME} characters that can be seen.")
-
-
-def check_redirect_uris(text: str) -> None:
-    """Of a text with white space between them. Raises ValidationError."""
-    uris = text.split()
-    if not 1 <= len(uris) <= MOST_REDIRECT_URIS:
-        raise ValidationError(f"There are 1 to {MOST_REDIRECT_URIS} redirect URIs.")
-    if unfit := next((uri for uri in uris if not is_fit(uri)), None):
-        words = (
-            "A redirect URI is https, or http at 127.0.0.1, [::1] or localhost, without user or fragment; this is not:"
-        )
-        raise ValidationError(f"{words} {unfit}")
-
-
-def is_fit(uri: str) -> bool:
-    try:
-        parts = urlsplit(uri)
-        # Reading the port checks it, and those who compare redirect URIs later do not.
-        parts.port  # noqa: B018
-    except ValueError:
-        return False
-    return bool(WRITTEN.fullmatch(uri)) and (parts.scheme == "https" or parts.hostname in LOOPBACK)

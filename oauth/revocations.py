@@ -39,7 +39,7 @@ class Revocations(NamedTuple):
         return granted & rights if rights and sid not in self.ended else None
 
 
-class List:
+class RevocationList:
     """A process's list."""
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class List:
             self.read_at = -inf
 
 
-LIST = List()
-current = LIST.current
+REVOKED = RevocationList()
+current = REVOKED.current
 
 
 def read(now: datetime) -> Revocations:
@@ -80,7 +80,7 @@ def end(authorizations: QuerySet[Authorization], now: datetime) -> int:
         # First: a key that is being made by one of them holds it until it is there.
         ended = authorizations.filter(ended_at=None).update(ended_at=now)
         api_keys.revoke(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
-        transaction.on_commit(LIST.forget)
+        transaction.on_commit(REVOKED.forget)
     return ended
 
 
@@ -94,4 +94,4 @@ def rights_changed(users: QuerySet[User], now: datetime) -> None:
         ChangedRights.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["user_id"], update_fields=["scopes", "changed_at"]
         )
-        transaction.on_commit(LIST.forget)
+        transaction.on_commit(REVOKED.forget)

@@ -32,7 +32,7 @@ class UnknownScope(Exception):
 
 
 class Scopes(BaseScopes):
-    """The toolkit's SCOPES_BACKEND_CLASS: known scopes may be asked for; `granted` decides what comes of it."""
+    """The toolkit's SCOPES_BACKEND_CLASS: known scopes may be asked for; `grantable` decides what comes of it."""
 
     def get_all_scopes(self) -> dict[str, Any]:
         return {name: scope.sentence for name, scope in SCOPES.items()}

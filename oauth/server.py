@@ -15,7 +15,7 @@ from oauth.models import Allowance
 from oauth.scopes import Granted
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
-CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Server(WebApplicationServer):
@@ -69,7 +69,7 @@ def well_formed(request: Request) -> dict[str, Any]:
     method, challenge = request.code_challenge_method, request.code_challenge
     if (challenge is not None or method is not None) and method != "S256":
         raise InvalidRequestError(description="code_challenge_method must be S256.", request=request)
-    if method and not CHALLENGE.fullmatch(challenge or ""):
+    if method and not CODE_CHALLENGE.fullmatch(challenge or ""):
         raise InvalidRequestError(description="code_challenge must be 43 characters of base64url.", request=request)
     return {}
 

@@ -17,10 +17,9 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.common import Request
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError, InvalidRequestError
 
-from oauth import revocations, tokens
-from oauth.models import LONGEST, Authorization
+from oauth import redirects, revocations, tokens
+from oauth.models import ASKED_AGAIN_AFTER, Authorization
 
-LOOPBACK = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?].*)?)")
 # RFC 7636, 4.1.
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -57,8 +56,7 @@ class Validator(OAuth2Validator):
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
     ) -> bool:
         """One that is registered, to the letter (RFC 9700, 2.1), but for the port of a loopback address."""
-        registered = [without_port(uri) for uri in request.client.redirect_uris.split()]
-        return without_port(redirect_uri) in registered
+        return redirects.matches(redirect_uri, request.client.redirect_uris.split())
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         # Of OpenID Connect and RFC 8707, which are not offered: the toolkit would store what the request says.
@@ -200,17 +198,11 @@ def alive(token: RefreshToken, authorization: Authorization, now: datetime) -> b
     idle = timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     return bool(
         authorization.ended_at is None
-        and authorization.created_at > now - LONGEST
+        and authorization.created_at > now - ASKED_AGAIN_AFTER
         and token.access_token
         and token.access_token.expires > now - idle
         and token.user.is_active
     )
-
-
-def without_port(uri: str) -> str:
-    """A loopback address without its port, which an app gets from its system each time (RFC 8252, 7.3)."""
-    found = LOOPBACK.fullmatch(uri)
-    return f"{found[1]}{found[2]}" if found else uri
 
 
 def public(application: Application) -> bool:

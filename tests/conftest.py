@@ -73,4 +73,4 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(autouse=True)
 def fresh_revocations() -> None:
     """What this process last read of revocations was another test's."""
-    revocations.LIST.forget()
+    revocations.REVOKED.forget()

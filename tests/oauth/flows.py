@@ -15,7 +15,7 @@ from oauth2_provider.models import Application
 
 from oauth.models import Allowance
 
-SECRET = "a-secret-as-long-as-those-that-are-generated-for-apps"  # of a test
+SECRET = "a-secret-as-long-as-those-that-are-generated-for-apps"
 CALLBACK = "https://app.example/callback"
 LOOPBACK = "http://127.0.0.1:51004/callback"
 VERIFIER = "v" * 43
@@ -31,6 +31,16 @@ def librarian(name: str = "librarian") -> User:
     user = reader(name)
     user.groups.add(Group.objects.get(name="Librarians"))
     return user
+
+
+def deactivated(user: User) -> None:
+    user.is_active = False
+    user.save()
+
+
+def deactivated_silently(user: User) -> None:
+    """As no signal tells of it."""
+    User.objects.filter(pk=user.pk).update(is_active=False)
 
 
 def confidential_app(client_id: str = "bookshop", scopes: str = "read write", **members: Any) -> Application:

@@ -17,7 +17,15 @@ from oauth import api_keys
 from oauth.models import APIKey
 from oauth.scopes import parsed
 from tests.books.examples import new_book
-from tests.oauth.flows import bearer, confidential_app, librarian, reader, tokens_for
+from tests.oauth.flows import (
+    bearer,
+    confidential_app,
+    deactivated,
+    deactivated_silently,
+    librarian,
+    reader,
+    tokens_for,
+)
 from tests.oauth.forging import claims_of, forged
 
 CHALLENGE = 'Bearer realm="Library API"'
@@ -210,15 +218,6 @@ def test_two_credentials_at_once_are_refused(api: httpx.Client, books: str, user
     )
 
 
-def silently_deactivated(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(is_active=False)
-
-
-def deactivated(user: User) -> None:
-    user.is_active = False
-    user.save()
-
-
 def revoked(user: User) -> None:
     api_keys.revoke(APIKey.objects.filter(owner=user), timezone.now())
 
@@ -227,7 +226,7 @@ def expired(user: User) -> None:
     APIKey.objects.filter(owner=user).update(expires_at=timezone.now())
 
 
-@pytest.mark.parametrize("change", [revoked, expired, deactivated, silently_deactivated, User.delete])
+@pytest.mark.parametrize("change", [revoked, expired, deactivated, deactivated_silently, User.delete])
 def test_a_key_that_is_over_opens_nothing(api: httpx.Client, policy: str, books: str, user: User, change: Any) -> None:
     headers = key(user, expires_at=timezone.now() + timedelta(hours=1))
     assert reading(api, books, headers) == 200

@@ -18,7 +18,7 @@ from tests.library_site.test_docs import CHROMIUM, QUIET
 from tests.oauth.flows import CHALLENGED
 from tests.serving import Service
 
-PASSWORD = "correct horse battery staple"  # of a test
+PASSWORD = "correct horse battery staple"
 # Two people, an app of each kind of name, and a session for each of the people.
 SCENE = f"""
 import json

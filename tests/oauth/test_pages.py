@@ -28,7 +28,7 @@ from tests.oauth.flows import (
     tokens_for,
 )
 
-PASSWORD = "correct horse battery staple"  # of a test
+PASSWORD = "correct horse battery staple"
 PAGES = ["/accounts/login", "/accounts/logout", "/accounts/apps", "/oauth/authorize"]
 
 
@@ -218,7 +218,7 @@ def test_each_app_is_listed_with_what_it_may_since_when_and_its_last_use(api: ht
     sign_in(api, user)
     said = words(api.get("/accounts/apps"))
     granted = "Read the library's books Add, change and delete books"
-    assert f"Bookshop {granted} Let in {date_format(since)} Last used {date_format(used_at)} End access" in said
+    assert f"Bookshop {granted} Let in {date_format(since)} Last renewed {date_format(used_at)} End access" in said
     assert "Shelf Read the library's books Let in" in said
     assert "No apps yet" not in said
 

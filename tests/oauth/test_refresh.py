@@ -15,6 +15,8 @@ from tests.oauth.flows import (
     bearer,
     code_for,
     confidential_app,
+    deactivated,
+    deactivated_silently,
     librarian,
     public_app,
     reader,
@@ -273,15 +275,6 @@ def test_a_grant_ends_after_ninety_days(
     token = tokens_for(api, reader(), registered)["refresh_token"]
     Authorization.objects.update(created_at=timezone.now() - age)
     assert refusal(refreshed(api, registered, token)) == expected
-
-
-def deactivated(user: User) -> None:
-    user.is_active = False
-    user.save()
-
-
-def deactivated_silently(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(is_active=False)
 
 
 def given_a_password(user: User) -> None:

@@ -15,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from oauth import api_keys, revocations, tokens
 from oauth.credentials import Credential
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.revocations import List
+from oauth.revocations import RevocationList
 from oauth.scopes import NONE, parsed
 from tests.oauth.flows import (
     bearer,
@@ -253,14 +253,14 @@ def test_what_is_rolled_back_ends_nothing(world: World) -> None:
     with transaction.atomic():
         deactivate(world)
         transaction.set_rollback(True)
-    revocations.LIST.forget()
+    revocations.REVOKED.forget()
     assert world.left(world.of_shelf) == "read write"
 
 
 @pytest.mark.parametrize("change", [revoke, deactivate, change_the_password, OF_A_ROLE["user.groups.clear"]])
 def test_another_process_knows_before_five_seconds_have_passed(world: World, change: Change) -> None:
     claims = tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
-    other = List()
+    other = RevocationList()
 
     def left() -> frozenset[str]:
         return other.current().left(claims.sid, claims.user_id, claims.scopes) or NONE
@@ -275,7 +275,7 @@ def test_another_process_knows_before_five_seconds_have_passed(world: World, cha
 def test_a_process_asks_again_only_after_seconds(
     world: World, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    other = List()
+    other = RevocationList()
     with django_assert_num_queries(2):
         other.current()
     with django_assert_num_queries(0):

@@ -92,7 +92,7 @@ def test_keys_that_verify_nothing_leave_with_the_next_rotation(file: Path) -> No
 def test_a_token_signed_by_a_key_of_another_machine_is_good(api: httpx.Client, file: Path) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
     jwks.rotate(file, int(time.time()), overlap=60)
-    others = jwks.File(file).current().signing
+    others = jwks.KeyFile(file).current().signing
     signed = forged(spoken(token)[1], others, kid=others.kid)
     assert works(api, signed)
 
@@ -112,7 +112,7 @@ def test_of_two_prepared_keys_each_has_its_turn(file: Path) -> None:
     (first,), now = kids(file), int(time.time())
     second, third = jwks.prepare(file, now), jwks.prepare(file, now)
     assert [jwks.rotate(file, now, overlap=60) for _ in range(2)] == [second, third]
-    assert jwks.File(file).current().signing.kid == third
+    assert jwks.KeyFile(file).current().signing.kid == third
     assert set(kids(file)) == {first, second, third}
 
 
@@ -187,7 +187,7 @@ def test_a_key_that_only_waits_is_let_sign_where_none_does(file: Path) -> None:
     file.unlink()
     prepared = jwks.prepare(file, int(time.time()))
     call_command("rotate_signing_key", "--if-missing")
-    assert jwks.File(file).current().signing.kid == prepared
+    assert jwks.KeyFile(file).current().signing.kid == prepared
 
 
 def test_a_place_that_cannot_be_written_is_named(settings: Settings, tmp_path: Path) -> None:

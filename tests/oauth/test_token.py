@@ -24,6 +24,8 @@ from tests.oauth.flows import (
     bearer,
     code_for,
     confidential_app,
+    deactivated,
+    deactivated_silently,
     librarian,
     public_app,
     reader,
@@ -385,15 +387,6 @@ def test_a_verifier_nobody_asked_for_is_refused(api: httpx.Client, bookshop: App
     """RFC 9700, 4.8.2: a challenge may have been taken out of the request on its way."""
     form = redemption(bookshop, code_for(api, reader(), bookshop), code_verifier=VERIFIER)
     assert refusal(post(api, form)) == (400, "invalid_grant")
-
-
-def deactivated(user: User) -> None:
-    user.is_active = False
-    user.save()
-
-
-def deactivated_silently(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(is_active=False)
 
 
 @pytest.mark.parametrize("change", [deactivated, deactivated_silently, User.delete])

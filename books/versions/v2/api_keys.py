@@ -1,7 +1,7 @@
 """API keys, for the people whose they are: what `oauth.api_keys` does, as version 2 says it."""
 
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -20,8 +20,7 @@ from oauth.authentication import BadCredential
 from oauth.credentials import Credential
 from oauth.models import APIKey
 from oauth.permissions import AnyCredential, InsufficientScope
-
-NOT_STORED = {"Cache-Control": "no-store"}
+from oauth.refusals import NOT_STORED
 
 
 @api_keys_document
@@ -43,10 +42,10 @@ class APIKeys(OrderedViewSet):
         require_known(request, [])
         values, now = self.body(request), timezone.now()
         require_within(request, values["scopes"])
-        require_future(values.get("expires_at"), now)
+        require_future(values["expires_at"], now)
         owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
-            key, text = api_keys.make(owner, **renamed(values), now=now, maker=maker)
+            key, text = api_keys.make(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
         except api_keys.MakerGone as error:
             raise BadCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
@@ -88,8 +87,3 @@ def require_within(request: Request, scopes: frozenset[str]) -> None:
 def require_future(moment: datetime | None, now: datetime) -> None:
     if moment and moment <= now:
         raise ValidationError({"expires_at": ["It is in the past."]})
-
-
-def renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """The members of a body by the names of `api_keys.make`."""
-    return {"name": values["name"], "granted": values["scopes"], "expires_at": values.get("expires_at")}

@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
 def signs(path: Path) -> bool:
     try:
-        jwks.File(path).current()
+        jwks.KeyFile(path).current()
     except jwks.NoSigningKey:
         return False
     return True
