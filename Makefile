@@ -7,17 +7,18 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-.PHONY: help run test check bench bench-scale lock signing-key
+.PHONY: help run test check bench bench-scale bench-webhooks faults lock signing-key
 
 help: ## Lists the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: .venv/run .data/secret_key signing-key ## Sets everything up and serves the library on http://127.0.0.1:8000
 	@chmod 700 .data
 	@echo "Preparing the database" && $(MANAGE) migrate -v0
 	@$(MANAGE) seed_books --if-empty --skip-checks
 	@echo "Collecting static files" && $(MANAGE) collectstatic --noinput -v0
-	@exec $(MANAGE) serve
+	@$(MANAGE) deliver_webhooks --skip-checks & worker=$$!; $(MANAGE) serve & server=$$!; \
+	trap "kill $$worker $$server" INT TERM; wait $$server; status=$$?; kill $$worker 2>/dev/null; wait; exit $$status
 
 test: .venv/dev tests/clients/node_modules/.installed ## Runs the whole suite, on SQLite and on a throw-away PostgreSQL
 	@$(BIN)/python -m tests
@@ -39,6 +40,12 @@ bench: .venv/dev ## Measures the library beside its peers on one PostgreSQL
 
 bench-scale: .venv/dev ## Measures how the library's answers grow up to a million books, on both databases
 	@$(BIN)/python -m benchmarks.scale
+
+bench-webhooks: .venv/dev ## Measures how fast events are delivered, on both databases
+	@$(BIN)/python -m benchmarks.webhooks
+
+faults: .venv/dev ## Kills workers, stops databases and answers badly while events are delivered: nothing may be lost
+	@$(BIN)/python -m benchmarks.faults
 
 lock: ## Resolves requirements/*.in anew (needs uv)
 	$(LOCK) -o requirements/run.txt requirements/run.in

@@ -75,11 +75,11 @@ class BookAdmin(GuardedAdmin):
             obj.pk = changes.add(form.cleaned_data, now=timezone.now()).pk
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
-        changes.remove(changes.locked(obj.pk))
+        changes.remove(changes.locked(obj.pk), now=timezone.now())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
         with transaction.atomic():
-            changes.remove_all(queryset)
+            changes.remove_all(queryset, now=timezone.now())
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.explained(request, super().changelist_view, *arguments, **options)

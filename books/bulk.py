@@ -146,7 +146,7 @@ def result_of(one: Operation, books: dict[int, Book], now: datetime) -> dict[str
     if one.version not in (None, books[one.pk].version):
         raise OtherVersion
     if one.op == "delete":
-        changes.remove(books.pop(one.pk))
+        changes.remove(books.pop(one.pk), now)
         return {"id": one.pk}
     # A copy, since a change that is refused has been made to the object by then.
     book = copy(books[one.pk])

@@ -1,4 +1,7 @@
-"""The only writers of books. Each runs inside the transaction that its caller opened."""
+"""The only writers of books. Each runs inside the transaction that its caller opened, and announces there what it did.
+
+Only what came from another library is written `quietly`: it has been announced where it was done.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,9 +11,13 @@ from typing import Any
 from django.db import IntegrityError, OperationalError, connection
 from django.db.models import F, QuerySet
 
+from books import announcements
 from books.fields import naive_utc
 from books.integers import LARGEST
 from books.models import DERIVED, Book
+from webhooks.outbox import Announcement, publish
+
+BATCH = 1_000
 
 
 class BookNotFound(Exception):
@@ -33,15 +40,17 @@ class ChangedMeanwhile(Exception):
     """Two changes waited for each other; this one gave way."""
 
 
-def add(values: Mapping[str, Any], now: datetime) -> Book:
+def add(values: Mapping[str, Any], now: datetime, quietly: bool = False) -> Book:
     """A new book, `now` being an aware datetime. Raises IsbnInUse."""
     book = Book(**values, created_at=now, updated_at=now)
     with refusals_named(book.isbn):
         book.save(force_insert=True)
+    if not quietly:
+        publish([announcements.added(book)], now)
     return book
 
 
-def add_many(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+def add_many(rows: Sequence[Mapping[str, Any]], now: datetime, quietly: bool = False) -> set[str]:
     """New books, of the same members and differing isbns; answers the isbns written, the others being in use.
 
     Raises ChangedMeanwhile.
@@ -50,7 +59,10 @@ def add_many(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
         return set()
     write = copied if connection.vendor == "postgresql" else inserted
     with refusals_named():
-        return write(rows, now)
+        written = write(rows, now)
+    if not quietly:
+        publish(map(announcements.added, Book.objects.filter(isbn__in=written).order_by("pk")), now)
+    return written
 
 
 def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
@@ -94,36 +106,60 @@ def locked_all(book_ids: Collection[int]) -> dict[int, Book]:
         return {book.pk: book for book in Book.objects.select_for_update().filter(pk__in=possible).order_by("pk")}
 
 
-def change(book: Book, values: Mapping[str, Any], now: datetime) -> None:
+def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool = False) -> None:
     """Writes those values of a locked book that differ from its own. Raises IsbnInUse, ChangedMeanwhile."""
     differing = {name: value for name, value in values.items() if getattr(book, name) != value}
     if not differing:
         return
+    before = announcements.row(book)
     for name, value in differing.items():
         setattr(book, name, value)
     book.updated_at = now
     book.version += 1
     with refusals_named(book.isbn):
         book.save(update_fields=[*with_derived(differing), "updated_at", "version"])
+    if not quietly:
+        publish([announcements.changed(book, before)], now)
 
 
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
-    """Marks all of these books in one statement; answers how many were not so before. Raises ChangedMeanwhile."""
-    differing = books.filter(available=not available)
+    """Marks all of these books; answers how many were not so before. Raises ChangedMeanwhile."""
+    marked = 0
     with refusals_named():
-        return differing.update(available=available, updated_at=now, version=F("version") + 1)
+        for batch in locked_batches(books.filter(available=not available)):
+            found = Book.objects.filter(pk__in=[book.pk for book in batch])
+            marked += found.update(available=available, updated_at=now, version=F("version") + 1)
+            publish([marked_available(book, available, now) for book in batch], now)
+    return marked
 
 
-def remove(book: Book) -> None:
+def marked_available(book: Book, available: bool, now: datetime) -> Announcement:
+    before = announcements.row(book)
+    book.available, book.updated_at, book.version = available, now, book.version + 1
+    return announcements.changed(book, before)
+
+
+def remove(book: Book, now: datetime, quietly: bool = False) -> None:
     """Deletes a locked book. Raises ChangedMeanwhile."""
+    announcement = announcements.removed(book)
     with refusals_named():
         book.delete()
+    if not quietly:
+        publish([announcement], now)
 
 
-def remove_all(books: QuerySet[Book]) -> None:
+def remove_all(books: QuerySet[Book], now: datetime) -> None:
     """Deletes all of these books. Raises ChangedMeanwhile."""
     with refusals_named():
-        books.delete()
+        for batch in locked_batches(books):
+            Book.objects.filter(pk__in=[book.pk for book in batch]).delete()
+            publish(map(announcements.removed, batch), now)
+
+
+def locked_batches(books: QuerySet[Book]) -> Iterator[list[Book]]:
+    """Some of the books at a time, for as long as there are any."""
+    while batch := list(books.order_by("pk").select_for_update()[:BATCH]):
+        yield batch
 
 
 def with_derived(names: Collection[str]) -> list[str]:

@@ -8,6 +8,7 @@ from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
 
 from books.fields import DerivedField, FoldedField, ISBN13Field, TimestampField
+from webhooks.models import Source
 
 LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 YEARS = (-(2**31), 2**31 - 1)
@@ -97,3 +98,20 @@ class KeptAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.status}, kept at {self.kept_at}"
+
+
+class MirroredBook(models.Model):
+    """A book of another library and the one that stands for it here; written by `books.mirroring` alone."""
+
+    source = models.ForeignKey(Source, models.CASCADE, related_name="mirrored_books", db_index=False)
+    # The book's id there, and the version that it was last told of in.
+    remote_id = models.BigIntegerField()
+    version = models.BigIntegerField()
+    # None once it was deleted there, lest an event that comes late brings it back.
+    book = models.OneToOneField(Book, models.CASCADE, null=True, related_name="mirrored")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "remote_id"], name="mirrored_once")]
+
+    def __str__(self) -> str:
+        return f"book {self.remote_id} of {self.source}"

@@ -4,7 +4,10 @@ from django.urls import path, re_path
 
 from books.versions.v1.views import Version1
 from books.versions.v2.api_keys import APIKeys
+from books.versions.v2.deliveries import Deliveries
+from books.versions.v2.events import Events
 from books.versions.v2.views import Version2
+from books.versions.v2.webhooks import Webhooks
 
 version_1 = [
     path("books", Version1.as_view({"get": "list", "post": "create"}), name="books"),
@@ -28,4 +31,26 @@ version_2 = [
         APIKeys.as_view({"get": "retrieve", "delete": "destroy"}),
         name="api-key",
     ),
+    path("webhooks", Webhooks.as_view({"get": "list", "post": "create"}), name="webhooks"),
+    path(
+        "webhooks/<int:webhook_id>",
+        Webhooks.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+        name="webhook",
+    ),
+    path("webhooks/<int:webhook_id>/secret", Webhooks.as_view({"post": "add_secret"}), name="webhook-secret"),
+    path("webhooks/<int:webhook_id>/secret/promote", Webhooks.as_view({"post": "promote"}), name="webhook-promote"),
+    path("webhooks/<int:webhook_id>/ping", Webhooks.as_view({"post": "ping"}), name="webhook-ping"),
+    path("webhooks/<int:webhook_id>/replay", Webhooks.as_view({"post": "replay"}), name="webhook-replay"),
+    path("webhooks/<int:webhook_id>/deliveries", Deliveries.as_view({"get": "list"}), name="deliveries"),
+    path(
+        "webhooks/<int:webhook_id>/deliveries/<int:delivery_id>",
+        Deliveries.as_view({"get": "retrieve"}),
+        name="delivery",
+    ),
+    path(
+        "webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/redeliver",
+        Deliveries.as_view({"post": "redeliver"}),
+        name="redeliver",
+    ),
+    path("events", Events.as_view({"get": "follow"}), name="events"),
 ]

@@ -75,7 +75,7 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
         with transaction.atomic():
             book = changes.locked(identifier(book_id))
             require_unchanged(request, self.etag(book.pk, book.version))
-            changes.remove(book)
+            changes.remove(book, now=timezone.now())
         return no_content()
 
     def parameter_problems(self) -> Problems:

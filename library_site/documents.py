@@ -29,6 +29,8 @@ def made(numbers: tuple[int, ...]) -> Document:
         more = told_apart(other, number)
         first["paths"] |= {path: methods for path, methods in more["paths"].items() if path not in first["paths"]}
         first["components"]["schemas"] |= more["components"]["schemas"]
+        if "webhooks" in more:
+            first["webhooks"] = more["webhooks"]
     return first
 
 
@@ -55,10 +57,11 @@ def operations(whole: Document, root: str = "/") -> Iterator[Document]:
 
 
 def bodies_required(result: Document, **_: Any) -> Document:
-    """A hook of drf-spectacular: a body whose members may all be absent must itself be there."""
+    """A hook of drf-spectacular: a body whose members may all be absent must itself be there, but for a few."""
     for operation in operations(result):
+        optional = operation.pop("x-body-optional", False)
         if "requestBody" in operation:
-            operation["requestBody"]["required"] = True
+            operation["requestBody"]["required"] = not optional
     return result
 
 

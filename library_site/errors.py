@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -20,17 +20,34 @@ from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
 from books.conditional import PreconditionFailed
 from library_site import request_ids
 from library_site.negotiation import UnsupportedVersion
-from library_site.shapes import Failure, Problem, Shape, detail, oauth_error
-from oauth.api_keys import MOST, TooManyKeys
+from library_site.shapes import Failure, Problem, Shape, detail, envelope, oauth_error
+from oauth import api_keys
+from oauth.api_keys import TooManyKeys
+from webhooks import endpoints, replaying
+from webhooks.endpoints import EndpointDisabled, NoPendingSecret, TooManyEndpoints
+from webhooks.inbox import UnknownSource
+from webhooks.replaying import TooManyEvents
+from webhooks.signing import SIGNATURE, InvalidSignature
+from webhooks.stream import CursorTooOld
 
 log = logging.getLogger(__name__)
 
 OUT_OF_REACH = Failure(503, "The library is out of reach, try again later")
+OWN_SHAPES: dict[str, Shape] = {"/oauth/": oauth_error, "/webhooks/": envelope}
 FAILURES: dict[type[BaseException], Failure] = {
+    # RFC 9110, 11.6.1 wants a challenge.
+    InvalidSignature: Failure(401, "The signature is not valid", headers={"WWW-Authenticate": SIGNATURE}),
+    UnknownSource: Failure(404, "Not Found"),
     BookNotFound: Failure(404, "Book not found"),
     ChangedMeanwhile: Failure(409, "The book was changed by another request at the same time"),
-    TooManyKeys: Failure(409, f"You have {MOST} API keys: revoke one first"),
+    TooManyKeys: Failure(409, f"You have {api_keys.MOST} API keys: revoke one first"),
+    TooManyEndpoints: Failure(409, f"You have {endpoints.MOST} webhooks: delete one first"),
+    EndpointDisabled: Failure(409, "The webhook is disabled: set its state to active first"),
+    NoPendingSecret: Failure(409, "There is no pending secret: add one first"),
+    CursorTooOld: Failure(410, "The cursor is older than the events that are kept: begin anew without it"),
     PreconditionFailed: Failure(412, "The book is not in the state the request asks for"),
+    RequestDataTooBig: Failure(413, "The body is too large"),
+    TooManyEvents: Failure(422, f"More than {replaying.MOST:,} events are meant: ask for a shorter time"),
     InterfaceError: OUT_OF_REACH,
     OperationalError: OUT_OF_REACH,
 }
@@ -103,11 +120,11 @@ def answer(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
 
 
 def shape(request: HttpRequest | Request) -> Shape:
-    """The version's; addresses of none speak as the first, but for those of the authorization server."""
+    """The version's; addresses of none speak as the first, but for families of their own."""
     if "library.version" in request.META:
         versions: Shape = request.META["library.version"].shape
         return versions
-    return oauth_error if request.path_info.startswith("/oauth/") else detail
+    return next((own for start, own in OWN_SHAPES.items() if request.path_info.startswith(start)), detail)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

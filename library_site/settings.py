@@ -18,11 +18,12 @@ DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 # Core
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", "")
 DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-OWN_APPS = ["oauth", "books", "library_site"]
+OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -191,6 +192,20 @@ LOGGING = {
     },
 }
 
+# Mail, which tells owners of endpoints that are disabled; without a server it is written to standard output.
+EMAIL_HOST = env.text("EMAIL_HOST", "")
+EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)
+EMAIL_TIMEOUT = 10
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
+
+# Events (specification, Section 6)
+# For receivers on one's own machine or network.
+WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
+EVENT_REPRESENTATION = "books.versions.v2.serializers.REPRESENTATION"
+# Whether receivers may be on this machine and in private networks.
+WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
+
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
 OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
@@ -287,6 +302,7 @@ SPECTACULAR_SETTINGS = {
         "library_site.documents.bodies_required",
         "library_site.documents.versions_declared",
         "library_site.documents.challenges_documented",
+        "books.versions.v2.webhook_document.events_documented",
         *(["library_site.documents.limit_documented"] if API_RATE_LIMIT else []),
     ],
 }

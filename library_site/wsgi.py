@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
+# What programs ask for; all else is pages.
+PROGRAMS = (f"{ROOT}/", "/webhooks/")
 # What a query may hold as it is (RFC 3986, 3.4).
 QUERY = "/?:@!$&'()*+,;=%"
 BROWSERS_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
@@ -60,8 +62,9 @@ def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication
 
     def chosen(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if not path.startswith(f"{ROOT}/"):
+        if not path.startswith(PROGRAMS):
             return pages(environ, start_response)
+        environ.setdefault("library.asked_for", (path, environ.get("QUERY_STRING", "")))
         environ["PATH_INFO"] = path.removesuffix("/")
         return api(environ, start_response)
 

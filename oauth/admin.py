@@ -6,61 +6,19 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db.models import ForeignKey, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from oauth import api_keys, redirects, registration, revocations, scopes
-from oauth.desk import BoundedPaginator, GuardedAdmin
+from oauth.desk import OwnersAdmin
 from oauth.models import APIKey, Authorization
 from oauth.scopes import DEFAULT, SCOPES, Granted
 
 # Tokens are ended by ending the access they belong to.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
-
-
-class OwnersAdmin(GuardedAdmin):
-    """Shows people what is their own, and superusers all."""
-
-    # The path from a row to whom it belongs.
-    owner = ""
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    view_on_site = False
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
-        return rows if request.user.is_superuser else rows.filter(**{self.owner: request.user})
-
-    def formfield_for_foreignkey(
-        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **options: Any
-    ) -> forms.ModelChoiceField | None:
-        if db_field.name == self.owner:
-            options["queryset"] = User.objects.filter(is_active=True)
-        return super().formfield_for_foreignkey(db_field, request, **options)
-
-    def told_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
-        """The page with a new secret: never kept, neither here nor, by the admin's no-store, by a browser."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": str(obj),
-            "opts": self.opts,
-            "object": obj,
-            "secrets": secrets,
-            "note": note,
-        }
-        return TemplateResponse(request, "admin/oauth/told_once.html", context)
-
-    def note(self, request: HttpRequest, rows: QuerySet[Any], words: str) -> None:
-        """In the history of each."""
-        user: Any = request.user
-        LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
 
 
 class ScopesField(forms.MultipleChoiceField):

@@ -1,16 +1,37 @@
 """What every page of the admin is built on: it refuses what Django's own fails on, and counts no table to its end."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.utils.functional import cached_property
 
 COUNT_LIMIT = 10_000
+
+
+class BoundedPaginator(Paginator):
+    """Counts no further than anyone pages: a full count reads the whole table."""
+
+    @cached_property
+    def count(self) -> int:
+        counted = cast("QuerySet[Any]", self.object_list).order_by()[: COUNT_LIMIT + 1].count()
+        return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
+
+
+class Over(int):
+    """A count that stopped here."""
+
+    def __str__(self) -> str:
+        return f"over {int(self):,}"
 
 
 class GuardedAdmin(admin.ModelAdmin):
@@ -42,22 +63,50 @@ class GuardedAdmin(admin.ModelAdmin):
         return True
 
 
+class DeskAdmin(GuardedAdmin):
+    """Pages of what there may be a million of, and of secrets."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    view_on_site = False
+
+    def told_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
+        """The page with a new secret: never kept, neither here nor, by the admin's no-store, by a browser."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": str(obj),
+            "opts": self.opts,
+            "object": obj,
+            "secrets": secrets,
+            "note": note,
+        }
+        return TemplateResponse(request, "admin/oauth/told_once.html", context)
+
+    def note(self, request: HttpRequest, rows: Iterable[Any], words: str) -> None:
+        """In the history of each."""
+        user: Any = request.user
+        LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
+
+
+class OwnersAdmin(DeskAdmin):
+    """Shows people what is their own, and superusers all."""
+
+    # The path from a row to whom it belongs.
+    owner = ""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if request.user.is_superuser else rows.filter(**{self.owner: request.user})
+
+    def formfield_for_foreignkey(
+        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **options: Any
+    ) -> forms.ModelChoiceField | None:
+        if db_field.name == self.owner:
+            options["queryset"] = User.objects.filter(is_active=True)
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+
 def deletes_all(request: HttpRequest) -> bool:
     across = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
     return "delete_selected" in request.POST.getlist("action") and bool(across)
-
-
-class BoundedPaginator(Paginator):
-    """Counts no further than anyone pages: a full count reads the whole table."""
-
-    @cached_property
-    def count(self) -> int:
-        counted = cast("QuerySet[Any]", self.object_list).order_by()[: COUNT_LIMIT + 1].count()
-        return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
-
-
-class Over(int):
-    """A count that stopped here."""
-
-    def __str__(self) -> str:
-        return f"over {int(self):,}"

@@ -46,6 +46,19 @@ class AnyCredential(BasePermission):
         return True
 
 
+class ScopeOfView(BasePermission):
+    """A credential with the scope that the view names as `scope`, whatever LIBRARY_ACCESS says."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Raises NotAuthenticated, InsufficientScope."""
+        credential = cast("Credential | None", request.auth)
+        if credential is None:
+            raise NotAuthenticated
+        if view.scope not in credential.scopes:
+            raise InsufficientScope(view.scope)
+        return True
+
+
 def anonymous_may(scope: str) -> bool:
     return scope in OPEN[settings.LIBRARY_ACCESS]
 

@@ -4,18 +4,28 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import hypothesis
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.db import connection
+from django.test import Client
+from django.test.client import ClientHandler
 from django.test.utils import override_settings
 
 from oauth import revocations
+from tests import ledger
 from tests.books.examples import new_book
 from tests.serving import Service, serving
 
+# How long an example takes says nothing of it.
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
+hypothesis.settings.load_profile("suite")
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+    from pytest_django import DjangoDbBlocker
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,6 +56,27 @@ def application(static_files: None) -> "WSGIApplication":
     return application
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker") -> None:
+    with django_db_blocker.unblock():
+        ledger.keep()
+
+
+@pytest.fixture(autouse=True)
+def changes_are_announced(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Holds each test to one event for each change of a book, but those that say `quiet` of themselves."""
+    database = next((name for name in ("transactional_db", "db") if name in request.fixturenames), None)
+    if not database or request.node.get_closest_marker("quiet"):
+        yield
+        return
+    request.getfixturevalue(database)
+    if database == "transactional_db":
+        # They come last, and leave what they did behind.
+        ledger.forget()
+    yield
+    assert ledger.announced() == ledger.done()
+
+
 @pytest.fixture
 def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
     """A client of the whole WSGI application; what it writes is rolled back."""
@@ -66,7 +97,7 @@ def book(api: httpx.Client) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The served library, with a database of its own: for many clients at once, whose writes last."""
-    with serving(tmp_path_factory.mktemp("service")) as running:
+    with serving(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2") as running:
         yield running
 
 
@@ -74,3 +105,40 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def fresh_revocations() -> None:
     """What this process last read of revocations was another test's."""
     revocations.REVOKED.forget()
+
+
+@pytest.fixture(scope="session")
+def handler(static_files: None) -> ClientHandler:
+    """Of all browsers: WhiteNoise reads every static file for each it makes."""
+    shared = ClientHandler(enforce_csrf_checks=False)
+    shared.load_middleware()
+    return shared
+
+
+@pytest.fixture
+def client(handler: ClientHandler) -> Client:
+    """A browser in which nobody is signed in."""
+    client = Client()
+    client.handler = handler
+    return client
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    user = User.objects.create_user("ada", is_staff=True)
+    user.groups.add(Group.objects.get(name="Developers"))
+    return user
+
+
+@pytest.fixture
+def developer(client: Client, ada: User) -> Client:
+    """A browser in which ada of the group Developers is signed in."""
+    client.force_login(ada)
+    return client
+
+
+@pytest.fixture
+def root(client: Client, db: None) -> Client:
+    """A browser in which a superuser is signed in."""
+    client.force_login(User.objects.create_user("root", is_staff=True, is_superuser=True))
+    return client

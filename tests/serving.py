@@ -4,6 +4,7 @@ import atexit
 import os
 import secrets
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -41,14 +42,17 @@ class Service(NamedTuple):
 
 @contextmanager
 def serving(folder: Path, database_url: str | None = None, **changed: str) -> Iterator[Service]:
-    """On a copy of the seeded database, if none is named."""
+    """By one process on a copy of the seeded database and a free port, unless others are named."""
     database = nullcontext(database_url) if database_url else seeded_database(folder)
-    with database as database_url, socket.create_server(("127.0.0.1", 0)) as reserved:
+    with database as database_url, socket.create_server(("127.0.0.1", int(changed.get("PORT", 0)))) as reserved:
         port = str(reserved.getsockname()[1])
-        environment = os.environ | changed | {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
+        environment = os.environ | {"WEB_CONCURRENCY": "1"} | changed
+        environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
         reserved.close()
         with (folder / "log").open("w") as log:
-            server = subprocess.Popen([sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log)
+            server = subprocess.Popen(
+                [sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log, start_new_session=True
+            )
         running = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
             wait_until_it_listens(server, int(port))
@@ -56,7 +60,9 @@ def serving(folder: Path, database_url: str | None = None, **changed: str) -> It
                 client.get("/")
             yield running
         finally:
-            server.terminate()
+            # With its workers, one of which may still be starting, and would not hear it if it were asked.
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
             server.wait()
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.serving import Service
 
 thorough = settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,

@@ -4,6 +4,8 @@ import pytest
 
 from books.isbns import isbn13
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     "text",

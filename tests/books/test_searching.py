@@ -76,7 +76,7 @@ def test_the_index_follows_changes() -> None:
     book = stored(title="Northanger Abbey", author="Anonymous")
     changes.change(changes.locked(book.pk), {"author": "Jane Austen"}, now=NOW)
     assert (found("anonymous"), found("austen"), found("northanger")) == ([], [book.title], [book.title])
-    changes.remove(changes.locked(book.pk))
+    changes.remove(changes.locked(book.pk), now=NOW)
     assert found("northanger") == []
     require_index_in_step()
 
@@ -87,7 +87,7 @@ def test_the_index_follows_many_books_at_once(count: int) -> None:
     changes.add_many([new_book(title=f"Volume {number}") for number in range(count)], now=NOW)
     assert len(found("volume")) == count
     assert found(f"volume {count - 1}") == [f"Volume {count - 1}"]
-    changes.remove_all(containing(Book.objects.all(), "volume", "title"))
+    changes.remove_all(containing(Book.objects.all(), "volume", "title"), now=NOW)
     assert found("volume") == []
     require_index_in_step()
 
@@ -101,6 +101,7 @@ def test_the_index_follows_an_import(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("db")
+@pytest.mark.quiet
 def test_the_index_follows_a_large_seeding() -> None:
     call_command("seed_books", count=10_050)
     book = stored(title="Added afterwards")
@@ -111,7 +112,8 @@ def test_the_index_follows_a_large_seeding() -> None:
 
 @pytest.mark.usefixtures("transactional_db")
 def test_what_is_rolled_back_is_not_found() -> None:
-    kept = stored(title="Kept")
+    with transaction.atomic():
+        kept = stored(title="Kept")
     with transaction.atomic():
         stored(title="Withdrawn")
         changes.change(changes.locked(kept.pk), {"title": "Renamed"}, now=NOW)

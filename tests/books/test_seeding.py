@@ -12,6 +12,9 @@ from books import seeding
 from books.models import Book
 from tests.books.examples import new_book
 
+# `seed_books` announces nothing unless it is asked to.
+pytestmark = pytest.mark.quiet
+
 CLASSICS = list(seeding.classics())
 
 

@@ -15,6 +15,8 @@ import pytest
 from tests.books.examples import new_book
 from tests.serving import SECRETS, Service, serving
 
+pytestmark = pytest.mark.once
+
 TOLD = ("Deprecation", "Sunset", "Warning")
 V1, V2 = "application/vnd.library.v1+json", "application/vnd.library.v2+json"
 MIGRATION = "https://library.example/migration?from=1&to=2"

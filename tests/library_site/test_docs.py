@@ -17,7 +17,10 @@ QUIET = [
     "--disable-sync",
 ]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
+]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A library that lets each caller ask once an hour."""
-    with serving(tmp_path_factory.mktemp("strict"), API_RATE_LIMIT="1/hour", WEB_CONCURRENCY="1") as running:
+    with serving(tmp_path_factory.mktemp("strict"), API_RATE_LIMIT="1/hour") as running:
         yield running
 
 

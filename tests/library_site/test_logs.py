@@ -19,6 +19,8 @@ from library_site.logs import JSON, Text
 from tests.books.examples import new_book
 from tests.serving import serving
 
+pytestmark = pytest.mark.once
+
 GIVEN = "Caller-1.of_2"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 SECRET = "open-sesame"  # what the test looks for
@@ -60,7 +62,7 @@ def json_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
 @pytest.fixture(scope="module")
 def operators_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """All that a library says in JSON at its most talkative, from start to stop, to requests full of secrets."""
-    settings = {"LOG_FORMAT": "json", "LOG_LEVEL": "debug", "DEBUG": "true", "WEB_CONCURRENCY": "1"}
+    settings = {"LOG_FORMAT": "json", "LOG_LEVEL": "debug", "DEBUG": "true"}
     with serving(tmp_path_factory.mktemp("talkative"), **settings) as running:
         end_worker(running.process.pid)
         with running.client() as client:

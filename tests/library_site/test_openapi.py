@@ -11,6 +11,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tests.books.examples import LENGTHS, new_book
 
+pytestmark = pytest.mark.once
+
 JSON = "application/json"
 AT_ANY_TIME = {"401", "403", "503"}
 DOCUMENTED = {

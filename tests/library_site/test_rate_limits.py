@@ -292,7 +292,7 @@ def places(answers: list[httpx.Response]) -> list[int]:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Service]:
     """One process of eight threads that counts by itself."""
-    with serving(tmp_path, API_RATE_LIMIT="100/hour", WEB_CONCURRENCY="1") as service:
+    with serving(tmp_path, API_RATE_LIMIT="100/hour") as service:
         yield service
 
 
@@ -301,7 +301,7 @@ def test_threads_let_exactly_as_many_through(alone: Service) -> None:
 
 
 def test_processes_let_exactly_as_many_through(tmp_path: Path, redis: RedisServer) -> None:
-    with serving(tmp_path, API_RATE_LIMIT="100/hour", REDIS_URL=redis.url) as service:
+    with serving(tmp_path, API_RATE_LIMIT="100/hour", REDIS_URL=redis.url, WEB_CONCURRENCY="2") as service:
         assert places(exactly(service, 100)) == list(range(100))
 
 

@@ -19,6 +19,8 @@ import pytest
 from tests.books.examples import new_book
 from tests.serving import Service, serving
 
+pytestmark = pytest.mark.once
+
 
 def posted_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
     """The status and the JSON of the answer to a creation whose length is not said before."""
@@ -84,6 +86,7 @@ def test_a_served_library_starts_with_real_books(service: Service) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_server_stops_when_told(tmp_path: Path, ending: signal.Signals) -> None:
+    # Of more workers, one might still be starting: it would be waited for.
     with serving(tmp_path) as running:
         running.process.send_signal(ending)
         assert running.process.wait(timeout=30) == 0

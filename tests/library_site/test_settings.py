@@ -18,6 +18,8 @@ from library_site.databases import database
 from library_site.shapes import CODES, OWN_CODES
 from tests.serving import SECRETS
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent.parent
 
 

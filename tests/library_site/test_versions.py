@@ -524,6 +524,14 @@ def test_a_redirect_to_https_leads_to_the_version_that_was_asked_for(
     assert (followed.status_code, speaks(followed)) == (asked.status_code, speaks(asked))
 
 
+def test_a_redirect_to_https_leads_to_the_address_that_was_asked_for(behind_https: httpx.Client) -> None:
+    redirect = behind_https.post("/webhooks/receive/branch/?x=%C3%BC")
+    assert (redirect.status_code, redirect.headers["Location"]) == (
+        301,
+        "https://127.0.0.1/webhooks/receive/branch/?x=%C3%BC",
+    )
+
+
 texts = st.sampled_from(["1", "2", "3", "0", "x", "", "1.0", "-1"])
 others = st.sampled_from(["text/html", "*/*", "application/json;q=0.9", ""])
 

@@ -47,7 +47,10 @@ print(json.dumps(sessions))
 HEIGHTS = "elements => elements.map(element => element.getBoundingClientRect().height)"
 LIGHTNESS = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g))"
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
+]
 
 
 @pytest.fixture(scope="module")

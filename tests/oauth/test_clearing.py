@@ -172,4 +172,9 @@ def test_the_command_tells_how_many_of_each_kind(capsys: pytest.CaptureFixture[s
         "0 authorizations deleted.",
         "1 changed rights deleted.",
         "0 failed sign-ins deleted.",
+        "0 attempts deleted.",
+        "0 deliveries deleted.",
+        "0 events deleted.",
+        "0 received events deleted.",
+        "0 endpoints deleted.",
     ]

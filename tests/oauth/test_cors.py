@@ -7,6 +7,8 @@ import pytest
 
 from tests.serving import serving
 
+pytestmark = pytest.mark.once
+
 NAMED = ["https://shop.example", "http://localhost:5173"]
 OPEN = [
     "/api/books",

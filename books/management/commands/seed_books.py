@@ -20,9 +20,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--count", type=int, default=1_000, metavar="N", help="how many books (default: 1000)")
         parser.add_argument("--seed", type=int, default=0, metavar="S", help="0 to 8: other seeds, other books")
+        parser.add_argument("--events", action="store_true", help="announce each book, as any other change")
         parser.add_argument("--if-empty", action="store_true", help="do nothing where there is any book")
 
-    def handle(self, *args: Any, count: int, seed: int, if_empty: bool, **options: Any) -> None:
+    def handle(self, *args: Any, count: int, seed: int, events: bool, if_empty: bool, **options: Any) -> None:
         if seed not in seeding.SEEDS:
             raise CommandError(f"--seed takes {seeding.SEEDS.start} to {seeding.SEEDS.stop - 1}.")
         if not 0 <= count <= seeding.BOOKS_PER_SEED:
@@ -32,7 +33,7 @@ class Command(BaseCommand):
             return
         with transaction.atomic(), built_afterwards() if empty and count > BATCH else nullcontext():
             added = sum(
-                len(changes.add_many(batch, now=timezone.now()))
+                len(changes.add_many(batch, now=timezone.now(), quietly=not events))
                 for batch in batches(seeding.books(count, seed), BATCH, "Seeding books", count)
             )
             analyze()

@@ -1,6 +1,13 @@
 """What the OpenAPI document says of API keys."""
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_serializer,
+    extend_schema_view,
+)
 from rest_framework import serializers
 
 from books.documents import response_header
@@ -23,6 +30,7 @@ NOT_FOUND = error("You have no such key that is good.", "NOT_FOUND", "API key no
 UNKNOWN = unknown("limit", "It is not known here; the nearest name is version.")
 
 
+@extend_schema_serializer(many=False)
 class APIKeysSerializer(serializers.Serializer[None]):
     """All of them; there are never more than one page."""
 

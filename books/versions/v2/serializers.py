@@ -6,6 +6,7 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.compiled import Representation
 from books.models import Book
 from books.serializers import NO_NUL, Closed, Flag, Integer, NewBookSerializer, StrictSerializer, Text, all_optional
 
@@ -59,6 +60,9 @@ class BookSerializer(StrictSerializer):
             "version",
         )
         extra_kwargs = {"available": {"required": True}}
+
+
+REPRESENTATION = Representation(BookSerializer)
 
 
 class BookCreateSerializer(Closed, NewBookSerializer):

@@ -25,6 +25,7 @@ from books.parsers import MergePatchParser
 from books.spelling import unknown
 from books.versions.v2.document import bulk_document, version_2
 from books.versions.v2.serializers import (
+    REPRESENTATION,
     BookChangeSerializer,
     BookCreateSerializer,
     BookReplaceSerializer,
@@ -47,7 +48,7 @@ class Version2(BookViewSet):
         "partial_update": BookChangeSerializer,
         "change_many": bulk.OperationsSerializer,
     }
-    representation = Representation(BookSerializer)
+    representation = REPRESENTATION
     filterset_class = SearchFilter
     pagination_class = KeysetPagination
     etag_prefix = "v2"

@@ -391,7 +391,7 @@ def sent_for_a_while(post: Callable[[], httpx.Response]) -> Iterator[httpx.Respo
 def test_a_request_that_died_is_carried_out_when_it_is_sent_again(tmp_path: Path) -> None:
     body = new_book()
     post = partial(httpx.Client.post, url=BOOKS, json=body, headers=KEY)
-    with serving(tmp_path, WEB_CONCURRENCY="1") as service, ThreadPoolExecutor() as pool, service.client() as client:
+    with serving(tmp_path) as service, ThreadPoolExecutor() as pool, service.client() as client:
         with answers_held(service) as is_held:
             dying = pool.submit(post, client)
             until(is_held)

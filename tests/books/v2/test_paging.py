@@ -38,17 +38,19 @@ shelves = count(1)
 @pytest.fixture
 def shelf(api: httpx.Client) -> list[dict[str, Any]]:
     """Books of which many share a title, an author, a year or a time, as version 2 shows them."""
-    for place, text in enumerate(TEXTS):
-        author = TEXTS[(place * 7) % len(TEXTS)][:500]
-        values = new_book(title=text, author=author, year=YEARS[place % len(YEARS)])
-        changes.add_many([values], now=INSTANTS[place % len(INSTANTS)])
+    values = [
+        new_book(title=text, author=TEXTS[(place * 7) % len(TEXTS)][:500], year=YEARS[place % len(YEARS)])
+        for place, text in enumerate(TEXTS)
+    ]
+    for start, now in enumerate(INSTANTS):
+        changes.add_many(values[start :: len(INSTANTS)], now)
     api.post("/api/books", json=new_book(title="", author="", genre=""))
     books: list[dict[str, Any]] = api.get(f"{LIST}?limit=500").json()["results"]
     return books
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("limit", [1, 3, 40])
+@pytest.mark.parametrize("limit", [2, 40])
 def test_pages_hold_every_book_once_in_order(
     api: httpx.Client, shelf: list[dict[str, Any]], order: str, limit: int
 ) -> None:
@@ -58,7 +60,7 @@ def test_pages_hold_every_book_once_in_order(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("limit", [1, 3, 40])
+@pytest.mark.parametrize("limit", [2, 40])
 def test_the_way_back_is_the_way_there(api: httpx.Client, shelf: list[dict[str, Any]], order: str, limit: int) -> None:
     there = list(walk(api, f"{LIST}?sort={order}&limit={limit}"))
     back = list(walk(api, there[-1]["previous"], "previous"))

@@ -1,0 +1,102 @@
+"""What became of each event that an endpoint takes."""
+
+from typing import NamedTuple
+
+import msgspec
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpResponse
+from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
+from rest_framework.request import Request
+
+from books.compiled import json_response
+from books.integers import LARGEST
+from books.parameters import Problems, bounded, require_known
+from books.versions.v2.webhook_document import deliveries_document, redeliver_document
+from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
+from books.versions.v2.webhooks import OfOwner, accepted
+from oauth.refusals import NOT_STORED
+from webhooks import endpoints, replaying
+from webhooks.models import Attempt, Delivery
+
+FILTERS = {"state": "state", "kind": "event__kind"}
+DEFAULT_LIMIT, LARGEST_LIMIT = 100, 500
+
+
+class Asked(NamedTuple):
+    """Which page of which deliveries; `cursor` is the last id of the page before."""
+
+    filters: dict[str, str]
+    cursor: int
+    limit: int
+
+
+@deliveries_document
+class Deliveries(OfOwner):
+    queryset = Delivery.objects.order_by("-pk")
+    body_serializers = {}
+
+    def list(self, request: Request, webhook_id: int) -> HttpResponse:
+        """The newest first."""
+        endpoint = self.found(request, webhook_id)
+        require_known(request, [*FILTERS, "cursor", "limit"])
+        filters, cursor, limit = asked(request)
+        found = with_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
+        # One more tells whether there is another page.
+        rows = list(found.order_by("-pk")[: limit + 1])
+        following = link(request, rows[limit - 1]) if len(rows) > limit else None
+        shown = DeliverySerializer(rows[:limit], many=True).data
+        return json_response({"results": shown, "next": following, "previous": None}, headers=NOT_STORED)
+
+    def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
+        delivery = self.delivery(request, webhook_id, delivery_id)
+        require_known(request, [])
+        body = msgspec.Raw(bytes(delivery.event.body))
+        return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NOT_STORED)
+
+    @redeliver_document
+    def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
+        delivery = self.delivery(request, webhook_id, delivery_id)
+        require_known(request, [])
+        endpoints.require_active(delivery.endpoint)
+        with transaction.atomic():
+            again = replaying.redeliver(delivery)
+        return accepted(request, again)
+
+    def delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
+        """With all that is told of it. Raises NotFound."""
+        endpoint = self.found(request, webhook_id)
+        log = Prefetch("attempts", Attempt.objects.order_by("pk"))
+        found = with_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(log).first()
+        if not found:
+            raise NotFound("Delivery not found")
+        return found
+
+
+def with_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
+    return deliveries.select_related("event")
+
+
+def asked(request: Request) -> Asked:
+    """Raises ValidationError."""
+    limit, wrong_limit = bounded(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
+    cursor, wrong_cursor = bounded(request, "cursor", LARGEST, 1, LARGEST)
+    given = {name: request.query_params[name] for name in FILTERS if name in request.query_params}
+    if problems := wrong_choices(given) | wrong_limit | wrong_cursor:
+        raise ValidationError(problems)
+    return Asked({FILTERS[name]: value for name, value in given.items()}, cursor, limit)
+
+
+def wrong_choices(given: dict[str, str]) -> Problems:
+    return {
+        name: [ErrorDetail(f"It is one of {', '.join(CHOICES[name])}.", "enum")]
+        for name, value in given.items()
+        if value not in CHOICES[name]
+    }
+
+
+def link(request: Request, last: Delivery) -> str:
+    parameters = request.query_params.copy()
+    parameters["cursor"] = str(last.pk)
+    return f"{settings.PUBLIC_URL}{request.path}?{parameters.urlencode()}"

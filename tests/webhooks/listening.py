@@ -1,0 +1,42 @@
+"""People who listen, and their endpoints, as the tests of webhooks need them."""
+
+from typing import Any
+
+from django.contrib.auth.models import Permission, User
+from django.db import transaction
+from django.utils import timezone
+
+from oauth import api_keys
+from webhooks.kinds import CREATED
+from webhooks.models import Endpoint
+from webhooks.outbox import Announcement, publish
+from webhooks.vault import seal
+
+SECRET = "whsec_of-the-tests"
+
+
+def listener(name: str = "listener") -> User:
+    """Somebody who may have endpoints."""
+    user = User.objects.create_user(name)
+    user.user_permissions.add(Permission.objects.get(content_type__app_label="webhooks", codename="change_endpoint"))
+    return user
+
+
+def key_for(user: User, scopes: str = "webhooks") -> dict[str, str]:
+    """The header with a new key of the user's."""
+    _, text = api_keys.make(user, "Test", frozenset(scopes.split()), now=timezone.now())
+    return {"X-API-Key": text}
+
+
+def endpoint(owner: User | None = None, **members: Any) -> Endpoint:
+    made = Endpoint.objects.create(
+        owner=owner or listener(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **members}
+    )
+    made.secrets.create(sealed=seal(SECRET), state="active", created_at=timezone.now())
+    return made
+
+
+def event(subject: int = 1) -> None:
+    """As if a book had been added."""
+    with transaction.atomic():
+        publish([Announcement(CREATED, subject, {"book": {"id": subject}, "previous": {}})], timezone.now())

@@ -1,0 +1,354 @@
+"""Where a receiver may be, on paper and when it is dialled."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, closing
+from ipaddress import ip_address
+
+import aiohttp
+import pytest
+from aiohttp import abc, web
+
+from webhooks.addresses import RefusedAddress, check_url, is_public, socket_factory
+
+pytestmark = pytest.mark.once
+
+PUBLIC = [
+    "8.8.8.8",
+    "1.1.1.1",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "192.0.1.0",
+    "198.17.255.255",
+    "198.20.0.0",
+    "223.255.255.255",
+    "2001:200::1",
+    "2001:4860:4860::8888",
+    "2606:4700:4700::1111",
+    "2a00:1450:4001:81b::200e",
+    "2606:4700::5efe",
+]
+INSIDE_V4 = [
+    "0.0.0.0",
+    "0.255.255.255",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.100.100.200",
+    "100.127.255.255",
+    "127.0.0.1",
+    "127.255.255.255",
+    "168.63.129.16",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.9",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "239.255.255.255",
+    "240.0.0.1",
+    "255.255.255.255",
+]
+INSIDE_V6 = [
+    "::",
+    "::1",
+    "0:0:0:0:0:0:0:1",
+    "100::1",
+    "2001:2::1",
+    "2001:10::1",
+    "2001:db8::1",
+    "3fff::1",
+    "4000::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fec0::1",
+    "ff02::1",
+    "ff0e::1",
+]
+# The public ones as well: nothing on the internet is at home there.
+HOLDING_V4 = [
+    "::ffff:127.0.0.1",
+    "::ffff:8.8.8.8",
+    "::ffff:7f00:1",
+    "::ffff:0:127.0.0.1",
+    "::127.0.0.1",
+    "::8.8.8.8",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::808:808",
+    "64:ff9b:1::a9fe:a9fe",
+    "2002:7f00:1::",
+    "2002:808:808::1",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    "2606:4700::5efe:127.0.0.1",
+    "2606:4700::5efe:8.8.8.8",
+    "2606:4700::200:5efe:a00:1",
+    "fe80::5efe:10.0.0.1",
+]
+NO_ADDRESSES = [
+    "",
+    "localhost",
+    "example.com",
+    "2130706433",
+    "127.1",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "8.8.8.08",
+    "8.8.8.8 ",
+    "8.8.8.8/32",
+    "8.8.8.8\0",
+    "٨.٨.٨.٨",
+    "[::1]",
+    "fe80::1%eth0",
+    "2606:4700::1%eth0",
+    "2606:4700::1%",
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", INSIDE_V4 + INSIDE_V6 + HOLDING_V4 + NO_ADDRESSES)
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+def test_nothing_is_public_that_python_knows_to_be_inside() -> None:
+    edges = [f"{first}.{second}.{third}.1" for first in range(256) for second in (0, 64, 168, 254) for third in (0, 2)]
+    edges += [f"{first:x}::1" for first in range(0, 0x10000, 64)]
+    wrong = [edge for edge in edges if is_public(edge) and not ip_address(edge).is_global]
+    assert wrong == []
+
+
+FIT = [
+    "https://example.com",
+    "https://example.com/",
+    "https://example.com?a=b",
+    "https://hooks.example.com:8443/library?key=a@b&c=%23;'()*!$,~[]",
+    "https://xn--bcher-kva.example/",
+    "https://1.example.co1/",
+    "https://localhost.example.com/",
+    "https://internal.example.com/",
+    "https://notlocal.example.com/",
+    "https://8.8.8.8:65535/",
+    "https://[2606:4700:4700::1111]/",
+    f"https://example.com/{'a' * 1980}",
+    f"https://{'a' * 63}.example/",
+]
+# Nowhere, and to nobody.
+UNFIT = [
+    "",
+    "example.com",
+    "//example.com/",
+    "https:example.com",
+    "https:/example.com",
+    "https:///example.com",
+    "HTTPS://example.com/",
+    "ftp://example.com/",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "https://",
+    "https://:443/",
+    "https://?a",
+    "https://user@example.com/",
+    "https://user:password@example.com/",
+    "https://@example.com/",
+    "https://example.com@evil.example/",
+    "https://example.com\\@evil.example/",
+    "https://example.com/\\evil.example",
+    "https://example.com/#",
+    "https://example.com/#fragment",
+    "https://example.com#@evil.example/",
+    "https://Example.com/",
+    "https://exämple.com/",
+    "https://ｅxample.com/",
+    "https://①②⑦.0.0.1/",
+    "https://127。0。0。1/",
+    "https://example.com/ü",
+    "https://ex%61mple.com/",
+    "https://example_1.com/",
+    "https://example.com./",
+    "https://.example.com/",
+    "https://example..com/",
+    "https://-example.com/",
+    "https://example-.com/",
+    f"https://{'a' * 64}.example/",
+    f"https://{'a.' * 126}example/",
+    "https://example.com:/",
+    "https://example.com:0/",
+    "https://example.com:0443/",
+    "https://example.com:65536/",
+    "https://example.com:٤٤٣/",
+    "https://example.com:443:443/",
+    " https://example.com/",
+    "https://example.com/\n",
+    "https://example.com/a b",
+    "https://exam\tple.com/",
+    "https://example.com/\r\nHost: evil.example",
+    "https://example.com/\0",
+    "https://example.com/\x7f",
+    f"https://example.com/{'a' * 1981}",
+    "https://2130706433/",
+    "https://0x7f000001/",
+    "https://0x7f.1/",
+    "https://017700000001/",
+    "https://0177.0.0.1/",
+    "https://127.0.0.01/",
+    "https://127.1/",
+    "https://127.0.1/",
+    "https://0/",
+    "https://8.8.8.8.8/",
+    "https://256.256.256.256/",
+    "https://8.8.2056/",
+    "https://8.8.8.0x8/",
+    "https://example.1/",
+    "https://example.0x/",
+    "https://[]/",
+    "https://[::1/",
+    "https://[:]/",
+    "https://[::1::1]/",
+    "https://[127.0.0.1]/",
+    "https://[v1.x]/",
+    "https://[fe80::1%25eth0]/",
+    "https://[fe80::1%eth0]/",
+    "https://::1/",
+]
+INSIDE = [
+    "https://localhost/",
+    "https://a.localhost/",
+    "https://intranet/",
+    "https://printer.local/",
+    "https://metadata.google.internal/",
+    "https://router.home.arpa/",
+    "https://home.arpa/",
+    *(f"https://{address}/" for address in INSIDE_V4),
+    *(f"https://[{address}]/" for address in INSIDE_V6 + HOLDING_V4),
+]
+
+
+@pytest.mark.parametrize("url", FIT)
+@pytest.mark.parametrize("allow_private", [False, True])
+def test_fit_urls(url: str, allow_private: bool) -> None:
+    check_url(url, allow_private)
+
+
+@pytest.mark.parametrize("url", UNFIT, ids=lambda url: ascii(url)[:60])
+@pytest.mark.parametrize("allow_private", [False, True])
+def test_unfit_urls(url: str, allow_private: bool) -> None:
+    with pytest.raises(RefusedAddress, match="A receiver's URL has https"):
+        check_url(url, allow_private)
+
+
+@pytest.mark.parametrize("url", INSIDE)
+def test_urls_inside_are_refused_unless_private_ones_are_allowed(url: str) -> None:
+    check_url(url, allow_private=True)
+    with pytest.raises(RefusedAddress) as refused:
+        check_url(url, allow_private=False)
+    assert str(refused.value) == "A receiver is on the public internet."
+
+
+@pytest.mark.parametrize("url", ["http://example.com/", "http://8.8.8.8/", "http://localhost:8000/hook"])
+def test_plain_http_is_refused_unless_private_addresses_are_allowed(url: str) -> None:
+    check_url(url, allow_private=True)
+    with pytest.raises(RefusedAddress, match="https"):
+        check_url(url, allow_private=False)
+
+
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2606:4700:4700::1111")]
+)
+def test_a_public_address_is_dialled_without_blocking(family: int, address: str) -> None:
+    addr_info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 443))
+    with closing(socket_factory(allow_private=False)(addr_info)) as dialling:
+        assert (dialling.family, dialling.type) == (family, socket.SOCK_STREAM)
+        assert not dialling.getblocking()
+
+
+class Answering(abc.AbstractResolver):
+    """A name server in the hands of somebody else."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self.addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[abc.ResolveResult]:
+        families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in self.addresses}
+        return [
+            abc.ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address, family in families.items()
+        ]
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+
+@asynccontextmanager
+async def listening(host: str, heard: list[str]) -> AsyncIterator[int]:
+    async def hear(request: web.Request) -> web.Response:
+        heard.append(request.path)
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/hook", hear)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def post(listener: str, named: str, answers: Iterable[str], allow_private: bool, heard: list[str]) -> None:
+    """To a listener that is called by a name, of which the name server says where it is."""
+    async with listening(listener, heard) as port:
+        connector = aiohttp.TCPConnector(
+            socket_factory=socket_factory(allow_private), resolver=Answering(answers), force_close=True
+        )
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.post(f"http://{named}:{port}/hook"),
+        ):
+            pass
+
+
+WAYS_IN = [
+    ("127.0.0.1", "127.0.0.1", []),
+    ("::1", "[::1]", []),
+    ("127.0.0.1", "[::ffff:127.0.0.1]", []),
+    ("127.0.0.1", "example.com", ["127.0.0.1"]),
+    ("::1", "example.com", ["::1"]),
+    ("127.0.0.1", "example.com", ["127.0.0.1", "::1", "::ffff:127.0.0.1"]),
+]
+
+
+@pytest.mark.parametrize(("listener", "named", "answers"), WAYS_IN)
+def test_no_name_leads_inside(listener: str, named: str, answers: list[str]) -> None:
+    heard: list[str] = []
+    with pytest.raises(aiohttp.ClientConnectorError) as failed:
+        asyncio.run(post(listener, named, answers, allow_private=False, heard=heard))
+    assert isinstance(failed.value.os_error, RefusedAddress)
+    assert heard == []
+
+
+@pytest.mark.parametrize(("listener", "named", "answers"), WAYS_IN)
+def test_every_name_does_where_private_addresses_are_allowed(listener: str, named: str, answers: list[str]) -> None:
+    heard: list[str] = []
+    asyncio.run(post(listener, named, answers, allow_private=True, heard=heard))
+    assert heard == ["/hook"]

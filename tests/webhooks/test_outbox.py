@@ -1,0 +1,135 @@
+"""Events and what is to be delivered of them, as the change that they tell of commits."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
+
+from books import changes
+from books.models import Book
+from tests.books.examples import new_book
+from tests.webhooks.listening import endpoint, listener
+from webhooks.models import Delivery, Endpoint, Event
+from webhooks.outbox import Announcement, NoTransaction, publish
+
+NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+
+
+def told() -> list[dict[str, Any]]:
+    """The bodies of all events, in their order."""
+    return [json.loads(bytes(body)) for body in Event.objects.order_by("pk").values_list("body", flat=True)]
+
+
+def test_an_event_tells_of_the_book_as_version_2_shows_it(api: httpx.Client) -> None:
+    created = api.post("/api/v2/books", json=new_book(isbn="978-0-14-143951-8")).json()
+    [body] = told()
+    event = Event.objects.get()
+    assert body == {
+        "id": str(event.uuid),
+        "event": "book.created",
+        "timestamp": created["created_at"],
+        "api_version": 2,
+        "data": {"book": created, "previous": {}},
+    }
+    assert (event.kind, event.subject, UUID(body["id"]).version) == ("book.created", created["id"], 4)
+
+
+@pytest.mark.parametrize("version", ["", "/v2"])
+def test_a_change_tells_what_was_before(api: httpx.Client, version: str) -> None:
+    book = api.post("/api/books", json=new_book()).json()
+    api.put(f"/api{version}/books/{book['id']}", json=new_book(title="Emma", isbn="978-0-14-143951-8"))
+    after = api.get(f"/api/v2/books/{book['id']}").json()
+    previous = {"title": book["title"], "isbn": book["isbn"], "isbn13": None}
+    assert told()[1]["data"] == {"book": after, "previous": previous}
+    assert told()[1]["timestamp"] == after["updated_at"]
+
+
+def test_a_deletion_tells_what_the_book_was(api: httpx.Client) -> None:
+    book = api.post("/api/v2/books", json=new_book()).json()
+    api.delete(f"/api/v2/books/{book['id']}")
+    assert (told()[1]["event"], told()[1]["data"]) == ("book.deleted", {"book": book, "previous": {}})
+
+
+def test_no_change_is_no_event(api: httpx.Client) -> None:
+    book = api.post("/api/v2/books", json=new_book()).json()
+    api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]})
+    api.put(f"/api/books/{book['id']}", json={"year": "no year"})
+    assert len(told()) == 1
+
+
+def test_what_is_rolled_back_was_no_event(transactional_db: None) -> None:
+    with transaction.atomic():
+        changes.add(new_book(), now=NOW)
+        transaction.set_rollback(True)
+    assert not Event.objects.exists()
+
+
+def test_an_event_needs_a_transaction(transactional_db: None) -> None:
+    with pytest.raises(NoTransaction):
+        publish([Announcement("book.created", 1, {})], NOW)
+    assert not Event.objects.exists()
+
+
+def test_seeds_are_announced_if_that_is_asked(db: None) -> None:
+    call_command("seed_books", count=30, events=True)
+    assert Event.objects.filter(kind="book.created").count() == Book.objects.count() == 30
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ("*", ["book.created", "book.updated", "book.deleted"]),
+        ("book.updated", ["book.updated"]),
+        ("book.created book.deleted", ["book.created", "book.deleted"]),
+    ],
+)
+def test_an_endpoint_is_sent_the_kinds_it_takes(api: httpx.Client, kinds: str, expected: list[str]) -> None:
+    endpoint(kinds=kinds)
+    book = api.post("/api/v2/books", json=new_book()).json()
+    api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
+    api.delete(f"/api/v2/books/{book['id']}")
+    deliveries = Delivery.objects.order_by("event")
+    assert [delivery.event.kind for delivery in deliveries] == expected
+    assert {(one.state, one.replay, one.attempted, one.lease) for one in deliveries} == {("waiting", 0, 0, None)}
+
+
+def test_who_does_not_listen_is_sent_nothing(api: httpx.Client) -> None:
+    owner = listener()
+    endpoint(owner, state=Endpoint.State.DISABLED)
+    endpoint(owner, state=Endpoint.State.DELETED)
+    for name in ("gone", "away"):
+        endpoint(listener(name))
+    User.objects.get(username="gone").delete()
+    User.objects.filter(username="away").update(is_active=False)
+    api.post("/api/v2/books", json=new_book())
+    assert (Event.objects.count(), Delivery.objects.count()) == (1, 0)
+
+
+def test_a_change_costs_the_same_however_many_listen(
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    owner = listener()
+    api.post("/api/v2/books", json=new_book())
+    with CaptureQueriesContext(connection) as few:
+        api.post("/api/v2/books", json=new_book())
+    for _ in range(50):
+        endpoint(owner)
+    with django_assert_num_queries(len(few)):
+        api.post("/api/v2/books", json=new_book())
+    assert Delivery.objects.count() == 50
+
+
+def test_a_hint_is_given_after_the_commit(
+    db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    with django_capture_on_commit_callbacks() as callbacks:
+        changes.add(new_book(), now=NOW)
+    assert len(callbacks) == 1

@@ -1,0 +1,24 @@
+"""When an attempt that failed is made again."""
+
+from datetime import timedelta
+
+import pytest
+
+from webhooks.schedule import delay
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("attempted", "wait"),
+    [(1, timedelta(seconds=10)), (2, timedelta(minutes=1)), (3, timedelta(minutes=10)), (4, timedelta(hours=1))],
+)
+def test_each_wait_is_longer_and_spread_by_a_fifth(attempted: int, wait: timedelta) -> None:
+    assert delay(attempted, 0.5) == wait
+    assert delay(attempted, 0) == wait * 0.8
+    assert delay(attempted, 1) == wait * 1.2
+
+
+@pytest.mark.parametrize("attempted", [5, 6, 100])
+def test_the_fifth_attempt_is_the_last(attempted: int) -> None:
+    assert delay(attempted, 0.5) is None

@@ -1,0 +1,163 @@
+"""One request to a receiver, whatever the receiver does."""
+
+import asyncio
+import json
+import socket
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.conf import LazySettings
+
+from tests.webhooks.listening import SECRET
+from tests.webhooks.receivers import answering, receiving
+from webhooks import sending
+from webhooks.delivery import Claimed, Outcome
+from webhooks.models import LARGEST_ANSWER
+from webhooks.signing import verify
+
+BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()
+NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+UNIX = int(NOW.timestamp())
+
+
+@pytest.fixture(autouse=True)
+def allow_private(settings: LazySettings) -> None:
+    """The receivers are on this machine."""
+    settings.WEBHOOKS_ALLOW_PRIVATE = True
+
+
+def claimed(url: str, form: str = "B") -> Claimed:
+    return Claimed(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY)
+
+
+def sent(url: str, form: str = "B", time_out: float = 5) -> Outcome:
+    async def send() -> Outcome:
+        async with sending.session(1, time_out) as client:
+            return await sending.send(client, claimed(url, form), lambda: NOW)
+
+    return asyncio.run(send())
+
+
+@pytest.mark.parametrize("form", ["A", "B"])
+def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> None:
+    with receiving(answering(200, b"ok")) as receiver:
+        outcome = sent(f"{receiver.url}?x=%2F%20y", form)
+    [request] = receiver.sent
+    verify(request.headers, request.body, [SECRET], now=UNIX + 1, form=form)
+    assert (request.path, request.body) == ("/hook?x=%2F%20y", BODY)
+    assert {name: request.headers[name] for name in ("X-Webhook-Event", "X-Webhook-Timestamp", "Content-Type")} == {
+        "X-Webhook-Event": "book.created",
+        "X-Webhook-Timestamp": str(UNIX),
+        "Content-Type": "application/json",
+    }
+    assert (outcome.status, outcome.answer, outcome.delivered, outcome.started_at) == (200, b"ok", True, NOW)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(status: int) -> None:
+    with receiving(answering(200)) as inside, receiving(answering(status, Location=inside.url)) as receiver:
+        outcome = sent(receiver.url)
+    assert (outcome.status, outcome.delivered, inside.sent) == (status, False, [])
+
+
+def test_of_a_long_answer_the_beginning_is_kept() -> None:
+    with receiving(answering(200, b"x" * 1_000_000)) as receiver:
+        assert sent(receiver.url).answer == b"x" * LARGEST_ANSWER
+
+
+def test_an_answer_is_not_unpacked() -> None:
+    with receiving(answering(200, b"not gzip at all", Content_Encoding="gzip")) as receiver:
+        assert (sent(receiver.url).status, sent(receiver.url).answer) == (200, b"not gzip at all")
+
+
+def hanging(handler: Any) -> None:
+    """Answers nothing for as long as the other side holds on."""
+    handler.connection.settimeout(5)
+    handler.connection.recv(1)
+    handler.close_connection = True
+
+
+def dripping(handler: Any) -> None:
+    """A byte at a time, for as long as the other side holds on."""
+    handler.connection.settimeout(0.01)
+    handler.close_connection = True
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    for _ in range(500):
+        try:
+            handler.wfile.write(b"x")
+            if not handler.connection.recv(1):
+                return
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize("answer", [hanging, dripping])
+def test_a_receiver_has_one_time_limit_for_all_of_it(answer: Any) -> None:
+    with receiving(answer) as receiver:
+        outcome = sent(receiver.url, time_out=0.2)
+    assert (outcome.status, outcome.error) == (None, "No whole answer came in time.")
+    assert 150 < outcome.milliseconds < 2_000
+
+
+def garbage(handler: Any) -> None:
+    handler.wfile.write(b"\x00\xff no HTTP\r\n\r\n")
+    handler.close_connection = True
+
+
+def closing(handler: Any) -> None:
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("answer", [garbage, closing])
+def test_what_is_no_answer_is_told(answer: Any) -> None:
+    with receiving(answer) as receiver:
+        outcome = sent(receiver.url)
+    assert (outcome.status, outcome.error) == (None, "The connection broke, or the answer was no HTTP.")
+
+
+def test_where_nobody_is_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    outcome = sent(f"http://127.0.0.1:{port}/")
+    assert (outcome.error, outcome.refused) == ("Nobody answers at the address.", False)
+
+
+def test_a_certificate_is_checked() -> None:
+    with receiving(answering(200)) as receiver:
+        outcome = sent(receiver.url.replace("http:", "https:"))
+    assert outcome.error == "The certificate or the TLS connection is not good."
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
+def test_nothing_inside_is_reached(settings: LazySettings, host: str) -> None:
+    settings.WEBHOOKS_ALLOW_PRIVATE = False
+    with receiving(answering(200)) as receiver:
+        outcome = sent(f"http://{host}:{receiver.server_port}/")
+    assert (outcome.error, outcome.refused, receiver.sent) == ("The address is not a public one.", True, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("120", 120),
+        ("0", 0),
+        (format_datetime(NOW + timedelta(minutes=5), usegmt=True), 300),
+        (format_datetime(NOW - timedelta(minutes=5), usegmt=True), -300),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("٣", None),
+        ("9" * 400, None),
+        ("Sat, 31 Jan 99999 09:30:00 GMT", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2026 00:00:00 +99999999", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(given: str, expected: float | None) -> None:
+    assert sending.seconds(given, NOW) == expected

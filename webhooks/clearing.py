@@ -1,0 +1,26 @@
+"""Deletes events that are past the stream's depth, with all that came of them, and endpoints that nobody has."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from oauth.clearing import deleted
+from webhooks.models import KEPT_FOR, Attempt, Delivery, Endpoint, Event, Received
+
+
+def clear_expired(now: datetime) -> dict[str, int]:
+    """Some rows at a time, so that no writer waits long; tells how many of each kind."""
+    return {kind: deleted(rows) for kind, rows in expired(now)}
+
+
+def expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Each kind with its rows: what names others before what is named."""
+    # A day more: an event is in the stream after its transaction, however long that took.
+    past = now - KEPT_FOR - timedelta(days=1)
+    yield "attempts", Attempt.objects.filter(delivery__event__created_at__lte=past)
+    yield "deliveries", Delivery.objects.filter(event__created_at__lte=past)
+    yield "events", Event.objects.filter(created_at__lte=past)
+    yield "received events", Received.objects.filter(finished_at__lte=past)
+    yield "endpoints", Endpoint.objects.filter(Q(state=Endpoint.State.DELETED) | Q(owner=None), deliveries=None)

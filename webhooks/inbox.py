@@ -1,0 +1,165 @@
+"""What other services send is kept once, and worked off later by one worker. All times are the database's."""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from webhooks.models import Received, Source, SourceSecret
+from webhooks.outbox import hint
+from webhooks.schedule import delay
+from webhooks.vault import SealBroken, new_secret, seal, unseal
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=30)
+# So many workers may die of an event.
+POISON = 10
+POISONED = f"Poison: more than {POISON} workers did not come back from it."
+LONGEST_ERROR = 500
+
+Handler = Callable[[Received, dict[str, Any], datetime], None]
+HANDLERS: dict[str, list[Handler]] = defaultdict(list)
+
+
+class UnknownSource(Exception):
+    """Nobody of this name may send events here, or not at present."""
+
+
+def handles(*kinds: str) -> Callable[[Handler], Handler]:
+    """Registers a function that carries out events of these kinds, in a transaction together with their done mark.
+
+    It gets the event, its body and the time, and is called again after it raised.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for kind in kinds:
+            HANDLERS[kind].append(handler)
+        return handler
+
+    return register
+
+
+def source(name: str) -> Source:
+    """Raises UnknownSource."""
+    found = Source.objects.filter(name=name, enabled=True).first()
+    if found is None:
+        raise UnknownSource
+    return found
+
+
+def secrets(of: Source) -> Iterator[str]:
+    """All that it may sign with."""
+    for secret in SourceSecret.objects.filter(source=of):
+        try:
+            yield unseal(secret.sealed)
+        except SealBroken:
+            log.error("A secret of the source %s cannot be read: give it a new one.", of)  # noqa: TRY400  # says it all
+
+
+def add_secret(of: Source, secret: str | None, now: datetime) -> str:
+    """Another that it may sign with: this one, or a new one."""
+    text = secret or new_secret()
+    SourceSecret.objects.create(source=of, sealed=seal(text), created_at=now)
+    return text
+
+
+def receive(source: Source, event_id: str, kind: str, body: bytes) -> None:
+    """Keeps an event, if it is none that was sent before. Raises UnknownSource.
+
+    `body` is a JSON object, as `work_off` reads it again.
+    """
+    event = Received(source=source, event_id=event_id, kind=kind, body=body)
+    try:
+        with transaction.atomic():
+            Received.objects.bulk_create([event], ignore_conflicts=True)
+            transaction.on_commit(hint.give, robust=True)
+    except IntegrityError as error:
+        # Conflicts are passed over: what is left is a source that was deleted meanwhile.
+        raise UnknownSource from error
+
+
+def drain(limit: int, chance: Callable[[], float]) -> int:
+    """Works off what is due, but no more than so many; answers how many there were.
+
+    `chance` gives numbers from 0 to 1, which spread what is tried again.
+    """
+    claimed = claim(limit)
+    for received in claimed:
+        work_off(received, chance())
+    return len(claimed)
+
+
+def claim(limit: int) -> list[Received]:
+    """Some of what is due, which no other worker takes while LEASE lasts."""
+    # On SQLite a transaction would hold up writers.
+    if not Received.objects.filter(next_at__lte=Now()).exists():
+        return []
+    lease = uuid4()
+    with transaction.atomic(durable=True):
+        due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
+        found = Received.objects.filter(pk__in=list(due.values_list("pk", flat=True)[:limit]))
+        found.update(next_at=Now() + LEASE, lease=lease, claimed=F("claimed") + 1)
+        end(found.filter(claimed__gt=F("attempted") + POISON), Received.State.DEAD, POISONED)
+        return list(found.filter(lease=lease).select_related("source").order_by("pk"))
+
+
+def work_off(received: Received, chance: float) -> None:
+    """Has a claimed event carried out and marks it done, both or neither, as long as it is ours."""
+    try:
+        with transaction.atomic(durable=True):
+            carry_out(received)
+    # Whatever a handler raises is for people to read: others wait behind this event.
+    except Exception as error:
+        log.warning("Event %s of kind %s failed.", received.pk, received.kind, exc_info=error)
+        put_off(received, words(error), chance)
+
+
+def carry_out(received: Received) -> None:
+    """The lock keeps other workers out to the end, also of a lease that is over."""
+    ours = held(received)
+    if now := ours.select_for_update().annotate(now=Now()).values_list("now", flat=True).first():
+        for handle in HANDLERS.get(received.kind, ()):
+            handle(received, json.loads(bytes(received.body)), now)
+        ours.update(attempted=F("attempted") + 1)
+        end(ours, Received.State.DONE)
+
+
+@transaction.atomic
+def put_off(received: Received, error: str, chance: float) -> None:
+    """Charges an attempt; after the last, the event is dead."""
+    ours = held(received)
+    ours.update(attempted=F("attempted") + 1)
+    if wait := delay(received.attempted + 1, chance):
+        ours.update(next_at=Now() + wait, lease=None, error=error)
+    else:
+        end(ours, Received.State.DEAD, error)
+
+
+def revive(events: QuerySet[Received]) -> int:
+    """Has the dead among them worked off again, as if they had just come; tells how many. Needs a transaction."""
+    transaction.on_commit(hint.give, robust=True)
+    dead = events.filter(state=Received.State.DEAD)
+    return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
+
+
+def held(received: Received) -> QuerySet[Received]:
+    """The event, unless another worker has it by now."""
+    return Received.objects.filter(pk=received.pk, lease=received.lease)
+
+
+def end(events: QuerySet[Received], state: Received.State, error: str = "") -> None:
+    events.update(state=state, next_at=None, lease=None, finished_at=Now(), error=error)
+
+
+def words(error: Exception) -> str:
+    """What every database can keep."""
+    text = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
+    return text.replace("\0", "?")[:LONGEST_ERROR]

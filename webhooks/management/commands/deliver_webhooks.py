@@ -1,0 +1,27 @@
+import asyncio
+from argparse import ArgumentParser
+from typing import Any
+
+import uvloop
+from django.core.management.base import BaseCommand, CommandError
+
+from webhooks.worker import Worker
+
+
+class Command(BaseCommand):
+    help = "Delivers events to their endpoints and works off received ones, until Ctrl-C; on any number of machines."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="stop when nothing is due any more")
+        parser.add_argument(
+            "--concurrency", type=int, default=200, metavar="N", help="deliveries at once (default: 200)"
+        )
+
+    def handle(self, *args: Any, once: bool, concurrency: int, **options: Any) -> None:
+        if concurrency < 1:
+            raise CommandError("--concurrency takes a number from 1.")
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self.deliver(once, concurrency))
+
+    async def deliver(self, once: bool, concurrency: int) -> None:
+        await Worker(concurrency, self.stdout.write).run(once)

@@ -1,0 +1,132 @@
+"""Events are written here, in the transaction of the change that they tell of, with a delivery for each listener."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import msgspec
+from django.db import connection, transaction
+
+from webhooks.kinds import PING
+from webhooks.models import Delivery, Endpoint, Event
+
+API_VERSION = 2
+BATCH = 500
+# Seconds. A worker that was woken looks again for longer than this.
+HINT_EVERY = 0.1
+CHANNEL = "webhooks"
+FIELDS: list[Any] = [Event._meta.get_field(name) for name in ("uuid", "kind", "subject", "body", "created_at")]
+PLACES = "(%s, %s, %s, %s, %s)"
+EVENTS = "INSERT INTO webhooks_event (uuid, kind, subject, body, created_at) VALUES {} RETURNING id"
+WRITTEN = "SELECT id FROM webhooks_event WHERE id IN ({})"
+DELIVERIES = (
+    "WITH event AS ({}) INSERT INTO webhooks_delivery (event_id, endpoint_id)"
+    " SELECT event.id, listener.id FROM event CROSS JOIN ({}) AS listener"
+)
+encode = msgspec.json.Encoder().encode
+
+
+class NoTransaction(Exception):
+    """Without one, an event could be lost, or tell of a change that was not made."""
+
+
+class Announcement(NamedTuple):
+    """What happened to a subject, if to any; `data` is what msgspec can encode."""
+
+    kind: str
+    subject: int | None
+    data: Any
+
+
+class Body(msgspec.Struct):
+    """What is sent of an event (decisions, Events)."""
+
+    id: UUID
+    event: str
+    timestamp: str
+    api_version: int
+    data: Any
+
+
+def publish(announcements: Iterable[Announcement], now: datetime) -> None:
+    """Writes an event for each, and what is to be delivered. Raises NoTransaction."""
+    require_transaction()
+    for batch in batches(announcements):
+        for kind, of_kind in groupby(batch, key=attrgetter("kind")):
+            write(kind, [event(one, now) for one in of_kind])
+    transaction.on_commit(hint.give, robust=True)
+
+
+def ping(endpoint: Endpoint, now: datetime) -> Delivery:
+    """An event for this endpoint alone, to try it with. Raises NoTransaction."""
+    require_transaction()
+    made = event(Announcement(PING, None, {"endpoint": endpoint.pk}), now)
+    made.save()
+    transaction.on_commit(hint.give, robust=True)
+    return Delivery.objects.create(event=made, endpoint=endpoint)
+
+
+def require_transaction() -> None:
+    """Raises NoTransaction."""
+    if not connection.in_atomic_block:
+        raise NoTransaction
+
+
+def batches(announcements: Iterable[Announcement]) -> Iterator[Sequence[Announcement]]:
+    rest = iter(announcements)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def event(announcement: Announcement, now: datetime) -> Event:
+    uuid, kind = uuid4(), announcement.kind
+    body = encode(Body(uuid, kind, now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), API_VERSION, announcement.data))
+    return Event(uuid=uuid, kind=kind, subject=announcement.subject, body=body, created_at=now)
+
+
+def columns(event: Event) -> list[Any]:
+    """As the database takes them."""
+    return [field.get_db_prep_save(getattr(event, field.attname), connection) for field in FIELDS]
+
+
+def write(kind: str, of_kind: Sequence[Event]) -> None:
+    """Events of one kind and their deliveries: in as many statements however many listen."""
+    places = ", ".join([PLACES] * len(of_kind))
+    events = [value for one in of_kind for value in columns(one)]
+    listeners, parameters = taking(kind, connection.vendor)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(DELIVERIES.format(EVENTS.format(places), listeners), [*events, *parameters])
+        else:
+            cursor.execute(EVENTS.format(places), events)
+            written = WRITTEN.format(", ".join(str(pk) for (pk,) in cursor.fetchall()))
+            cursor.execute(DELIVERIES.format(written, listeners), parameters)
+
+
+@cache
+def taking(kind: str, vendor: str) -> tuple[str, tuple[Any, ...]]:
+    """The statement that finds who takes events of a kind."""
+    return Endpoint.objects.taking(kind).values("id").query.sql_with_params()
+
+
+class Hint:
+    """Tells workers on PostgreSQL that there is something to do: after the commit, since NOTIFY would have all commits
+    wait for each other, and not after each, since workers look again anyway.
+    """
+
+    def __init__(self) -> None:
+        self.given_at = 0.0
+
+    def give(self) -> None:
+        if connection.vendor == "postgresql" and time.monotonic() - self.given_at > HINT_EVERY:
+            self.given_at = time.monotonic()
+            with connection.cursor() as cursor:
+                cursor.execute(f"NOTIFY {CHANNEL}")
+
+
+hint = Hint()
