@@ -20,7 +20,7 @@ run: .venv/run .data/secret_key signing-key ## Sets everything up and serves the
 	@$(MANAGE) deliver_webhooks --skip-checks & worker=$$!; $(MANAGE) serve & server=$$!; \
 	trap "kill $$worker $$server" INT TERM; wait $$server; status=$$?; kill $$worker 2>/dev/null; wait; exit $$status
 
-test: .venv/dev tests/clients/node_modules/.installed ## Runs the whole suite, on SQLite and on a throw-away PostgreSQL
+test: .venv/dev tests/clients/node_modules/.installed ## Runs the suite, on SQLite and on a throw-away PostgreSQL
 	@$(BIN)/python -m tests
 
 check: .venv/dev .data/secret_key signing-key ## Style, types, import rules, migrations, deployment and the OpenAPI document

@@ -1,21 +1,19 @@
 """A library whose events are delivered to a receiver on this machine, for all that is measured of webhooks."""
 
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psycopg
-
 from benchmarks.competitors import ROOT, environment
 from tests.postgres import Cluster, throwaway_cluster
+from tests.sql import asked, counted
 
 # Seconds for whatever is waited for.
 LONGEST = 600
@@ -83,17 +81,10 @@ class Library:
         return self.manage("shell", "-v0", "-c", code)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        with closing(self.connected()) as connection, connection:
-            cursor = connection.execute(statement)
-            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
-            return rows
-
-    def connected(self) -> Any:
-        return psycopg.connect(self.url) if self.cluster else sqlite3.connect(self.url.removeprefix("sqlite:///"), 30)
+        return asked(self.url, statement)
 
     def count(self, condition: str, table: str = "delivery") -> int:
-        [(found,)] = self.sql(f"SELECT count(*) FROM webhooks_{table} WHERE {condition}")
-        return int(found)
+        return counted(self.url, condition, table)
 
     def publish(self, events: int) -> None:
         """In one transaction."""

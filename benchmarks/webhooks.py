@@ -7,11 +7,18 @@ from argparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import competitors, load
 from benchmarks.arguments import among, note, within
+from benchmarks.competitors import OURS, Server
 from benchmarks.deliveries import DATABASES, listening, until
+from benchmarks.load import COLUMNS, Work
 
 ENDPOINTS = 50
 WORKERS = (1, 2)
+WRITES = ("put", "post")
+BOOKS = 10_000
+# More deliveries than a worker comes to while requests are measured.
+BACKLOG = 100_000
 UNFINISHED = "state <> 'delivered' AND endpoint_id IN (SELECT id FROM webhooks_endpoint WHERE url LIKE '%/well/%')"
 # Far enough apart for a worker to be idle again; says when each was committed.
 SINGLE_EVENTS = """
@@ -32,6 +39,7 @@ for n in range({events}):
 
 def main() -> None:
     options = arguments()
+    load.require_wrk()
     # A plain kill must run the clean-up below too, or the workers would outlive us.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     made = Table("", *options.databases)
@@ -41,7 +49,9 @@ def main() -> None:
         ("One of fifty hangs: the others take so many times as long", ratios(options)),
     ):
         made.add_row(title, *rows)
-    Console(width=120).print(f"\n{options.deliveries:,} deliveries to {ENDPOINTS} endpoints", made, sep="\n")
+    console = Console(width=120)
+    console.print(f"\n{options.deliveries:,} deliveries to {ENDPOINTS} endpoints", made, sep="\n")
+    console.print("\nRequests/s, and p50 / p99 in ms", meanwhile(options), sep="\n")
 
 
 def arguments() -> Namespace:
@@ -49,6 +59,7 @@ def arguments() -> Namespace:
     parser.add_argument("--databases", type=among(DATABASES), default=list(DATABASES), help=", ".join(DATABASES))
     parser.add_argument("--deliveries", type=within(1000, 1_000_000), default=20_000, help="of each measurement")
     parser.add_argument("--singles", type=within(10, 10_000), default=200, help="events to time one by one")
+    parser.add_argument("--seconds", type=within(1, 600), default=4, help="length of one measurement of requests")
     return parser.parse_args()
 
 
@@ -100,6 +111,40 @@ def ratio(options: Namespace, database: str) -> str:
     alone, beside = (seconds_to_send(options, database, [first, *others]) for first in ("fine", "hang"))
     shown = f"{beside / alone:.2f}"
     note(f"{database}, one hangs: {beside:.1f} s beside {alone:.1f} s")
+    return shown
+
+
+def meanwhile(options: Namespace) -> Table:
+    """What those who change books notice of those who listen, and of a worker that has more to do than it can."""
+    made = Table("", *(f"{database}, {COLUMNS[column]}" for database in options.databases for column in WRITES))
+    for title, endpoints, workers in (
+        ("Nobody listens", 0, 0),
+        (f"{ENDPOINTS} endpoints", ENDPOINTS, 0),
+        (f"{ENDPOINTS} endpoints, a busy worker", ENDPOINTS, 1),
+    ):
+        cells = [requests(options, database, endpoints, workers) for database in options.databases]
+        made.add_row(title, *(cell for row in cells for cell in row))
+    return made
+
+
+def requests(options: Namespace, database: str, endpoints: int, workers: int) -> list[str]:
+    paths = [f"well/{number}" for number in range(endpoints)]
+    with listening(database, *paths) as (library, _):
+        library.manage("seed_books", "--count", str(BOOKS))
+        if workers:
+            library.publish(BACKLOG // ENDPOINTS)
+        settings = library.environment | {"LIBRARY_ACCESS": "open"}
+        with competitors.started(OURS, library.url, **settings) as server, library.working(workers):
+            return [speed(options, server, f"{database}, {workers} at work", column) for column in WRITES]
+
+
+def speed(options: Namespace, server: Server, title: str, column: str) -> str:
+    work = Work(BOOKS, options.seconds, surnames=[], postmaster=0)
+    _, answers = (load.wrk(server.port, column, number, work) for number in (0, 1))
+    if answers["failed"]:
+        raise load.BadAnswers(f"{title}: {answers['failed']} of {answers['requests']} requests failed")
+    shown = f"{answers['requests'] / answers['seconds']:,.0f}\n{answers['p50']:.1f} / {answers['p99']:.1f}"
+    note(f"{title}, {COLUMNS[column]}: {shown.replace(chr(10), '/s, ')} ms")
     return shown
 
 

@@ -29,7 +29,7 @@ def changed(book: Book, before: Row) -> Announcement:
 
 
 def removed(book: Book) -> Announcement:
-    """Made before it is deleted, since Django then takes its id away."""
+    """Django takes the id away from an object that it deletes: made before."""
     return of(DELETED, book, {})
 
 

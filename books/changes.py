@@ -1,6 +1,6 @@
 """The only writers of books. Each runs inside the transaction that its caller opened, and announces there what it did.
 
-Only what came from another library is written `quietly`: it has been announced where it was done.
+`quietly` is for what came from another library, which announced it, and for seeds.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,10 +12,11 @@ from django.db import IntegrityError, OperationalError, connection
 from django.db.models import F, QuerySet
 
 from books import announcements
+from books.compiled import Row
 from books.fields import naive_utc
 from books.integers import LARGEST
 from books.models import DERIVED, Book
-from webhooks.outbox import Announcement, publish
+from webhooks.outbox import publish
 
 BATCH = 1_000
 
@@ -111,11 +112,7 @@ def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool =
     differing = {name: value for name, value in values.items() if getattr(book, name) != value}
     if not differing:
         return
-    before = announcements.row(book)
-    for name, value in differing.items():
-        setattr(book, name, value)
-    book.updated_at = now
-    book.version += 1
+    before = altered(book, differing, now)
     with refusals_named(book.isbn):
         book.save(update_fields=[*with_derived(differing), "updated_at", "version"])
     if not quietly:
@@ -125,18 +122,21 @@ def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool =
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
     """Marks all of these books; answers how many were not so before. Raises ChangedMeanwhile."""
     marked = 0
-    with refusals_named():
-        for batch in locked_batches(books.filter(available=not available)):
-            found = Book.objects.filter(pk__in=[book.pk for book in batch])
+    for batch in locked_batches(books.filter(available=not available)):
+        found = Book.objects.filter(pk__in=[book.pk for book in batch])
+        with refusals_named():
             marked += found.update(available=available, updated_at=now, version=F("version") + 1)
-            publish([marked_available(book, available, now) for book in batch], now)
+        before = [altered(book, {"available": available}, now) for book in batch]
+        publish(map(announcements.changed, batch, before), now)
     return marked
 
 
-def marked_available(book: Book, available: bool, now: datetime) -> Announcement:
+def altered(book: Book, values: Mapping[str, Any], now: datetime) -> Row:
+    """Changes the object alone; answers its row as it was."""
     before = announcements.row(book)
-    book.available, book.updated_at, book.version = available, now, book.version + 1
-    return announcements.changed(book, before)
+    for name, value in {**values, "updated_at": now, "version": book.version + 1}.items():
+        setattr(book, name, value)
+    return before
 
 
 def remove(book: Book, now: datetime, quietly: bool = False) -> None:
@@ -150,16 +150,21 @@ def remove(book: Book, now: datetime, quietly: bool = False) -> None:
 
 def remove_all(books: QuerySet[Book], now: datetime) -> None:
     """Deletes all of these books. Raises ChangedMeanwhile."""
-    with refusals_named():
-        for batch in locked_batches(books):
+    for batch in locked_batches(books):
+        removals = [announcements.removed(book) for book in batch]
+        with refusals_named():
             Book.objects.filter(pk__in=[book.pk for book in batch]).delete()
-            publish(map(announcements.removed, batch), now)
+        publish(removals, now)
 
 
 def locked_batches(books: QuerySet[Book]) -> Iterator[list[Book]]:
-    """Some of the books at a time, for as long as there are any."""
-    while batch := list(books.order_by("pk").select_for_update()[:BATCH]):
-        yield batch
+    """Some of the books at a time. Each batch must leave `books` before the next, or there is no end."""
+
+    def batch() -> list[Book]:
+        with refusals_named():
+            return list(books.order_by("pk").select_for_update()[:BATCH])
+
+    return iter(batch, [])
 
 
 def with_derived(names: Collection[str]) -> list[str]:

@@ -21,7 +21,7 @@ from books.documents import query_parameter
 from books.fields import TimestampField, WireTime
 from books.integers import LARGEST
 from books.models import sort_key
-from books.parameters import Problems, boolean, bounded
+from books.parameters import Problems, boolean, bounded, following
 
 MAX_CURSOR_LENGTH = 2_000
 
@@ -145,9 +145,7 @@ class KeysetPagination(BasePagination):
 
     def link(self, row: Row, backward: bool) -> str:
         key, pk = row[-2:]
-        parameters = self.request.query_params.copy()
-        parameters["cursor"] = Cursor(self.sort, backward, key, pk).text()
-        return f"{settings.PUBLIC_URL}{self.request.path}?{parameters.urlencode()}"
+        return following(self.request, cursor=Cursor(self.sort, backward, key, pk).text())
 
     def get_paginated_response(self, data: Any) -> HttpResponse:
         links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}

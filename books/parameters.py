@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from django.conf import settings
 from rest_framework.exceptions import APIException, ErrorDetail
 from rest_framework.request import Request
 
@@ -28,6 +29,14 @@ def require_known(request: Request, known: Collection[str]) -> None:
     if not request.query_params.keys() <= set(known):
         names = unknown(list(request.query_params), [*known, "version"])
         raise UnknownParameter({name: [words] for name, words in names.items()})
+
+
+def following(request: Request, **changed: str) -> str:
+    """The same address with these parameters changed, whole."""
+    parameters = request.query_params.copy()
+    for name, value in changed.items():
+        parameters[name] = value
+    return f"{settings.PUBLIC_URL}{request.path}?{parameters.urlencode()}"
 
 
 def boolean(request: Request, name: str) -> tuple[bool, Problems]:

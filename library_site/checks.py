@@ -10,7 +10,7 @@ THIS_MACHINE = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 @checks.register
 def debugging_in_public(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    if not settings.DEBUG or THIS_MACHINE.issuperset(settings.ALLOWED_HOSTS):
+    if not settings.DEBUG or not others_are_let_in():
         return []
     return [
         checks.Warning(
@@ -48,6 +48,19 @@ def limits_that_add_up(app_configs: Any, **options: Any) -> list[checks.CheckMes
 
 
 @checks.register
+def webhooks_into_this_network(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.WEBHOOKS_ALLOW_PRIVATE or not others_are_let_in():
+        return []
+    return [
+        checks.Warning(
+            "WEBHOOKS_ALLOW_PRIVATE is on, and other machines are let in: whoever has a webhook reaches this network.",
+            hint="Set WEBHOOKS_ALLOW_PRIVATE=false.",
+            id="library_site.W004",
+        )
+    ]
+
+
+@checks.register
 def versions_that_end_before_they_are_deprecated(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     return [
         checks.Error(
@@ -58,3 +71,7 @@ def versions_that_end_before_they_are_deprecated(app_configs: Any, **options: An
         for number, told in settings.API_LIFECYCLES.items()
         if told["sunset_on"] and not (told["deprecated_on"] and told["deprecated_on"] <= told["sunset_on"])
     ]
+
+
+def others_are_let_in() -> bool:
+    return not THIS_MACHINE.issuperset(settings.ALLOWED_HOSTS)

@@ -57,7 +57,7 @@ def operations(whole: Document, root: str = "/") -> Iterator[Document]:
 
 
 def bodies_required(result: Document, **_: Any) -> Document:
-    """A hook of drf-spectacular: a body whose members may all be absent must itself be there, but for a few."""
+    """A hook of drf-spectacular: a body of optional members must itself be there, unless it says `x-body-optional`."""
     for operation in operations(result):
         optional = operation.pop("x-body-optional", False)
         if "requestBody" in operation:

@@ -195,14 +195,16 @@ LOGGING = {
 # Mail, which tells owners of endpoints that are disabled; without a server it is written to standard output.
 EMAIL_HOST = env.text("EMAIL_HOST", "")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
 EMAIL_TIMEOUT = 10
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
 
 # Events (specification, Section 6)
-# For receivers on one's own machine or network.
-WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
-EVENT_REPRESENTATION = "books.versions.v2.serializers.REPRESENTATION"
+EVENT_API_VERSION = 2
+EVENT_REPRESENTATION = f"books.versions.v{EVENT_API_VERSION}.serializers.REPRESENTATION"
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 

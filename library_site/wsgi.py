@@ -64,6 +64,7 @@ def switch(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication
         path = environ["PATH_INFO"]
         if not path.startswith(PROGRAMS):
             return pages(environ, start_response)
+        # Versions have set it for their own addresses.
         environ.setdefault("library.asked_for", (path, environ.get("QUERY_STRING", "")))
         environ["PATH_INFO"] = path.removesuffix("/")
         return api(environ, start_response)

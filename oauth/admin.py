@@ -13,7 +13,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from oauth import api_keys, redirects, registration, revocations, scopes
-from oauth.desk import OwnersAdmin
+from oauth.desk import OwnersAdmin, ReadOnlyAdmin
 from oauth.models import APIKey, Authorization
 from oauth.scopes import DEFAULT, SCOPES, Granted
 
@@ -113,7 +113,7 @@ class AppAdmin(OwnersAdmin):
 
 
 @admin.register(Authorization)
-class AuthorizationAdmin(OwnersAdmin):
+class AuthorizationAdmin(ReadOnlyAdmin, OwnersAdmin):
     owner = "application__user"
     lookups = ("ended_at__isempty",)
     list_display = ("user", "application", "scopes", "created_at", "refreshed_at", "ended_at")
@@ -123,16 +123,6 @@ class AuthorizationAdmin(OwnersAdmin):
     search_fields = ("user__username", "application__name", "application__client_id")
     ordering = ("-created_at",)
     actions = ("end",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """For the action alone."""
-        return obj is None and super().has_change_permission(request)
 
     @admin.action(description="End the selected access", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:

@@ -89,6 +89,20 @@ class DeskAdmin(GuardedAdmin):
         LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
 
 
+class ReadOnlyAdmin(DeskAdmin):
+    """What is written by the service alone, and read here."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """For the actions alone."""
+        return obj is None and super().has_change_permission(request)
+
+
 class OwnersAdmin(DeskAdmin):
     """Shows people what is their own, and superusers all."""
 

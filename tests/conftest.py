@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
 from django.test.utils import override_settings
+from pytest_django import Settings
 
 from oauth import revocations
 from tests import ledger
@@ -20,7 +21,7 @@ from tests.books.examples import new_book
 from tests.serving import Service, serving
 
 # How long an example takes says nothing of it.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
     with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
         yield client
+
+
+@pytest.fixture
+def allow_private(settings: Settings) -> None:
+    """Receivers are on this machine."""
+    settings.WEBHOOKS_ALLOW_PRIVATE = True
 
 
 @pytest.fixture

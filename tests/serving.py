@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import httpx
 import psycopg
 from django.conf import settings
 from psycopg import sql
+
+from tests.sql import asked, counted
 
 SEEDED = 400
 # What no start is without.
@@ -38,6 +40,13 @@ class Service(NamedTuple):
         """Waits for a service whose worker died, up to 31 seconds."""
         transport = httpx.HTTPTransport(verify=NO_AUTHORITIES, retries=7)
         return httpx.Client(base_url=self.url, transport=transport, timeout=60)
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """What its database answers."""
+        return asked(self.database_url, statement)
+
+    def count(self, condition: str, table: str = "delivery") -> int:
+        return counted(self.database_url, condition, table)
 
 
 @contextmanager
@@ -131,6 +140,11 @@ def drop(name: str) -> None:
 def on_the_suites(statement: LiteralString, *names: str) -> None:
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+def in_shell(database_url: str, code: str) -> None:
+    """Runs it in a process of the library's, on that database."""
+    manage(os.environ | {"DATABASE_URL": database_url}, "shell", "-v0", "-c", code)
 
 
 def manage(environment: dict[str, str], *command: str) -> None:

@@ -3,7 +3,7 @@
 import re
 import socket
 from collections.abc import Callable
-from ipaddress import IPv6Network, ip_address, ip_network
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 # As getaddrinfo answers and aiohttp hands on: family, kind, protocol, canonical name, socket address.
@@ -43,7 +43,7 @@ GLOBAL_UNICAST = IPv6Network("2000::/3")
 # RFC 5214, 6.1: what the third quarter of an address says when the last is IPv4, with or without the universal bit.
 ISATAP = {0x0000_5EFE, 0x0200_5EFE}
 
-LONGEST = 2000
+LONGEST_URL = 2_000
 LONGEST_HOST = 253
 LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 # A host that every parser reads alike; after it what is printable, but neither backslash nor fragment.
@@ -58,7 +58,7 @@ INSIDE_NAMES = (".localhost", ".local", ".internal", ".home.arpa")
 
 UNFIT = (
     "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
-    f" and is at most {LONGEST} printable ASCII characters."
+    f" and is at most {LONGEST_URL} printable ASCII characters."
 )
 # The same for all of them: who asks learns nothing about what is there.
 NOT_PUBLIC = "A receiver is on the public internet."
@@ -76,10 +76,13 @@ def check_url(url: str, allow_private: bool) -> None:
 
     No name is looked up: what it leads to later is the socket factory's to see.
     """
-    written = WRITTEN.fullmatch(url) if len(url) <= LONGEST else None
-    if not written or len(written["host"]) > LONGEST_HOST or int(written["port"] or 443) > 65535:
-        raise RefusedAddress(UNFIT)
-    if written["scheme"] == "http" and not allow_private:
+    written = WRITTEN.fullmatch(url) if len(url) <= LONGEST_URL else None
+    if (
+        not written
+        or len(written["host"]) > LONGEST_HOST
+        or int(written["port"] or 443) > 65535
+        or (written["scheme"] == "http" and not allow_private)
+    ):
         raise RefusedAddress(UNFIT)
     outside = literal_is_public(written["host"]) if LITERAL.fullmatch(written["host"]) else is_outside(written["host"])
     if not (outside or allow_private):
@@ -108,7 +111,11 @@ def is_public(address: str) -> bool:
         return False
     if any(ip in network for network in INSIDE):
         return False
-    return ip.version == 4 or (ip in GLOBAL_UNICAST and "%" not in address and (int(ip) >> 32) % 2**32 not in ISATAP)
+    return ip.version == 4 or (ip in GLOBAL_UNICAST and "%" not in address and not is_isatap(ip))
+
+
+def is_isatap(ip: IPv6Address) -> bool:
+    return (int(ip) >> 32) % 2**32 in ISATAP
 
 
 def socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:

@@ -5,12 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.core.validators import RegexValidator
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -22,19 +20,21 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from oauth.desk import DeskAdmin, OwnersAdmin
+from oauth.desk import DeskAdmin, OwnersAdmin, ReadOnlyAdmin
 from webhooks import endpoints, inbox, outbox, replaying
-from webhooks.addresses import RefusedAddress, check_url
+from webhooks.forms import EndpointForm, ReplayForm, SourceForm
 from webhooks.health import RECENT, with_health
-from webhooks.kinds import ALL, KINDS
-from webhooks.models import Attempt, Delivery, Endpoint, Received, Source, SourceSecret
+from webhooks.models import KEPT_FOR, Attempt, Delivery, Endpoint, Received, Source, SourceSecret
 from webhooks.signing import EVENT, TIMESTAMP
-from webhooks.vault import GIVEN
 
 # So many a selection may have: each is locked, changed and logged on its own.
 MOST = 1_000
 # Characters of a URL in a list.
 SHOWN = 40
+
+
+class SelectionRefused(Exception):
+    """The action takes fewer, or just one."""
 
 
 class ButtonsAdmin(DeskAdmin):
@@ -55,95 +55,17 @@ class ButtonsAdmin(DeskAdmin):
         """Others that belong to the row, by address."""
         return {}
 
-    def selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """None of them where there are too many."""
-        rows = list(queryset[: MOST + 1])
-        if len(rows) > MOST:
-            self.message_user(request, f"Nothing was changed: select {MOST:,} at most.", messages.ERROR)
-            return []
-        return rows
-
-    def only(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        rows = list(queryset[:2])
-        if len(rows) == 1:
-            return rows[0]
-        self.message_user(request, "Nothing was changed: select one.", messages.ERROR)
-        return None
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
+        try:
+            return super().response_action(request, queryset)
+        except SelectionRefused as error:
+            self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
 
     def done(self, request: HttpRequest, words: str, rows: Sequence[Any]) -> HttpResponse | None:
         """To the page of the row, if it is one, else back to the list."""
         self.message_user(request, words, messages.SUCCESS if rows else messages.WARNING)
         return HttpResponseRedirect(page_of(rows[0])) if len(rows) == 1 else None
-
-
-class UnchangedAdmin(ButtonsAdmin):
-    """What is written by the service alone, and read here."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """For the actions alone."""
-        return obj is None and super().has_change_permission(request)
-
-
-class KindsField(forms.MultipleChoiceField):
-    """Of kinds, or ALL; stored as one text."""
-
-    widget = forms.CheckboxSelectMultiple
-
-    def __init__(self, **options: Any) -> None:
-        sentences = {ALL: "All that happens.", **KINDS}
-        super().__init__(choices=[(kind, f"{kind}: {words}") for kind, words in sentences.items()], **options)
-
-    def clean(self, value: Any) -> str:
-        chosen = super().clean(value)
-        return ALL if ALL in chosen else " ".join(kind for kind in KINDS if kind in chosen)
-
-
-class EndpointForm(forms.ModelForm):
-    url = forms.CharField(
-        label="URL",
-        max_length=Endpoint._meta.get_field("url").max_length,
-        widget=forms.TextInput(attrs={"class": "vLargeTextField"}),
-    )
-    kinds = KindsField(label="Events")
-    in_flight_limit = forms.IntegerField(
-        label="In flight", min_value=1, max_value=1000, initial=50, help_text="How many it is sent at the same time."
-    )
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.initial["kinds"] = self.instance.kinds.split()
-
-    def clean_url(self) -> str:
-        url: str = self.cleaned_data["url"]
-        try:
-            check_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
-        except RefusedAddress as error:
-            raise ValidationError(str(error)) from error
-        return url
-
-
-class ReplayForm(forms.Form):
-    kinds = KindsField(label="Events", initial=[ALL], help_text="All means those that the endpoint takes.")
-    after = forms.SplitDateTimeField(label="From (UTC)")
-    before = forms.SplitDateTimeField(label="To (UTC)", required=False, help_text="Empty for all until now.")
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        for name in ("after", "before"):
-            widget = forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time", "step": "1"})
-            self.fields[name].widget = widget
-
-    def clean(self) -> dict[str, Any]:
-        after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
-        if after and before and before <= after:
-            raise ValidationError("It ends before it begins.")
-        return self.cleaned_data
 
 
 class StatesFilter(admin.ChoicesFieldListFilter):
@@ -187,17 +109,15 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
 
     @admin.display(description=f"delivered, of {RECENT}")
     def delivered(self, endpoint: Any) -> int:
-        number: int = endpoint.delivered
-        return number
+        return int(endpoint.delivered)
 
     @admin.display(description="failing")
     def failing(self, endpoint: Any) -> int:
-        number: int = endpoint.failing
-        return number
+        return int(endpoint.failing)
 
     @admin.display(description="last answer")
     def answered(self, endpoint: Any) -> str:
-        return f"{endpoint.last_answer} at {moment(endpoint.last_answer_at)}" if endpoint.last_answer_at else "-"
+        return f"{moment(endpoint.last_answer_at)}: {endpoint.last_answer}" if endpoint.last_answer_at else "-"
 
     def health(self, endpoint: Any) -> str:
         counts = f"Of the last {RECENT} deliveries {endpoint.delivered} were delivered and {endpoint.failing} fail."
@@ -217,13 +137,11 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Inside the transaction that Django's own view has opened. Raises TooManyEndpoints."""
-        values = {name: form.cleaned_data[name] for name in form.cleaned_data if name != "owner"}
-        owner = form.cleaned_data.get("owner", request.user)
+        given = {"owner": request.user, **form.cleaned_data}
         if change:
-            given = {**values, "owner": owner}
             endpoints.change(obj, {name: given[name] for name in form.changed_data})
         else:
-            made, obj.new_secret = endpoints.add(owner, values, None, timezone.now())
+            made, obj.new_secret = endpoints.add(given.pop("owner"), given, None, timezone.now())
             obj.pk = made.pk
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
@@ -254,10 +172,10 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
 
     @admin.action(description="Ping", permissions=["change"])
     def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        active = [row for row in self.selected(request, queryset) if row.state == Endpoint.State.ACTIVE]
+        active = [row for row in selected(queryset) if row.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
             made = [outbox.ping(endpoint, timezone.now()) for endpoint in active]
-        self.note(request, active, "Pinged.")
+            self.note(request, active, "Pinged.")
         return self.done(request, f"Pings on their way: {len(made)}, to active endpoints.", made)
 
     @admin.action(description="Disable", permissions=["change"])
@@ -269,7 +187,7 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
         return self.turned(request, queryset, Endpoint.State.ACTIVE)
 
     def turned(self, request: HttpRequest, queryset: QuerySet[Any], state: Endpoint.State) -> HttpResponse | None:
-        rows = self.selected(request, queryset)
+        rows = selected(queryset)
         with transaction.atomic():
             for endpoint in rows:
                 endpoints.change(endpoint, {"state": state})
@@ -279,9 +197,7 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
     @admin.action(description="Make a new secret", permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """For one at a time. The old one signs until this one is promoted."""
-        endpoint = self.only(request, queryset)
-        if endpoint is None:
-            return None
+        endpoint = only(queryset)
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, None, timezone.now())
             self.note(request, [endpoint], "Made a new secret, which is pending.")
@@ -289,9 +205,7 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
 
     @admin.action(description="Promote the pending secret", permissions=["change"])
     def promote(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        endpoint = self.only(request, queryset)
-        if endpoint is None:
-            return None
+        endpoint = only(queryset)
         try:
             with transaction.atomic():
                 endpoints.promote(endpoint)
@@ -316,8 +230,15 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
         if form.is_valid():
             return self.replayed(request, endpoint, form.cleaned_data, now)
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "object": endpoint, "form": form}
-        return TemplateResponse(request, "admin/webhooks/replay.html", {**context, "title": "Replay"})
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Replay",
+            "opts": self.opts,
+            "object": endpoint,
+            "form": form,
+            "kept_for": KEPT_FOR,
+        }
+        return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
     def replayed(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
         try:
@@ -328,7 +249,7 @@ class EndpointAdmin(ButtonsAdmin, OwnersAdmin):
         try:
             with transaction.atomic():
                 count = replaying.replay(endpoint, **span, now=now)
-                self.note(request, [endpoint], f"Replayed {count} events.")
+                self.note(request, [endpoint], f"Replayed events: {count}.")
             self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
         except replaying.TooManyEvents:
             words = f"Nothing was replayed: more than {replaying.MOST:,} events are meant."
@@ -381,7 +302,7 @@ class AttemptInline(admin.StackedInline):
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(UnchangedAdmin, OwnersAdmin):
+class DeliveryAdmin(ReadOnlyAdmin, ButtonsAdmin, OwnersAdmin):
     owner = "endpoint__owner"
     lookups = ("state__exact", "endpoint__id__exact")
     list_display = ("kind", "address", "state", "attempted", "created_at", "next_at", "replay")
@@ -421,24 +342,13 @@ class DeliveryAdmin(UnchangedAdmin, OwnersAdmin):
 
     @admin.action(description="Send again", permissions=["change"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        rows = self.selected(request, queryset)
-        # Always in this order, by which people who do it at the same time do not wait for each other for ever.
-        fit = sorted((row for row in rows if row.endpoint.state == Endpoint.State.ACTIVE), key=endpoint_of)
+        rows = [row for row in selected(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
+        # In one order for all: two who do it at once would wait for each other for ever.
+        fit = sorted(rows, key=in_locking_order)
         with transaction.atomic():
             made = [replaying.redeliver(delivery) for delivery in fit]
             self.note(request, fit, "Sent again.")
         return self.done(request, f"Deliveries sent again: {len(made)}, to active endpoints.", made)
-
-
-class SourceForm(forms.ModelForm):
-    secret = forms.CharField(
-        label="Add a secret",
-        required=False,
-        strip=False,
-        validators=[RegexValidator(rf"^{GIVEN}\Z", "A secret is 24 to 200 printable ASCII characters.")],
-        widget=forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password"}),
-        help_text="One that the source has made. It is not shown again.",
-    )
 
 
 class SourceSecretInline(admin.TabularInline):
@@ -516,9 +426,7 @@ class SourceAdmin(ButtonsAdmin):
     @admin.action(description="Make a new secret", permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """For one at a time. Those before are accepted until they are deleted."""
-        source = self.only(request, queryset)
-        if source is None:
-            return None
+        source = only(queryset)
         with transaction.atomic():
             secret = inbox.add_secret(source, None, timezone.now())
             self.note(request, [source], "Made a new secret.")
@@ -526,7 +434,7 @@ class SourceAdmin(ButtonsAdmin):
 
 
 @admin.register(Received)
-class ReceivedAdmin(UnchangedAdmin):
+class ReceivedAdmin(ReadOnlyAdmin, ButtonsAdmin):
     lookups = ("state__exact", "source__id__exact")
     list_display = ("kind", "event_id", "source", "state", "attempted", "received_at", "next_at")
     list_filter = ("state", "source")
@@ -547,14 +455,30 @@ class ReceivedAdmin(UnchangedAdmin):
 
     @admin.action(description="Work off again", permissions=["change"])
     def work_off_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        dead = [row for row in self.selected(request, queryset) if row.state == Received.State.DEAD]
+        dead = [row for row in selected(queryset) if row.state == Received.State.DEAD]
         with transaction.atomic():
             revived = inbox.revive(Received.objects.filter(pk__in=[row.pk for row in dead]))
             self.note(request, dead, "Worked off again.")
         return self.done(request, f"Dead events to be worked off again: {revived}.", dead)
 
 
-def endpoint_of(delivery: Delivery) -> tuple[int, int]:
+def selected(queryset: QuerySet[Any]) -> list[Any]:
+    """Raises SelectionRefused."""
+    rows = list(queryset[: MOST + 1])
+    if len(rows) > MOST:
+        raise SelectionRefused(f"select {MOST:,} at most")
+    return rows
+
+
+def only(queryset: QuerySet[Any]) -> Any:
+    """Raises SelectionRefused."""
+    rows = list(queryset[:2])
+    if len(rows) != 1:
+        raise SelectionRefused("select one")
+    return rows[0]
+
+
+def in_locking_order(delivery: Delivery) -> tuple[int, int]:
     return delivery.endpoint_id, delivery.pk
 
 

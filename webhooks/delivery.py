@@ -1,44 +1,46 @@
-"""What is due is claimed, sent by nobody else while its lease lasts, and recorded. All times are the database's."""
+"""What is due is claimed, and sent by nobody else while its lease lasts. All times are the database's."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
-from django.db.models import Count, Exists, F, Min, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
-from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
-from webhooks.schedule import DELAYS, delay
+from webhooks.endpoints import UNREADABLE, disable, reachable
+from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
+from webhooks.schedule import LEASE, POISON
+from webhooks.statements import among, asked, from_now
 from webhooks.vault import SealBroken, unseal
 
-# At least twice as long as a request may take.
-LEASE = timedelta(seconds=30)
-# So many workers may die of a delivery.
-POISON = 10
-# So many in a row, and an endpoint is sent nothing more.
-DEAD_IN_A_ROW = 10
-LONGEST_DELAY = timedelta(seconds=DELAYS[-1])
-DISABLED = f"{DEAD_IN_A_ROW} deliveries in a row failed for good."
-UNREADABLE = "Its secret cannot be read: give it a new one."
+# That a report counts.
 COUNTED = 10_000
 # The locks that a claim holds.
 MOST_ENDPOINTS = 200
-COLUMNS = ("endpoint_id", "pk", "attempted", "event__kind", "event__body")
-# As Django's Now().
-NOW = {"postgresql": "STATEMENT_TIMESTAMP()", "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')"}
-DUE = (
-    "SELECT id FROM (SELECT id FROM webhooks_delivery"
-    " WHERE endpoint_id = %s AND next_at <= {now} ORDER BY next_at LIMIT %s) AS due"
+# What is due longest to each of these endpoints: PostgreSQL would plan each part of a union anew, and the subqueries of
+# SQLite do not see what they are joined to.
+LATERAL = (
+    "SELECT due.id FROM (VALUES {1}) AS share (endpoint, most) CROSS JOIN LATERAL"
+    " (SELECT id FROM webhooks_delivery WHERE endpoint_id = share.endpoint AND next_at <= {0}"
+    " ORDER BY next_at LIMIT share.most) AS due"
+)
+PART = (
+    "SELECT id FROM (SELECT id FROM webhooks_delivery WHERE next_at <= {} AND endpoint_id = {}"
+    " ORDER BY next_at LIMIT {})"
+)
+TAKE = (
+    "UPDATE webhooks_delivery SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {}"
+    " RETURNING id, endpoint_id, event_id, attempted, claimed"
 )
 UNIX_TIME = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400",
 }
 
+# A worker opens each secret once.
 opened = lru_cache(maxsize=10_000)(unseal)
 
 
@@ -54,23 +56,38 @@ class Claimed(NamedTuple):
     secret: str
     kind: str
     body: bytes
+    # Too many workers died of it: it is not sent.
+    poisoned: bool = False
 
 
-class Outcome(NamedTuple):
-    """What came of an attempt. `retry_after` is what the receiver asked for, in seconds; `refused` is for good."""
+class Claim(NamedTuple):
+    """What is to be sent, and the endpoints that were disabled since they cannot be sent anything."""
 
-    claimed: Claimed
-    started_at: datetime
-    milliseconds: int
-    status: int | None = None
-    error: str = ""
-    answer: bytes = b""
-    retry_after: float | None = None
-    refused: bool = False
+    deliveries: list[Claimed]
+    disabled: list[Endpoint]
 
-    @property
-    def delivered(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
+
+class Held(NamedTuple):
+    """An endpoint to which nobody else claims deliveries until the end of the transaction."""
+
+    pk: int
+    url: str
+    form: str
+    in_flight_limit: int
+    sealed: str
+
+    def opened(self) -> tuple[int, str, str, str]:
+        return self.pk, self.url, self.form, opened(self.sealed)
+
+
+class Taken(NamedTuple):
+    """A row of what was leased."""
+
+    pk: int
+    endpoint_id: int
+    event_id: int
+    attempted: int
+    claimed: int
 
 
 class Backlog(NamedTuple):
@@ -80,160 +97,112 @@ class Backlog(NamedTuple):
     oldest: datetime | None
 
 
-def claim(most: int) -> list[Claimed]:
-    """Some of what is due, the endpoints sharing alike, none beyond its own limit."""
+def claim(concurrency: int, flying: Mapping[int, int]) -> Claim:
+    """Some of what is due, the endpoints sharing alike, none beyond its own limit.
+
+    `flying` is how many deliveries to each endpoint this worker has, of `concurrency` that it can have.
+    """
     # On SQLite a transaction would hold up writers.
-    if not Delivery.objects.filter(next_at__lte=Now()).exists():
-        return []
+    if not waiting().filter(next_at__lte=Now()).exists():
+        return Claim([], [])
+    lease = uuid4()
     with transaction.atomic():
-        endpoints = {endpoint.pk: endpoint for endpoint in with_work() if readable(endpoint)}
-        found = Delivery.objects.filter(pk__in=shared(endpoints.values(), in_flight(endpoints), most))
-        lease = uuid4()
-        found.filter(next_at__lte=Now()).update(next_at=Now() + LEASE, lease=lease, claimed=F("claimed") + 1)
-        found.filter(lease=lease, claimed__gt=F("attempted") + POISON).update(**ended(Delivery.State.DEAD))
-        rows = list(found.filter(lease=lease).order_by("pk").values_list(*COLUMNS))
-    return [claimed_by(lease, endpoints[endpoint_id], *columns) for endpoint_id, *columns in rows]
-
-
-def with_work() -> QuerySet[Any]:
-    """Those to whom something is due, held: no other worker sends them anything else meanwhile."""
-    due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
-    active = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.ACTIVE)
-    sealed = Coalesce(Subquery(active.values("sealed")), Value("", TextField()))
-    return (
-        Endpoint.objects.listening()
-        .annotate(sealed=sealed)
-        .filter(Exists(due))
-        .select_for_update(skip_locked=True, no_key=True, of=("self",))
-        .order_by("?")[:MOST_ENDPOINTS]
+        found = list(map(Held._make, asked(*with_work())))
+        endpoints = {endpoint.pk: endpoint for endpoint in found if readable(endpoint.sealed)}
+        lost = Endpoint.objects.filter(pk__in=[endpoint.pk for endpoint in found if endpoint.pk not in endpoints])
+        disabled = disable(lost, UNREADABLE) if len(endpoints) < len(found) else []
+        taken = take(shared(endpoints.values(), dict(asked(*in_flight())), flying, concurrency), lease)
+        events = Event.objects.filter(pk__in={one.event_id for one in taken}).values_list("pk", "kind", "body")
+        kinds_and_bodies = {pk: (kind, bytes(body)) for pk, kind, body in events}
+    return Claim(
+        [claimed(one, lease, endpoints[one.endpoint_id], *kinds_and_bodies[one.event_id]) for one in taken], disabled
     )
 
 
-def in_flight(endpoints: Collection[int]) -> dict[int, int]:
-    """How many deliveries each has under way; counted when it is held."""
-    flying = Delivery.objects.filter(endpoint__in=endpoints, lease__isnull=False, next_at__gt=Now())
-    return dict(flying.values_list("endpoint").annotate(count=Count("pk")))
+def claimed(taken: Taken, lease: UUID, endpoint: Held, kind: str, body: bytes) -> Claimed:
+    poisoned = taken.claimed > taken.attempted + POISON
+    return Claimed(taken.pk, lease, taken.attempted, *endpoint.opened(), kind, body, poisoned)
 
 
-def readable(endpoint: Any) -> bool:
-    """Whether its secret can be read; else it is disabled."""
+def waiting() -> QuerySet[Delivery]:
+    """What is still to be sent, or is being sent."""
+    return Delivery.objects.filter(next_at__isnull=False, endpoint__in=reachable())
+
+
+@cache
+def with_work() -> tuple[str, tuple[Any, ...]]:
+    """The statement that holds those to whom something is due."""
+    due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
+    active = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.ACTIVE)
+    sealed = Coalesce(Subquery(active.values("sealed")), Value("", TextField()))
+    held = (
+        reachable()
+        .filter(Exists(due))
+        .select_for_update(skip_locked=True, no_key=True, of=("self",))
+        .order_by("?")
+        .values_list("pk", "url", "form", "in_flight_limit", sealed)[:MOST_ENDPOINTS]
+    )
+    return held.query.sql_with_params()
+
+
+@cache
+def in_flight() -> tuple[str, tuple[Any, ...]]:
+    """The statement that counts what all workers have under way to each endpoint: asked when it is held."""
+    flying = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
+    return flying.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
+
+
+def readable(sealed: str) -> bool:
     try:
-        opened(endpoint.sealed)
+        opened(sealed)
     except SealBroken:
-        Endpoint.objects.filter(pk=endpoint.pk).update(state=Endpoint.State.DISABLED, reason=UNREADABLE)
         return False
     return True
 
 
-def shared(endpoints: Collection[Endpoint], flying: Mapping[int, int], most: int) -> list[int]:
-    """The ids of what is due longest to each, in one statement: an equal share, if its limit allows."""
-    if not endpoints:
-        return []
-    part = DUE.format(now=NOW[connection.vendor])
-    parameters: list[int] = []
-    for place, endpoint in enumerate(endpoints):
-        share = -(-most // (len(endpoints) - place))
-        taken = max(0, min(share, endpoint.in_flight_limit - flying.get(endpoint.pk, 0)))
-        most -= taken
-        parameters += [endpoint.pk, taken]
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join([part] * len(endpoints)), parameters)
-        return [pk for (pk,) in cursor.fetchall()]
+def most_at_once(concurrency: int) -> int:
+    """A third, so that while some are claimed, others are being sent and others recorded."""
+    return -(-concurrency // 3)
 
 
-def claimed_by(lease: UUID, endpoint: Any, pk: int, attempted: int, kind: str, body: bytes) -> Claimed:
-    secret = opened(endpoint.sealed)
-    return Claimed(pk, lease, attempted, endpoint.pk, endpoint.url, endpoint.form, secret, kind, bytes(body))
+def shared(
+    endpoints: Collection[Held], everywhere: Mapping[int, int], flying: Mapping[int, int], concurrency: int
+) -> dict[int, int]:
+    """How many more deliveries each endpoint is sent: what room there is in equal shares, within its own limit.
 
-
-def ended(state: Delivery.State) -> dict[str, object]:
-    return {"state": state, "next_at": None, "lease": None, "finished_at": Now()}
-
-
-def record(outcomes: Sequence[Outcome], chances: Iterable[float]) -> list[Endpoint]:
-    """Keeps what came of these attempts, but of those whose lease is another worker's by now.
-
-    Answers the endpoints that were disabled for it. `chances` from 0 to 1 spread what is tried again.
+    One share is nobody's, so that who hangs leaves room for those who come later.
     """
-    with transaction.atomic():
-        # Endpoints before deliveries, as a claim takes them.
-        disabled = charged(still_held(outcomes, Delivery.objects.all()))
-        ours = still_held(outcomes, Delivery.objects.select_for_update())
-        Attempt.objects.bulk_create(attempt(outcome) for outcome in ours)
-        delivered = [outcome.claimed.pk for outcome in ours if outcome.delivered]
-        over = [outcome.claimed.pk for outcome in ours if is_dead(outcome)]
-        finish(delivered, Delivery.State.DELIVERED)
-        finish(over, Delivery.State.DEAD)
-        for outcome, chance in zip(ours, chances, strict=False):
-            if not outcome.delivered and not is_dead(outcome):
-                Delivery.objects.filter(pk=outcome.claimed.pk).update(
-                    next_at=Now() + pause(outcome, chance), lease=None, attempted=F("attempted") + 1
-                )
-    return disabled
+    fair = max(1, concurrency // (len(endpoints) + 1))
+    room = min(concurrency - sum(flying.values()), most_at_once(concurrency))
+    shares = {}
+    for place, endpoint in enumerate(endpoints):
+        share = -(-room // (len(endpoints) - place))
+        within_limit = endpoint.in_flight_limit - everywhere.get(endpoint.pk, 0)
+        shares[endpoint.pk] = max(0, min(share, within_limit, fair - flying.get(endpoint.pk, 0)))
+        room -= shares[endpoint.pk]
+    return shares
 
 
-def still_held(outcomes: Sequence[Outcome], deliveries: QuerySet[Delivery]) -> list[Outcome]:
-    """Fences off late ones: their delivery is another worker's."""
-    found = deliveries.filter(pk__in=[outcome.claimed.pk for outcome in outcomes], lease__isnull=False)
-    held = dict(found.values_list("pk", "lease"))
-    return [outcome for outcome in outcomes if held.get(outcome.claimed.pk) == outcome.claimed.lease]
+def take(shares: Mapping[int, int], lease: UUID) -> list[Taken]:
+    """Leases to us what is due longest to each endpoint."""
+    if not shares:
+        return []
+    pks = [pk for (pk,) in asked(due(shares))]
+    return [Taken(*row) for row in asked(TAKE.format(from_now(LEASE.seconds), among(pks), from_now(0)), [lease.hex])]
 
 
-def finish(pks: Collection[int], state: Delivery.State) -> None:
-    Delivery.objects.filter(pk__in=pks).update(**ended(state), attempted=F("attempted") + 1)
-
-
-def attempt(outcome: Outcome) -> Attempt:
-    return Attempt(
-        delivery_id=outcome.claimed.pk,
-        started_at=outcome.started_at,
-        milliseconds=outcome.milliseconds,
-        status=outcome.status,
-        error=outcome.error,
-        answer=outcome.answer,
-    )
-
-
-def is_dead(outcome: Outcome) -> bool:
-    """Refused, or failed for the last time."""
-    last = delay(outcome.claimed.attempted + 1, chance=0) is None
-    return not outcome.delivered and (outcome.refused or last)
-
-
-def pause(outcome: Outcome, chance: float) -> timedelta:
-    """Until the next attempt: the schedule's, or longer where the receiver asks for it."""
-    planned = delay(outcome.claimed.attempted + 1, chance) or LONGEST_DELAY
-    asked = timedelta(seconds=min(outcome.retry_after or 0, LONGEST_DELAY.total_seconds()))
-    return max(planned, asked)
-
-
-def charged(outcomes: Sequence[Outcome]) -> list[Endpoint]:
-    """Counts the deliveries in a row that each endpoint let die; answers those that are disabled for it."""
-    well = {outcome.claimed.endpoint_id for outcome in outcomes if outcome.delivered}
-    ill = Counter(outcome.claimed.endpoint_id for outcome in outcomes if is_dead(outcome))
-    Endpoint.objects.filter(pk__in=well, dead_in_a_row__gt=0).update(dead_in_a_row=0)
-    for pk in sorted(ill.keys() - well):
-        Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + ill[pk])
-    beyond = Endpoint.objects.filter(pk__in=ill, dead_in_a_row__gte=DEAD_IN_A_ROW, state=Endpoint.State.ACTIVE)
-    disabled = list(beyond.select_related("owner"))
-    beyond.update(state=Endpoint.State.DISABLED, reason=DISABLED)
-    for endpoint in disabled:
-        endpoint.state, endpoint.reason = Endpoint.State.DISABLED, DISABLED
-    return disabled
+def due(shares: Mapping[int, int]) -> str:
+    """The statement that finds it."""
+    if connection.vendor == "postgresql":
+        return LATERAL.format(from_now(0), ", ".join(map(str, shares.items())))
+    return " UNION ALL ".join(PART.format(from_now(0), endpoint, share) for endpoint, share in shares.items())
 
 
 def backlog() -> Backlog:
-    waiting = Delivery.objects.filter(next_at__isnull=False)[:COUNTED]
-    return Backlog(**waiting.aggregate(waiting=Count("pk"), oldest=Min("created_at")))
-
-
-def result(outcome: Outcome) -> str:
-    """In a word, for those who count."""
-    return "sent" if outcome.delivered else "dead" if is_dead(outcome) else "failed"
+    counted = waiting().order_by("endpoint", "next_at")[:COUNTED]
+    return Backlog(**counted.aggregate(waiting=Count("pk"), oldest=Min("created_at")))
 
 
 def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute(UNIX_TIME[connection.vendor])
-        [seconds] = cursor.fetchone()
-        return datetime.fromtimestamp(float(seconds), UTC)
+    [(seconds,)] = asked(UNIX_TIME[connection.vendor], [])
+    return datetime.fromtimestamp(float(seconds), UTC)

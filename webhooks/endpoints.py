@@ -7,13 +7,16 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, QuerySet
 
+from oauth.scopes import holds, needing_permission
 from webhooks.models import Endpoint, EndpointSecret
 from webhooks.vault import new_secret, seal
 
+PERMISSION = needing_permission()["webhooks"]
 # How many a person may have.
 MOST = 100
 # What an endpoint that is put to work again has left behind.
 FRESH = {"reason": "", "dead_in_a_row": 0}
+UNREADABLE = "Its secret cannot be read: give it a new one."
 
 
 class TooManyEndpoints(Exception):
@@ -21,7 +24,7 @@ class TooManyEndpoints(Exception):
 
 
 class EndpointDisabled(Exception):
-    """It is sent nothing."""
+    """Nothing can be sent to it until it is active again."""
 
 
 class NoPendingSecret(Exception):
@@ -47,7 +50,7 @@ def add(owner: User, values: Mapping[str, Any], secret: str | None, now: datetim
 
 
 def change(endpoint: Endpoint, values: Mapping[str, Any]) -> None:
-    """Nothing of one that is deleted."""
+    """Writes these values, unless the endpoint is deleted; one set active begins afresh."""
     fresh = FRESH if values.get("state") == Endpoint.State.ACTIVE else {}
     if values:
         Endpoint.objects.kept().filter(pk=endpoint.pk).update(**values, **fresh)
@@ -70,7 +73,10 @@ def add_secret(endpoint: Endpoint, secret: str | None, now: datetime) -> str:
 
 
 def promote(endpoint: Endpoint) -> None:
-    """The pending secret signs from now on, and the other is gone. Needs a transaction. Raises NoPendingSecret."""
+    """The pending secret signs from now on, and the other is gone; an endpoint that only lacked one is active again.
+
+    Needs a transaction. Raises NoPendingSecret.
+    """
     secrets = EndpointSecret.objects.filter(endpoint=endpoint)
     pending = secrets.select_for_update().filter(state=EndpointSecret.State.PENDING).first()
     if not pending:
@@ -78,6 +84,22 @@ def promote(endpoint: Endpoint) -> None:
     secrets.filter(state=EndpointSecret.State.ACTIVE).delete()
     pending.state = EndpointSecret.State.ACTIVE
     pending.save(update_fields=["state"])
+    unreadable = Endpoint.objects.filter(pk=endpoint.pk, state=Endpoint.State.DISABLED, reason=UNREADABLE)
+    unreadable.update(state=Endpoint.State.ACTIVE, **FRESH)
+
+
+def disable(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoint]:
+    """Answers those that were active."""
+    disabled = list(endpoints.filter(state=Endpoint.State.ACTIVE).select_related("owner"))
+    endpoints.filter(state=Endpoint.State.ACTIVE).update(state=Endpoint.State.DISABLED, reason=reason)
+    for endpoint in disabled:
+        endpoint.state, endpoint.reason = Endpoint.State.DISABLED, reason
+    return disabled
+
+
+def reachable() -> QuerySet[Endpoint]:
+    """Those that are listening, and whose owners may still have them."""
+    return Endpoint.objects.listening().filter(owner__in=User.objects.filter(holds(PERMISSION)))
 
 
 def require_active(endpoint: Endpoint) -> None:

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -13,16 +13,12 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from webhooks.models import Received, Source, SourceSecret
-from webhooks.outbox import hint
-from webhooks.schedule import delay
+from webhooks.outbox import wake_workers
+from webhooks.schedule import LEASE, POISON, POISONED, delay, is_last
 from webhooks.vault import SealBroken, new_secret, seal, unseal
 
 log = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=30)
-# So many workers may die of an event.
-POISON = 10
-POISONED = f"Poison: more than {POISON} workers did not come back from it."
 LONGEST_ERROR = 500
 
 Handler = Callable[[Received, dict[str, Any], datetime], None]
@@ -74,13 +70,13 @@ def add_secret(of: Source, secret: str | None, now: datetime) -> str:
 def receive(source: Source, event_id: str, kind: str, body: bytes) -> None:
     """Keeps an event, if it is none that was sent before. Raises UnknownSource.
 
-    `body` is a JSON object, as `work_off` reads it again.
+    `carry_out` reads `body` as a JSON object.
     """
     event = Received(source=source, event_id=event_id, kind=kind, body=body)
     try:
         with transaction.atomic():
             Received.objects.bulk_create([event], ignore_conflicts=True)
-            transaction.on_commit(hint.give, robust=True)
+            wake_workers()
     except IntegrityError as error:
         # Conflicts are passed over: what is left is a source that was deleted meanwhile.
         raise UnknownSource from error
@@ -91,24 +87,29 @@ def drain(limit: int, chance: Callable[[], float]) -> int:
 
     `chance` gives numbers from 0 to 1, which spread what is tried again.
     """
-    claimed = claim(limit)
-    for received in claimed:
-        work_off(received, chance())
-    return len(claimed)
+    for done in range(limit):
+        if not is_due():
+            return done
+        # One at a time: the leases of others could end while a handler is slow.
+        for received in claim(1):
+            work_off(received, chance())
+    return limit
 
 
+def is_due() -> bool:
+    """Asked without a transaction, which on SQLite would hold up writers."""
+    return Received.objects.filter(next_at__lte=Now()).exists()
+
+
+@transaction.atomic(durable=True)
 def claim(limit: int) -> list[Received]:
     """Some of what is due, which no other worker takes while LEASE lasts."""
-    # On SQLite a transaction would hold up writers.
-    if not Received.objects.filter(next_at__lte=Now()).exists():
-        return []
     lease = uuid4()
-    with transaction.atomic(durable=True):
-        due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
-        found = Received.objects.filter(pk__in=list(due.values_list("pk", flat=True)[:limit]))
-        found.update(next_at=Now() + LEASE, lease=lease, claimed=F("claimed") + 1)
-        end(found.filter(claimed__gt=F("attempted") + POISON), Received.State.DEAD, POISONED)
-        return list(found.filter(lease=lease).select_related("source").order_by("pk"))
+    due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
+    found = Received.objects.filter(pk__in=list(due.values_list("pk", flat=True)[:limit]))
+    found.update(next_at=Now() + LEASE, lease=lease, claimed=F("claimed") + 1)
+    end(found.filter(claimed__gt=F("attempted") + POISON), Received.State.DEAD, POISONED)
+    return list(found.filter(lease=lease).select_related("source").order_by("pk"))
 
 
 def work_off(received: Received, chance: float) -> None:
@@ -137,15 +138,15 @@ def put_off(received: Received, error: str, chance: float) -> None:
     """Charges an attempt; after the last, the event is dead."""
     ours = held(received)
     ours.update(attempted=F("attempted") + 1)
-    if wait := delay(received.attempted + 1, chance):
-        ours.update(next_at=Now() + wait, lease=None, error=error)
-    else:
+    if is_last(received.attempted + 1):
         end(ours, Received.State.DEAD, error)
+    else:
+        ours.update(next_at=Now() + delay(received.attempted + 1, chance), lease=None, error=error)
 
 
 def revive(events: QuerySet[Received]) -> int:
     """Has the dead among them worked off again, as if they had just come; tells how many. Needs a transaction."""
-    transaction.on_commit(hint.give, robust=True)
+    wake_workers()
     dead = events.filter(state=Received.State.DEAD)
     return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
 

@@ -1,4 +1,4 @@
-"""What happens in the library (decisions, Events)."""
+"""What happens in the library (specification, Section 6)."""
 
 CREATED, UPDATED, DELETED = "book.created", "book.updated", "book.deleted"
 # Sent by hand, and not in the stream.

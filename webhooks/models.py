@@ -9,9 +9,11 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from webhooks.addresses import LONGEST_URL
 from webhooks.kinds import ALL
 
-LONGEST_URL = 2_000
+# How many deliveries an endpoint may want at the same time.
+LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 1, 1_000
 LARGEST_ANSWER = 16 * 1024
 # How far back the stream goes, and what can be replayed.
 KEPT_FOR = timedelta(days=30)
@@ -95,7 +97,9 @@ class Endpoint(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(in_flight_limit__range=(1, 1000)), name="endpoint_in_flight_limit")
+            models.CheckConstraint(
+                condition=Q(in_flight_limit__range=(LEAST_IN_FLIGHT, MOST_IN_FLIGHT)), name="endpoint_in_flight_limit"
+            )
         ]
 
     def __str__(self) -> str:
@@ -218,7 +222,7 @@ class Received(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name_plural = "inbox"
+        verbose_name, verbose_name_plural = "received event", "inbox"
         constraints = [models.UniqueConstraint(fields=["source", "event_id"], name="received_once")]
         indexes = [models.Index("next_at", name="received_waiting", condition=Q(next_at__isnull=False))]
 

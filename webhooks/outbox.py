@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import msgspec
+from django.conf import settings
 from django.db import connection, transaction
 
 from webhooks.kinds import PING
 from webhooks.models import Delivery, Endpoint, Event
 
-API_VERSION = 2
 BATCH = 500
 # Seconds. A worker that was woken looks again for longer than this.
 HINT_EVERY = 0.1
@@ -44,7 +44,7 @@ class Announcement(NamedTuple):
 
 
 class Body(msgspec.Struct):
-    """What is sent of an event (decisions, Events)."""
+    """What is sent of an event (specification, Section 6)."""
 
     id: UUID
     event: str
@@ -59,7 +59,7 @@ def publish(announcements: Iterable[Announcement], now: datetime) -> None:
     for batch in batches(announcements):
         for kind, of_kind in groupby(batch, key=attrgetter("kind")):
             write(kind, [event(one, now) for one in of_kind])
-    transaction.on_commit(hint.give, robust=True)
+    wake_workers()
 
 
 def ping(endpoint: Endpoint, now: datetime) -> Delivery:
@@ -67,7 +67,7 @@ def ping(endpoint: Endpoint, now: datetime) -> Delivery:
     require_transaction()
     made = event(Announcement(PING, None, {"endpoint": endpoint.pk}), now)
     made.save()
-    transaction.on_commit(hint.give, robust=True)
+    wake_workers()
     return Delivery.objects.create(event=made, endpoint=endpoint)
 
 
@@ -75,6 +75,11 @@ def require_transaction() -> None:
     """Raises NoTransaction."""
     if not connection.in_atomic_block:
         raise NoTransaction
+
+
+def wake_workers() -> None:
+    """Once the transaction commits."""
+    transaction.on_commit(hint.give, robust=True)
 
 
 def batches(announcements: Iterable[Announcement]) -> Iterator[Sequence[Announcement]]:
@@ -85,7 +90,8 @@ def batches(announcements: Iterable[Announcement]) -> Iterator[Sequence[Announce
 
 def event(announcement: Announcement, now: datetime) -> Event:
     uuid, kind = uuid4(), announcement.kind
-    body = encode(Body(uuid, kind, now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), API_VERSION, announcement.data))
+    moment = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    body = encode(Body(uuid, kind, moment, settings.EVENT_API_VERSION, announcement.data))
     return Event(uuid=uuid, kind=kind, subject=announcement.subject, body=body, created_at=now)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Max
 
 from webhooks.kinds import ALL, KINDS
 from webhooks.models import KEPT_FOR, Delivery, Endpoint, Event
-from webhooks.outbox import hint
+from webhooks.outbox import wake_workers
 
 # Of one replay: on SQLite nobody else writes meanwhile.
 MOST = 50_000
@@ -22,9 +22,9 @@ def redeliver(delivery: Delivery) -> Delivery:
     """The same event for the same endpoint once more. Needs a transaction."""
     lock(delivery.endpoint_id)
     same = Delivery.objects.filter(event=delivery.event_id, endpoint=delivery.endpoint_id)
-    replay = same.aggregate(last=Max("replay"))["last"] + 1
-    transaction.on_commit(hint.give, robust=True)
-    return Delivery.objects.create(event_id=delivery.event_id, endpoint_id=delivery.endpoint_id, replay=replay)
+    number = same.aggregate(last=Max("replay"))["last"] + 1
+    wake_workers()
+    return Delivery.objects.create(event_id=delivery.event_id, endpoint_id=delivery.endpoint_id, replay=number)
 
 
 def replay(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime) -> int:
@@ -40,7 +40,7 @@ def replay(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | N
     if events[MOST:].exists():
         raise TooManyEvents
     selected, parameters = events.values("id").query.sql_with_params()
-    transaction.on_commit(hint.give, robust=True)
+    wake_workers()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django

@@ -2,21 +2,28 @@
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import aiohttp
 from django.conf import settings
 from yarl import URL
 
-from webhooks.addresses import RefusedAddress, socket_factory
-from webhooks.delivery import Claimed, Outcome
+from webhooks.addresses import RefusedAddress, check_url, socket_factory
+from webhooks.delivery import Claimed
 from webhooks.models import LARGEST_ANSWER
+from webhooks.outcomes import Outcome
+from webhooks.schedule import POISONED
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 
 # Seconds for all of it: connecting, headers and body.
 TIME_OUT = 10
+# People read the answer as it came.
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Library-API", "Accept-Encoding": "identity"}
 # The words for those who own the endpoint; the first that fits.
 WORDS: list[tuple[type[Exception], str]] = [
     (TimeoutError, "No whole answer came in time."),
@@ -27,6 +34,10 @@ WORDS: list[tuple[type[Exception], str]] = [
     (aiohttp.ClientConnectorError, "Nobody answers at the address."),
     (Exception, "The connection broke, or the answer was no HTTP."),
 ]
+
+
+# A worker looks at each URL once.
+let_through = lru_cache(maxsize=10_000)(check_url)
 
 
 class Clock:
@@ -42,31 +53,51 @@ class Clock:
         return datetime.fromtimestamp(self.behind + time.monotonic(), UTC)
 
 
-def session(connections: int, time_out: float = TIME_OUT) -> aiohttp.ClientSession:
+class Sender(NamedTuple):
+    """What all requests are made with; `now` is the time that they tell."""
+
+    client: aiohttp.ClientSession
+    allow_private: bool
+    now: Callable[[], datetime]
+
+
+@asynccontextmanager
+async def sender(connections: int, now: Callable[[], datetime], time_out: float = TIME_OUT) -> AsyncIterator[Sender]:
     """Dials no address that is not public, follows nobody, and keeps no cookies."""
-    factory = socket_factory(settings.WEBHOOKS_ALLOW_PRIVATE)
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, socket_factory=factory),
+    allow_private: bool = settings.WEBHOOKS_ALLOW_PRIVATE
+    connector = aiohttp.TCPConnector(
+        limit=connections,
+        socket_factory=socket_factory(allow_private),
+        # Names are looked up beside each other: of the system's own look-ups libuv has two under way at once.
+        resolver=aiohttp.AsyncResolver(),
+    )
+    async with aiohttp.ClientSession(
+        connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=time_out),
-        headers={"Content-Type": "application/json", "User-Agent": "Library-API"},
+        headers=HEADERS,
         auto_decompress=False,
-    )
+    ) as client:
+        yield Sender(client, allow_private, now)
 
 
-async def send(client: aiohttp.ClientSession, claimed: Claimed, now: Callable[[], datetime]) -> Outcome:
+async def send(sender: Sender, claimed: Claimed) -> Outcome:
     """Any status is an answer; a redirect is one that is no 2xx, since a receiver could point us inside."""
-    started_at, begun = now(), time.monotonic()
+    started_at, begun = sender.now(), time.monotonic()
 
-    def outcome(**found: object) -> Outcome:
-        return Outcome(claimed, started_at, round((time.monotonic() - begun) * 1000), **found)  # type: ignore[arg-type]  # its own names
+    def outcome(**found: Any) -> Outcome:
+        return Outcome(claimed, started_at, round((time.monotonic() - begun) * 1000), **found)
 
+    if claimed.poisoned:
+        return outcome(error=POISONED, refused=True)
+    headers = signed(claimed, int(started_at.timestamp()))
     try:
+        # It was when it was registered; what is let through may be less by now.
+        let_through(claimed.url, sender.allow_private)
         url = URL(claimed.url, encoded=True)
-        headers = signed(claimed, int(started_at.timestamp()))
-        async with client.post(url, data=claimed.body, headers=headers, allow_redirects=False) as response:
+        async with sender.client.post(url, data=claimed.body, headers=headers, allow_redirects=False) as response:
             answer = await beginning(response.content)
-            retry_after = seconds(response.headers.get("Retry-After", ""), now())
+            retry_after = seconds(response.headers.get("Retry-After", ""), sender.now())
             return outcome(status=response.status, answer=answer, retry_after=retry_after)
     # What a receiver can make a connection fail with has no end; what fails is tried again.
     except Exception as error:
@@ -90,6 +121,8 @@ async def beginning(content: aiohttp.StreamReader) -> bytes:
 
 def seconds(retry_after: str, now: datetime) -> float | None:
     """From the header, a number or a date (RFC 9110, 10.2.3); None where it is neither."""
+    if not retry_after:
+        return None
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10:
         return int(retry_after)
     try:

@@ -12,6 +12,7 @@ from django.utils.encoding import force_bytes
 
 # Secrets that were made elsewhere.
 GIVEN = r"[ -~]{24,200}"
+GIVEN_WORDS = "24 to 200 printable ASCII characters"
 
 
 class SealBroken(Exception):

@@ -8,18 +8,21 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from random import random
 from typing import TypeVar
 
-import aiohttp
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
-from webhooks import delivery, inbox, sending
-from webhooks.delivery import Claimed, Outcome
+from webhooks import delivery, inbox
+from webhooks.delivery import Backlog, Claimed
+from webhooks.models import Endpoint
 from webhooks.notices import tell_disabled
 from webhooks.outbox import CHANNEL, HINT_EVERY
+from webhooks.outcomes import Outcome, record, result
+from webhooks.sending import Clock, Sender, send, sender
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -28,8 +31,8 @@ Answer = TypeVar("Answer")
 POLL = {"postgresql": 0.5, "sqlite": 0.1}
 # Where something was due, more may come without a hint for a while.
 EAGER, EAGER_FOR = 0.02, 2 * HINT_EVERY
-# Outcomes are recorded together: what comes within so many seconds, but no more than so many.
-GATHERED_FOR, RECORDED = 0.01, 500
+# Outcomes are recorded together: what comes within so many seconds, unless enough is here, and no more than so many.
+GATHERED_FOR, ENOUGH, RECORDED = 0.01, 50, 500
 # Seconds until a database that is away is asked again.
 AGAIN = 1.0
 HANDLED = 20
@@ -37,8 +40,8 @@ HANDLED = 20
 AWAY = (InterfaceError, InternalError, OperationalError)
 # Seconds between looks at the database's clock.
 CLOCK_SET = 60
-# Of Django's parameters for a connection, those that are psycopg's alone.
-OURS = {"context", "cursor_factory", "prepare_threshold"}
+# Of Django's parameters for a connection, those that are its own or psycopg's.
+NOT_LIBPQS = {"context", "cursor_factory", "prepare_threshold"}
 
 
 class Worker:
@@ -47,14 +50,14 @@ class Worker:
     def __init__(self, concurrency: int, say: Callable[[str], None]) -> None:
         self.concurrency = concurrency
         self.say = say
-        # Each thread has a connection of its own: a handler that is slow holds up no delivery.
-        self.deliveries, self.received = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        # Each thread has a connection of its own: what is slow in one holds up nothing else.
+        self.claiming, self.recording, self.receiving = (ThreadPoolExecutor(1) for _ in range(3))
         self.stopping = False
-        self.bells = {self.deliveries: asyncio.Event(), self.received: asyncio.Event()}
+        self.bells = {self.claiming: asyncio.Event(), self.receiving: asyncio.Event()}
         self.eager_until = 0.0
         self.flying: set[asyncio.Task[None]] = set()
-        # Claimed, and not recorded yet.
-        self.open = 0
+        # By endpoint, what is claimed and not recorded yet.
+        self.open: Counter[int] = Counter()
         self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
 
@@ -62,14 +65,15 @@ class Worker:
         """`once`: until nothing is due any more."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
-        clock = sending.Clock(await self.ask(self.deliveries, delivery.database_now))
-        async with sending.session(self.concurrency) as client, asyncio.TaskGroup() as group:
-            endless = (self.record(group), self.listen(), self.report(), self.keep_time(clock))
+        clock = Clock(await self.ask(self.claiming, delivery.database_now))
+        async with sender(self.concurrency, clock.now) as sends, asyncio.TaskGroup() as group:
+            endless = (self.record(group), self.listen(), self.report(clock), self.keep_time(clock))
             beside = [group.create_task(one) for one in endless]
-            await asyncio.gather(self.deliver(client, clock, once), self.work_off(once))
+            await asyncio.gather(self.deliver(sends, group, once), self.work_off(once))
+            await self.tell(clock)
             for task in beside:
                 task.cancel()
-        for who in self.bells:
+        for who in (self.claiming, self.recording, self.receiving):
             who.submit(disconnect)
             who.shutdown()
 
@@ -82,53 +86,69 @@ class Worker:
         for bell in self.bells.values():
             bell.set()
 
-    async def deliver(self, client: aiohttp.ClientSession, clock: sending.Clock, once: bool) -> None:
+    async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
         """Comes back when all that was claimed is recorded."""
         while not self.stopping:
-            room = self.concurrency - self.open
-            claimed = await self.ask(self.deliveries, partial(delivery.claim, room)) if room else []
-            self.open += len(claimed)
-            for one in claimed:
-                task = asyncio.create_task(self.send(client, clock, one))
+            idle = not self.open
+            found = await self.claim(group)
+            for one in found:
+                self.open[one.endpoint_id] += 1
+                task = asyncio.create_task(self.send(sender, one))
                 self.flying.add(task)
                 task.add_done_callback(self.flying.discard)
-            if once and not self.open:
+            if once and idle and not found:
                 return
-            await self.pause(self.deliveries, found=bool(claimed))
+            if len(found) < delivery.most_at_once(self.concurrency) or not self.has_room():
+                await self.pause(self.claiming, found=bool(found))
         while self.open:
-            await self.pause(self.deliveries, found=True)
+            await self.pause(self.claiming, found=True)
 
-    async def send(self, client: aiohttp.ClientSession, clock: sending.Clock, claimed: Claimed) -> None:
-        await self.outcomes.put(await sending.send(client, claimed, clock.now))
+    async def claim(self, group: asyncio.TaskGroup) -> list[Claimed]:
+        if self.open.total() >= self.concurrency:
+            return []
+        claim = await self.ask(self.claiming, partial(delivery.claim, self.concurrency, dict(self.open)))
+        self.tell_owners(claim.disabled, group)
+        return claim.deliveries
+
+    async def send(self, sender: Sender, claimed: Claimed) -> None:
+        self.outcomes.put_nowait(await send(sender, claimed))
 
     async def record(self, group: asyncio.TaskGroup) -> None:
         while True:
             batch = [await self.outcomes.get()]
-            await asyncio.sleep(GATHERED_FOR)
+            if self.outcomes.qsize() < ENOUGH:
+                await asyncio.sleep(GATHERED_FOR)
             while len(batch) < RECORDED and not self.outcomes.empty():
                 batch.append(self.outcomes.get_nowait())
-            chances = [random() for _ in batch]  # noqa: S311  # jitter
-            for endpoint in await self.ask(self.deliveries, partial(delivery.record, batch, chances)):
-                group.create_task(self.ask(self.received, partial(tell_disabled, endpoint)))
+            self.tell_owners(await self.ask(self.recording, partial(record, batch, random)), group)
             for outcome in batch:
                 if not outcome.delivered:
                     log.info("Delivery %s failed: %s", outcome.claimed.pk, outcome.status or outcome.error)
-            self.open -= len(batch)
-            self.counts.update(map(delivery.result, batch))
-            self.bells[self.deliveries].set()
+            self.open -= Counter(outcome.claimed.endpoint_id for outcome in batch)
+            self.counts.update(map(result, batch))
+            if self.has_room():
+                self.bells[self.claiming].set()
+
+    def has_room(self) -> bool:
+        """For as many as are claimed at once: a claim costs as much for one."""
+        return self.concurrency - self.open.total() >= delivery.most_at_once(self.concurrency)
+
+    def tell_owners(self, disabled: list[Endpoint], group: asyncio.TaskGroup) -> None:
+        for endpoint in disabled:
+            group.create_task(self.ask(self.receiving, partial(tell_disabled, endpoint)))
 
     async def work_off(self, once: bool) -> None:
         while not self.stopping:
-            found = await self.ask(self.received, partial(inbox.drain, HANDLED, random))
+            found = await self.ask(self.receiving, partial(inbox.drain, HANDLED, random))
             if once and not found:
                 return
-            await self.pause(self.received, found=bool(found))
+            await self.pause(self.receiving, found=bool(found))
 
     async def pause(self, who: ThreadPoolExecutor, found: bool) -> None:
         """Until the bell rings, or it is time to look again."""
         if found:
             self.eager_until = time.monotonic() + EAGER_FOR
-        eager = time.monotonic() < self.eager_until
+        eager = time.monotonic() < self.eager_until and self.has_room()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.bells[who].wait(), EAGER if eager else POLL[connection.vendor])
         self.bells[who].clear()
@@ -146,34 +166,39 @@ class Worker:
 
     async def listen(self) -> None:
         """Hears the hints of `webhooks.outbox`."""
-        while connection.vendor == "postgresql":
+        if connection.vendor != "postgresql":
+            return
+        while True:
             with suppress(psycopg.OperationalError):
                 parameters = connection.get_connection_params()
-                known = {name: value for name, value in parameters.items() if name not in OURS}
+                known = {name: value for name, value in parameters.items() if name not in NOT_LIBPQS}
                 async with await psycopg.AsyncConnection.connect(**known, autocommit=True) as hints:
                     await hints.execute(f"LISTEN {CHANNEL}")
                     async for _ in hints.notifies():
                         self.wake()
             await asyncio.sleep(AGAIN)
 
-    async def keep_time(self, clock: sending.Clock) -> None:
+    async def keep_time(self, clock: Clock) -> None:
         while True:
             await asyncio.sleep(CLOCK_SET)
-            clock.set(await self.ask(self.deliveries, delivery.database_now))
+            clock.set(await self.ask(self.claiming, delivery.database_now))
 
-    async def report(self) -> None:
+    async def report(self, clock: Clock) -> None:
         while True:
             await asyncio.sleep(1)
-            if self.counts:
-                counts, self.counts = self.counts, Counter()
-                found = await self.ask(self.received, delivery.backlog)
-                self.say(line(counts, found, time.time()))
+            await self.tell(clock)
+
+    async def tell(self, clock: Clock) -> None:
+        """What was done since it was asked last, if anything was, or is under way."""
+        if self.counts or self.open:
+            counts, self.counts = self.counts, Counter()
+            found = await self.ask(self.receiving, delivery.backlog)
+            self.say(line(counts, found, clock.now()))
 
 
-def line(counts: Counter[str], backlog: delivery.Backlog, now: float) -> str:
-    """Of the last second."""
+def line(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
     told = ", ".join(f"{name} {counts[name]:,}" for name in ("sent", "failed", "dead"))
-    oldest = f"{now - backlog.oldest.timestamp():.0f} s" if backlog.oldest else "-"
+    oldest = f"{max(0, (now - backlog.oldest).total_seconds()):.0f} s" if backlog.oldest else "-"
     more = "+" if backlog.waiting == delivery.COUNTED else ""
     return f"{told}, waiting {backlog.waiting:,}{more}, oldest {oldest}"
 

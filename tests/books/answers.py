@@ -2,6 +2,9 @@
 
 import httpx
 
+# Of a request, as its caller names it.
+ID = "Caller-1.of_2"
+
 
 def problems(answer: httpx.Response) -> list[tuple[str, str]]:
     """Each problem of a 422 by its place and type: `("body.year", "int_type")`."""

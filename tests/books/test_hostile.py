@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.serving import Service
 
 thorough = settings(
+    # Half of Hypothesis's own number: each is a request to a real database, or more.
     max_examples=50,
     deadline=None,
     derandomize=True,

@@ -1,6 +1,5 @@
 """What both clients need of the served library: a person who signed in, and apps to let in."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,7 +8,7 @@ import httpx
 import pytest
 
 from tests.oauth.flows import CALLBACK, LOOPBACK, SECRET, hidden
-from tests.serving import Service, manage
+from tests.serving import Service, in_shell
 
 PASSWORD = secrets.token_urlsafe(16)
 REGISTRATION = f"""
@@ -45,7 +44,7 @@ def app(request: pytest.FixtureRequest) -> App:
 @pytest.fixture(scope="session")
 def person(service: Service) -> Iterator[httpx.Client]:
     """The browser of a librarian who signed in; the apps are registered with it."""
-    manage(os.environ | {"DATABASE_URL": service.database_url}, "shell", "-c", REGISTRATION)
+    in_shell(service.database_url, REGISTRATION)
     with service.client() as browser:
         page = browser.get("/accounts/login")
         form = {**hidden(page.text), "username": "lena", "password": PASSWORD}

@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from tests.serving import serving
 
 CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="one document for both databases, held on PostgreSQL")
+@pytest.mark.once
 def test_the_library_keeps_to_its_document(tmp_path: Path) -> None:
     options = "--checks all --phases examples,coverage,fuzzing,stateful --mode all".split()
     bounds = "--max-examples 30 --seed 1 --generation-database none --continue-on-failure --no-color".split()

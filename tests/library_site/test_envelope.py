@@ -9,13 +9,12 @@ import pytest
 from django.db import OperationalError, connection
 
 from library_site.logs import JSON
-from tests.books.answers import allowed
+from tests.books.answers import ID, allowed
 from tests.books.examples import new_book
 from tests.library_site.test_logs import Log, logged
 from tests.serving import Service, serving
 
 BOOKS = "/api/v2/books"
-ID = "Caller-1.of_2"
 INSIDE = "could not reach 10.0.0.7, tried keeper:open-sesame"
 NOT_AN_INTEGER = "Input should be a valid integer."
 OVER_A_MEBIBYTE = b" " * (1024 * 1024 + 1)

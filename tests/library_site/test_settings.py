@@ -16,7 +16,9 @@ from pytest_django import Settings
 from library_site import env
 from library_site.databases import database
 from library_site.shapes import CODES, OWN_CODES
+from oauth.scopes import SCOPES
 from tests.serving import SECRETS
+from webhooks.kinds import KINDS, PING
 
 pytestmark = pytest.mark.once
 
@@ -138,6 +140,14 @@ def test_a_limit_that_each_process_counts_apart_is_warned_of(settings: Settings)
     assert "library_site.W003" not in {message.id for message in run_checks()}
 
 
+def test_webhooks_into_a_network_that_others_reach_are_warned_of(settings: Settings) -> None:
+    settings.WEBHOOKS_ALLOW_PRIVATE = True
+    settings.ALLOWED_HOSTS = ["library.example"]
+    assert "library_site.W004" in {message.id for message in run_checks()}
+    settings.ALLOWED_HOSTS = ["127.0.0.1"]
+    assert "library_site.W004" not in {message.id for message in run_checks()}
+
+
 def test_the_defaults_are_warned_of_open_writes_alone(settings: Settings) -> None:
     assert [message.id for message in run_checks()] == ["oauth.W002"]
     settings.DEBUG = True
@@ -165,7 +175,16 @@ def test_every_error_code_is_in_the_readme() -> None:
     assert {*CODES.values(), *OWN_CODES.values()} == set(table("Two versions"))
 
 
+def test_every_event_is_in_the_readme() -> None:
+    assert {*KINDS, PING} == set(table("Webhooks"))
+
+
+def test_every_scope_is_in_the_readme() -> None:
+    addresses = {"GET", "POST"}
+    assert set(SCOPES) == set(table("Apps and keys")) - addresses
+
+
 def table(section: str) -> list[str]:
     """The first words of the rows of the table in that section of the README."""
     text = (ROOT / "README.md").read_text().split(f"## {section}")[1].split("\n## ")[0]
-    return re.findall(r"^\| `(\w+)", text, re.MULTILINE)
+    return re.findall(r"^\| `([^`\s]+)", text, re.MULTILINE)

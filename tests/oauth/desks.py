@@ -7,6 +7,20 @@ from typing import Any
 from django.apps import apps
 from django.test import Client
 
+# What addresses may hold that no page of ours links to.
+ODD_QUERIES = [
+    "q=%00",
+    "q=" + "word+" * 500,
+    "q='",
+    "o=99",
+    "o=-3.1.2",
+    "p=9999999999999999999",
+    "e=1",
+    "_facets=1",
+]
+ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
+ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
+
 
 def told(answer: Any) -> dict[str, str]:
     """What the page tells once, by name."""

@@ -7,6 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from oauth import api_keys
+from webhooks import delivery
+from webhooks.delivery import Claimed
 from webhooks.kinds import CREATED
 from webhooks.models import Endpoint
 from webhooks.outbox import Announcement, publish
@@ -36,7 +38,12 @@ def endpoint(owner: User | None = None, **members: Any) -> Endpoint:
     return made
 
 
-def event(subject: int = 1) -> None:
-    """As if a book had been added."""
+def event(number: int = 1) -> None:
+    """As if a book had been added, but no book was."""
     with transaction.atomic():
-        publish([Announcement(CREATED, subject, {"book": {"id": subject}, "previous": {}})], timezone.now())
+        publish([Announcement(CREATED, None, {"book": {"id": number}, "previous": {}})], timezone.now())
+
+
+def claim(most: int = 10) -> list[Claimed]:
+    """By a worker that has nothing under way."""
+    return delivery.claim(3 * most, {}).deliveries

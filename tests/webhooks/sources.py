@@ -10,7 +10,7 @@ import httpx
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from tests.library_site.test_envelope import ID
+from tests.books.answers import ID
 from webhooks import inbox
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature

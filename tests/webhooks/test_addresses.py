@@ -119,12 +119,12 @@ NO_ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses(address: str) -> None:
+def test_public_addresses_are_let_through(address: str) -> None:
     assert is_public(address)
 
 
 @pytest.mark.parametrize("address", INSIDE_V4 + INSIDE_V6 + HOLDING_V4 + NO_ADDRESSES)
-def test_addresses_that_are_not_public(address: str) -> None:
+def test_all_others_are_not(address: str) -> None:
     assert not is_public(address)
 
 
@@ -243,13 +243,13 @@ INSIDE = [
 
 @pytest.mark.parametrize("url", FIT)
 @pytest.mark.parametrize("allow_private", [False, True])
-def test_fit_urls(url: str, allow_private: bool) -> None:
+def test_a_fit_url_is_taken(url: str, allow_private: bool) -> None:
     check_url(url, allow_private)
 
 
 @pytest.mark.parametrize("url", UNFIT, ids=lambda url: ascii(url)[:60])
 @pytest.mark.parametrize("allow_private", [False, True])
-def test_unfit_urls(url: str, allow_private: bool) -> None:
+def test_an_unfit_url_is_refused_with_the_rule(url: str, allow_private: bool) -> None:
     with pytest.raises(RefusedAddress, match="A receiver's URL has https"):
         check_url(url, allow_private)
 

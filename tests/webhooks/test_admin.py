@@ -13,23 +13,22 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.oauth.desks import acted, everything_stored, listed, text, told
+from tests.oauth.desks import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
 from tests.webhooks import sources
-from tests.webhooks.listening import SECRET, endpoint, event, listener
+from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
 from webhooks import endpoints, inbox
-from webhooks.delivery import Outcome, claim, record
 from webhooks.models import Attempt, Delivery, Endpoint, Event, Received, Source
+from webhooks.outcomes import Outcome, record
 from webhooks.vault import unseal
 
-# What is made up here changes no book.
-pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("db")]
+pytestmark = pytest.mark.usefixtures("db")
 ENDPOINTS = "/admin/webhooks/endpoint/"
 DELIVERIES = "/admin/webhooks/delivery/"
 SOURCES = "/admin/webhooks/source/"
 INBOX = "/admin/webhooks/received/"
 DESKS = [ENDPOINTS, DELIVERIES, SOURCES, INBOX]
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
-ODD = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
+UNFIT_SECRETS = ["too short", "a\0" * 20, "é" * 30, "s" * 201]
 
 
 def endpoint_form(**changed: Any) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def replay_form(**changed: Any) -> dict[str, Any]:
 def attempted(status: int | None = 200, **members: Any) -> None:
     """As a worker does with all that is due."""
     claimed = claim(100)
-    record([Outcome(one, MOMENT, 12, status, **members) for one in claimed], [0.5] * len(claimed))
+    record([Outcome(one, MOMENT, 12, status, **members) for one in claimed], lambda: 0.5)
 
 
 def dead(source: Source) -> Received:
@@ -203,7 +202,7 @@ def test_the_list_tells_how_endpoints_fare(developer: Client, ada: User) -> None
     told_of = {pk: (row.delivered, row.failing, row.last_answer_at is not None) for pk, row in shown.items()}
     assert told_of == {well.pk: (1, 1, True), ill.pk: (0, 1, True), idle.pk: (0, 0, False)}
     assert shown[ill.pk].last_answer == "Nobody answers at the address."
-    assert "Nobody answers at the address. at 2026-01-31 09:30:00 UTC" in text(developer.get(ENDPOINTS))
+    assert "2026-01-31 09:30:00 UTC: Nobody answers at the address." in text(developer.get(ENDPOINTS))
 
 
 def test_endpoints_are_found(root: Client, ada: User) -> None:
@@ -315,7 +314,7 @@ def test_what_was_missed_is_replayed(developer: Client, ada: User) -> None:
     assert developer.get(page).status_code == 200
     assert "Events on their way again: 1." in text(developer.post(page, replay_form(), follow=True))
     assert Delivery.objects.get().endpoint == own
-    assert "Replayed 1 events." in text(developer.get(f"{ENDPOINTS}{own.pk}/history/"))
+    assert "Replayed events: 1." in text(developer.get(f"{ENDPOINTS}{own.pk}/history/"))
     other = developer.post(page, replay_form(kinds=["book.deleted"]), follow=True)
     assert "Events on their way again: 0." in text(other)
 
@@ -351,7 +350,7 @@ def test_the_ends_of_time_can_be_asked_for(developer: Client, ada: User, after: 
     assert developer.post(page, replay_form(**span)).status_code == 302
 
 
-@pytest.mark.parametrize("pk", ODD)
+@pytest.mark.parametrize("pk", ODD_IDS)
 def test_what_is_not_there_is_not_replayed(root: Client, pk: str) -> None:
     assert root.get(f"{ENDPOINTS}{pk}/replay/").headers["Location"] == ENDPOINTS
 
@@ -524,17 +523,18 @@ def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> N
         ("name", "a\0b"),
         ("name", "n" * 51),
         ("form", "C"),
-        ("secret", "too short"),
-        ("secret", "a\0" * 20),
-        ("secret", "é" * 30),
-        ("secret", "s" * 201),
+        *(("secret", secret) for secret in UNFIT_SECRETS),
     ],
 )
 def test_an_unfit_source_is_explained(root: Client, member: str, value: str) -> None:
     answer = root.post(f"{SOURCES}add/", source_form(**{member: value}))
     assert list(answer.context["adminform"].form.errors) == [member]
-    assert value not in text(answer) or member != "secret"
     assert not Source.objects.exists()
+
+
+@pytest.mark.parametrize("secret", UNFIT_SECRETS)
+def test_an_unfit_secret_is_not_shown_again(root: Client, secret: str) -> None:
+    assert secret not in html.unescape(text(root.post(f"{SOURCES}add/", source_form(secret=secret))))
 
 
 def test_a_source_is_not_deleted(root: Client) -> None:
@@ -584,7 +584,7 @@ def test_what_is_dead_is_worked_off_again(root: Client) -> None:
     )
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("transactional_db")
 def test_what_is_worked_off_again_is_done_after_all(root: Client) -> None:
     received = dead(sources.source())
     acted(root, INBOX, "work_off_again", received)
@@ -631,9 +631,7 @@ def test_who_may_only_look_has_no_buttons(client: Client) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "q=%00",
-        "q=" + "word+" * 500,
-        "q='",
+        *ODD_QUERIES,
         "state__exact=%00",
         "state__exact=bogus",
         "endpoint__id__exact=%00",
@@ -646,11 +644,6 @@ def test_who_may_only_look_has_no_buttons(client: Client) -> None:
         "secrets__sealed__startswith=g",
         "endpoint__secrets__sealed__regex=(",
         "owner__password__startswith=p",
-        "o=99",
-        "o=-3.1.2",
-        "p=9999999999999999999",
-        "e=1",
-        "_facets=1",
     ],
 )
 def test_no_address_fails(root: Client, desk: str, query: str) -> None:
@@ -672,14 +665,14 @@ def test_a_form_is_not_filled_from_its_address(root: Client, desk: str) -> None:
         (INBOX, "work_off_again"),
     ],
 )
-@pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"])
+@pytest.mark.parametrize("pk", ODD_SELECTIONS)
 def test_a_selection_of_nothing_changes_nothing(root: Client, desk: str, action: str, pk: str) -> None:
     answer: Any = root.post(desk, {"action": action, "_selected_action": pk}, follow=True)
     assert "Nothing was changed: what was selected does not exist." in text(answer)
 
 
 @pytest.mark.parametrize("desk", DESKS)
-@pytest.mark.parametrize("pk", ODD)
+@pytest.mark.parametrize("pk", ODD_IDS)
 def test_a_page_of_nothing_is_not_there(root: Client, desk: str, pk: str) -> None:
     assert root.get(f"{desk}{pk}/change/").headers["Location"] == "/admin/"
 

@@ -14,8 +14,9 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.webhooks.sources import received, source, time_passes
 from webhooks import inbox
-from webhooks.inbox import LEASE, LONGEST_ERROR, POISON, UnknownSource, claim, drain, handles, receive, work_off
+from webhooks.inbox import LONGEST_ERROR, UnknownSource, claim, drain, handles, receive, work_off
 from webhooks.models import Received, Source
+from webhooks.schedule import LEASE, POISON
 
 MIDDLE = 0.5
 KIND = "shelf.moved"

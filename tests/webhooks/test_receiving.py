@@ -1,9 +1,6 @@
 """What a service may rely on that sends events here."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -14,10 +11,11 @@ import pytest
 from django.db import OperationalError
 from hypothesis import given
 
+from tests.books.answers import ID
 from tests.books.test_hostile import any_json, any_text, thorough
 from tests.books.test_races import at_once
-from tests.library_site.test_envelope import ID, broken_database, error
-from tests.serving import Service
+from tests.library_site.test_envelope import broken_database, error
+from tests.serving import Service, in_shell
 from tests.webhooks.sources import NAME, event, post, source
 from webhooks.models import Form, Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP
@@ -25,7 +23,6 @@ from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP
 NOT_VALID = error("UNAUTHENTICATED", "The signature is not valid")
 # Made in the service's database, which is none of this process's.
 PREPARATION = f"from tests.webhooks.sources import source; source({NAME!r})"
-KEPT = "from webhooks.models import Received; print(*Received.objects.values_list('event_id', flat=True))"
 
 
 def refused(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
@@ -60,19 +57,13 @@ def test_ids_are_their_sources_own(api: httpx.Client) -> None:
 
 
 def test_an_event_that_many_send_at_once_is_kept_once(service: Service) -> None:
-    in_shell(service, PREPARATION)
+    in_shell(service.database_url, PREPARATION)
     events = [event() for _ in range(4)]
     answers = at_once(service, [partial(post, body=one) for one in events * 6])
     assert {(answer.status_code, answer.text) for answer in answers} == {(200, '{"received":true}')}
     sent = sorted(one["id"] for one in events)
     # Others use the service, too.
-    assert sorted(kept for kept in in_shell(service, KEPT).split() if kept in sent) == sent
-
-
-def in_shell(service: Service, code: str) -> str:
-    environment = os.environ | {"DATABASE_URL": service.database_url}
-    call = [sys.executable, "manage.py", "shell", "-v0", "-c", code]
-    return subprocess.run(call, env=environment, check=True, capture_output=True, text=True).stdout
+    assert sorted(kept for (kept,) in service.sql("SELECT event_id FROM webhooks_received") if kept in sent) == sent
 
 
 @pytest.mark.parametrize("form", Form.values)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webhooks.schedule import delay
+from webhooks.schedule import delay, is_last
 
 pytestmark = pytest.mark.once
 
@@ -19,6 +19,6 @@ def test_each_wait_is_longer_and_spread_by_a_fifth(attempted: int, wait: timedel
     assert delay(attempted, 1) == wait * 1.2
 
 
-@pytest.mark.parametrize("attempted", [5, 6, 100])
-def test_the_fifth_attempt_is_the_last(attempted: int) -> None:
-    assert delay(attempted, 0.5) is None
+@pytest.mark.parametrize(("attempt", "last"), [(1, False), (4, False), (5, True), (6, True)])
+def test_the_fifth_attempt_is_the_last(attempt: int, last: bool) -> None:
+    assert is_last(attempt) == last

@@ -14,8 +14,10 @@ from django.conf import LazySettings
 from tests.webhooks.listening import SECRET
 from tests.webhooks.receivers import answering, receiving
 from webhooks import sending
-from webhooks.delivery import Claimed, Outcome
+from webhooks.delivery import Claimed
 from webhooks.models import LARGEST_ANSWER
+from webhooks.outcomes import Outcome
+from webhooks.schedule import POISONED
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()
@@ -23,20 +25,15 @@ NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 UNIX = int(NOW.timestamp())
 
 
-@pytest.fixture(autouse=True)
-def allow_private(settings: LazySettings) -> None:
-    """The receivers are on this machine."""
-    settings.WEBHOOKS_ALLOW_PRIVATE = True
+pytestmark = pytest.mark.usefixtures("allow_private")
 
 
-def claimed(url: str, form: str = "B") -> Claimed:
-    return Claimed(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY)
+def sent(url: str, form: str = "B", time_out: float = 5, *, poisoned: bool = False) -> Outcome:
+    claimed = Claimed(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, poisoned)
 
-
-def sent(url: str, form: str = "B", time_out: float = 5) -> Outcome:
     async def send() -> Outcome:
-        async with sending.session(1, time_out) as client:
-            return await sending.send(client, claimed(url, form), lambda: NOW)
+        async with sending.sender(1, lambda: NOW, time_out) as sender:
+            return await sending.send(sender, claimed)
 
     return asyncio.run(send())
 
@@ -48,11 +45,13 @@ def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> No
     [request] = receiver.sent
     verify(request.headers, request.body, [SECRET], now=UNIX + 1, form=form)
     assert (request.path, request.body) == ("/hook?x=%2F%20y", BODY)
-    assert {name: request.headers[name] for name in ("X-Webhook-Event", "X-Webhook-Timestamp", "Content-Type")} == {
+    expected = {
         "X-Webhook-Event": "book.created",
         "X-Webhook-Timestamp": str(UNIX),
         "Content-Type": "application/json",
+        "Accept-Encoding": "identity",
     }
+    assert {name: request.headers[name] for name in expected} == expected
     assert (outcome.status, outcome.answer, outcome.delivered, outcome.started_at) == (200, b"ok", True, NOW)
 
 
@@ -134,11 +133,29 @@ def test_a_certificate_is_checked() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
-def test_nothing_inside_is_reached(settings: LazySettings, host: str) -> None:
+@pytest.mark.parametrize("registered", [True, False])
+def test_nothing_inside_is_reached(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, host: str, registered: bool
+) -> None:
     settings.WEBHOOKS_ALLOW_PRIVATE = False
+    if registered:
+        # As a name is that leads inside since.
+        monkeypatch.setattr(sending, "let_through", lambda *_: None)
     with receiving(answering(200)) as receiver:
         outcome = sent(f"http://{host}:{receiver.server_port}/")
     assert (outcome.error, outcome.refused, receiver.sent) == ("The address is not a public one.", True, [])
+
+
+def test_what_was_let_through_without_tls_is_not_any_more(settings: LazySettings) -> None:
+    settings.WEBHOOKS_ALLOW_PRIVATE = False
+    outcome = sent("http://receiver.example/hook")
+    assert (outcome.error, outcome.refused) == ("The address is not a public one.", True)
+
+
+def test_what_workers_died_of_is_not_sent() -> None:
+    with receiving(answering(200)) as receiver:
+        outcome = sent(receiver.url, poisoned=True)
+    assert (outcome.error, outcome.refused, receiver.sent) == (POISONED, True, [])
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,19 @@
 
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import psycopg
 import pytest
 
 from tests.books.examples import new_book
 from tests.books.v2.test_idempotency import until
-from tests.serving import Service, manage, on_sqlite, seeded_database, serving
+from tests.serving import Service, in_shell, seeded_database, serving
 
 BOOKS = "/api/v2/books"
 SOURCE = "from tests.webhooks.sources import source; source('north', mirrors=True)"
@@ -47,19 +44,15 @@ def south(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
     with seeded_database(folder) as database_url:
-        prepared(database_url, SOURCE)
+        in_shell(database_url, SOURCE)
         yield Address(folder, database_url, port)
 
 
 @pytest.fixture(scope="module")
 def north(tmp_path_factory: pytest.TempPathFactory, south: Address) -> Iterator[Service]:
     with serving(tmp_path_factory.mktemp("north")) as running:
-        prepared(running.database_url, ENDPOINT.format(port=south.port))
+        in_shell(running.database_url, ENDPOINT.format(port=south.port))
         yield running
-
-
-def prepared(database_url: str, code: str) -> None:
-    manage(os.environ | {"DATABASE_URL": database_url}, "shell", "-v0", "-c", code)
 
 
 @contextmanager
@@ -73,19 +66,9 @@ def working(database_url: str) -> Iterator["subprocess.Popen[bytes]"]:
             worker.terminate()
 
 
-def asked(library: Service, statement: str) -> list[tuple[Any, ...]]:
-    """What its database answers."""
-    url = library.database_url
-    opened: Any = sqlite3.connect(url.removeprefix("sqlite:///")) if on_sqlite() else psycopg.connect(url)
-    with closing(opened) as connection, connection:
-        cursor = connection.execute(statement)
-        rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
-        return rows
-
-
 def time_passes(library: Service) -> None:
     """Until all that waits is due, and every lease is over."""
-    asked(library, "UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL")
+    library.sql("UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL")
 
 
 def add(library: httpx.Client) -> dict[str, Any]:
@@ -117,7 +100,7 @@ def test_who_was_away_is_told_later(north: Service, south: Address) -> None:
     with working(north.database_url), working(south.database_url):
         with north.client() as there:
             book = add(there)
-        until(partial(is_true, north, "count(*) = 1", "state = 'waiting' AND attempted = 1 AND lease IS NULL"))
+        until(lambda: north.count("state = 'waiting' AND attempted = 1 AND lease IS NULL") == 1)
         with south.up() as running, running.client() as here:
             assert mirrored(here, book) == []
             time_passes(north)
@@ -128,14 +111,9 @@ def test_a_worker_that_is_killed_takes_no_event_along(north: Service, south: Add
     with socket.create_server(("127.0.0.1", south.port)), working(north.database_url) as killed:
         with north.client() as there:
             books = [add(there) for _ in range(3)]
-        until(partial(is_true, north, "count(*) = 3", "lease IS NOT NULL"))
+        until(lambda: north.count("lease IS NOT NULL") == 3)
         killed.kill()
     time_passes(north)
     with south.up() as running, working(north.database_url), working(south.database_url), running.client() as here:
         until(lambda: [mirrored(here, book) for book in books] == [["Nördlich"]] * 3)
-    assert is_true(north, "count(*) = 0", "state <> 'delivered'")
-
-
-def is_true(library: Service, what: str, of: str) -> bool:
-    [(found,)] = asked(library, f"SELECT {what} FROM webhooks_delivery WHERE {of}")  # noqa: S608  # of constants
-    return bool(found)
+    assert north.count("state <> 'delivered'") == 0

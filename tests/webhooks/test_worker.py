@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from django.conf import LazySettings
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.db import transaction
@@ -17,13 +16,7 @@ from tests.webhooks.receivers import answering, receiving
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
 
-pytestmark = pytest.mark.usefixtures("transactional_db")
-
-
-@pytest.fixture(autouse=True)
-def allow_private(settings: LazySettings) -> None:
-    """The receivers are on this machine."""
-    settings.WEBHOOKS_ALLOW_PRIVATE = True
+pytestmark = pytest.mark.usefixtures("transactional_db", "allow_private")
 
 
 def deliver(**options: Any) -> None:
@@ -42,9 +35,9 @@ def test_a_change_reaches_its_listener(capsys: pytest.CaptureFixture[str]) -> No
     assert (body["event"], body["data"]["book"]["id"]) == ("book.created", book.pk)
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 1)
     assert Attempt.objects.values_list("status", "error").get() == (200, "")
+    assert capsys.readouterr().out == "sent 1, failed 0, dead 0, waiting 0, oldest -\n"
 
 
-@pytest.mark.quiet
 def test_each_of_many_is_delivered_once() -> None:
     owner = listener()
     with receiving(answering(200)) as receiver:
@@ -57,7 +50,6 @@ def test_each_of_many_is_delivered_once() -> None:
     assert set(Delivery.objects.values_list("state", "attempted")) == {("delivered", 1)}
 
 
-@pytest.mark.quiet
 def test_what_fails_waits_and_holds_nobody_up() -> None:
     owner = listener()
     with receiving(answering(500)) as broken, receiving(answering(200)) as well:
@@ -69,7 +61,6 @@ def test_what_fails_waits_and_holds_nobody_up() -> None:
     assert sorted(Delivery.objects.values_list("state", "attempted")) == [("delivered", 1), ("waiting", 1)]
 
 
-@pytest.mark.quiet
 def test_the_owner_is_told_of_a_disabled_endpoint() -> None:
     owner = listener()
     owner.email = "listener@library.example"

@@ -203,6 +203,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "received event",
                 "verbose_name_plural": "inbox",
             },
         ),

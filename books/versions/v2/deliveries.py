@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import msgspec
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
@@ -12,16 +11,16 @@ from rest_framework.request import Request
 
 from books.compiled import json_response
 from books.integers import LARGEST
-from books.parameters import Problems, bounded, require_known
+from books.keyset import KeysetPagination
+from books.parameters import Problems, bounded, following, require_known
 from books.versions.v2.webhook_document import deliveries_document, redeliver_document
 from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
-from books.versions.v2.webhooks import OfOwner, accepted
+from books.versions.v2.webhooks import WebhookViewSet, accepted, own_endpoint
 from oauth.refusals import NOT_STORED
 from webhooks import endpoints, replaying
 from webhooks.models import Attempt, Delivery
 
 FILTERS = {"state": "state", "kind": "event__kind"}
-DEFAULT_LIMIT, LARGEST_LIMIT = 100, 500
 
 
 class Asked(NamedTuple):
@@ -33,21 +32,21 @@ class Asked(NamedTuple):
 
 
 @deliveries_document
-class Deliveries(OfOwner):
+class Deliveries(WebhookViewSet):
     queryset = Delivery.objects.order_by("-pk")
     body_serializers = {}
 
     def list(self, request: Request, webhook_id: int) -> HttpResponse:
         """The newest first."""
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [*FILTERS, "cursor", "limit"])
         filters, cursor, limit = asked(request)
         found = with_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
         # One more tells whether there is another page.
         rows = list(found.order_by("-pk")[: limit + 1])
-        following = link(request, rows[limit - 1]) if len(rows) > limit else None
+        later = following(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
         shown = DeliverySerializer(rows[:limit], many=True).data
-        return json_response({"results": shown, "next": following, "previous": None}, headers=NOT_STORED)
+        return json_response({"results": shown, "next": later, "previous": None}, headers=NOT_STORED)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.delivery(request, webhook_id, delivery_id)
@@ -66,7 +65,7 @@ class Deliveries(OfOwner):
 
     def delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
         """With all that is told of it. Raises NotFound."""
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         log = Prefetch("attempts", Attempt.objects.order_by("pk"))
         found = with_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(log).first()
         if not found:
@@ -80,7 +79,7 @@ def with_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
 
 def asked(request: Request) -> Asked:
     """Raises ValidationError."""
-    limit, wrong_limit = bounded(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
+    limit, wrong_limit = bounded(request, "limit", KeysetPagination.default_limit, 1, KeysetPagination.max_limit)
     cursor, wrong_cursor = bounded(request, "cursor", LARGEST, 1, LARGEST)
     given = {name: request.query_params[name] for name in FILTERS if name in request.query_params}
     if problems := wrong_choices(given) | wrong_limit | wrong_cursor:
@@ -94,9 +93,3 @@ def wrong_choices(given: dict[str, str]) -> Problems:
         for name, value in given.items()
         if value not in CHOICES[name]
     }
-
-
-def link(request: Request, last: Delivery) -> str:
-    parameters = request.query_params.copy()
-    parameters["cursor"] = str(last.pk)
-    return f"{settings.PUBLIC_URL}{request.path}?{parameters.urlencode()}"

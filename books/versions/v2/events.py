@@ -1,30 +1,26 @@
 """The stream of events, to be pulled."""
 
 import msgspec
-from django.conf import settings
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from books.compiled import json_response
-from books.parameters import Problems, bounded, require_known
+from books.keyset import KeysetPagination
+from books.parameters import Problems, bounded, following, require_known
 from books.versions.v2.webhook_document import events_document
-from books.viewsets import OrderedViewSet
-from oauth.permissions import ScopeOfView
+from books.versions.v2.webhooks import WebhookViewSet
 from oauth.refusals import NOT_STORED
 from webhooks import stream
 from webhooks.kinds import KINDS
 from webhooks.models import Event
 from webhooks.stream import NoCursor, Place
 
-DEFAULT_LIMIT, LARGEST_LIMIT = 100, 500
 PARAMETERS = ("after", "limit", "kinds")
 
 
-class Events(OrderedViewSet):
-    permission_classes = [ScopeOfView]
-    scope = "webhooks"
+class Events(WebhookViewSet):
     queryset = Event.objects.order_by("transaction", "pk")
     body_serializers = {}
 
@@ -32,16 +28,16 @@ class Events(OrderedViewSet):
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
         require_known(request, PARAMETERS)
-        limit, wrong_limit = bounded(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
+        limit, wrong_limit = bounded(request, "limit", KeysetPagination.default_limit, 1, KeysetPagination.max_limit)
         kinds, wrong_kinds = chosen_kinds(request)
         after, wrong_cursor = chosen_place(request)
         if problems := wrong_cursor | wrong_limit | wrong_kinds:
             raise ValidationError(problems)
         page = stream.page(after, kinds, limit, now=timezone.now())
         cursor = page.end.text()
-        following = link(request, cursor) if page.more else None
+        later = following(request, after=cursor) if page.more else None
         results = [msgspec.Raw(body) for body in page.bodies]
-        return json_response({"results": results, "next": following, "cursor": cursor}, headers=NOT_STORED)
+        return json_response({"results": results, "next": later, "cursor": cursor}, headers=NOT_STORED)
 
 
 def chosen_place(request: Request) -> tuple[Place | None, Problems]:
@@ -60,9 +56,3 @@ def chosen_kinds(request: Request) -> tuple[list[str], Problems]:
     if set(kinds) <= KINDS.keys():
         return kinds, {}
     return [], {"kinds": [ErrorDetail(f"It takes, with commas between them, {', '.join(KINDS)}.", "enum")]}
-
-
-def link(request: Request, cursor: str) -> str:
-    parameters = request.query_params.copy()
-    parameters["after"] = cursor
-    return f"{settings.PUBLIC_URL}{request.path}?{parameters.urlencode(safe=',')}"

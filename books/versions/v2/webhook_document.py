@@ -1,7 +1,9 @@
 """What the OpenAPI document says of webhooks, their deliveries and the stream of events."""
 
+from inspect import getsource
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
@@ -13,6 +15,7 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from books.documents import response_header
+from books.keyset import KeysetPagination
 from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, BOOK, error, invalid, unknown
 from books.versions.v2.webhook_serializers import (
     CHOICES,
@@ -20,31 +23,34 @@ from books.versions.v2.webhook_serializers import (
     EndpointChangeSerializer,
     EndpointCreateSerializer,
     EndpointSerializer,
+    KindsField,
     NewEndpointSerializer,
     ReplaySerializer,
     SecretCreateSerializer,
+    SecretField,
     WholeDeliverySerializer,
 )
 from webhooks import endpoints, signing
+from webhooks.addresses import NOT_PUBLIC
 from webhooks.kinds import CREATED, DELETED, KINDS, PING, UPDATED
-from webhooks.outbox import API_VERSION
+from webhooks.models import KEPT_FOR
 
 TAGS = ["Webhooks"]
+MOMENT = "2026-01-31T09:30:00.000000Z"
 SECRET = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5M"  # noqa: S105  # an example
 HOOK = {
     "id": 1,
     "url": "https://receiver.example/library",
-    "events": ["book.created", "book.updated"],
+    "events": [CREATED, UPDATED],
     "signature_form": "B",
     "description": "The shop's catalogue",
     "in_flight_limit": 50,
     "state": "active",
     "reason": "",
-    "created_at": "2026-01-31T09:30:00.000000Z",
+    "created_at": MOMENT,
     "pending_secret": False,
 }
 NEW_HOOK = {name: HOOK[name] for name in ("url", "events", "signature_form", "description")}
-MOMENT = "2026-01-31T09:30:00.000000Z"
 EVENT_ID = "3f6b0d0e-5d0c-4d3b-9a65-0f6d1c1f6a52"
 DELIVERY = {
     "id": 7,
@@ -85,7 +91,7 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
         "id": {"type": "string", "format": "uuid", "description": "The same at each attempt: deduplicate by it."},
         "event": {"type": "string", "enum": kinds},
         "timestamp": {"type": "string", "format": "date-time"},
-        "api_version": {"type": "integer", "enum": [API_VERSION]},
+        "api_version": {"type": "integer", "enum": [settings.EVENT_API_VERSION]},
         "data": data,
     }
     return {"type": "object", "properties": properties, "required": list(properties)}
@@ -93,12 +99,12 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
 
 def event_example(kind: str) -> dict[str, Any]:
     data = {"endpoint": 1} if kind == PING else {"book": SENT[kind], "previous": PREVIOUS[kind]}
-    return {"id": EVENT_ID, "event": kind, "timestamp": MOMENT, "api_version": API_VERSION, "data": data}
+    return {"id": EVENT_ID, "event": kind, "timestamp": MOMENT, "api_version": settings.EVENT_API_VERSION, "data": data}
 
 
 def events_documented(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular: what is sent, in the document of the version that its bodies speak."""
-    if generator.api_version == f"v{API_VERSION}":
+    if generator.api_version == f"v{settings.EVENT_API_VERSION}":
         result["webhooks"] = {kind: {"post": sent(kind)} for kind in SENTENCES}
     return result
 
@@ -197,7 +203,13 @@ def shown(serializer: type[serializers.BaseSerializer[Any]], words: str, example
     return OpenApiResponse(serializer, words, [OpenApiExample("Answer", example)])
 
 
-LIMIT = query("limit", {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}, "How many a page.")
+LIMITS = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": KeysetPagination.max_limit,
+    "default": KeysetPagination.default_limit,
+}
+LIMIT = query("limit", LIMITS, "How many a page.")
 WEBHOOK_ID, DELIVERY_ID = path_id("webhook_id", "The webhook's id."), path_id("delivery_id", "The delivery's id.")
 FORBIDDEN = error("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope webhooks")
 ANYWAY: dict[int, Any] = {**AT_ANY_TIME, 403: FORBIDDEN}
@@ -205,12 +217,9 @@ UNKNOWN = unknown("limit", "It is not known here; the nearest name is version.")
 NO_WEBHOOK = error("You have no such webhook.", "NOT_FOUND", "Webhook not found")
 NO_DELIVERY = error("The webhook has no such delivery.", "NOT_FOUND", "Delivery not found")
 DISABLED = error("The webhook is disabled.", "CONFLICT", "The webhook is disabled: set its state to active first")
-BAD_URL = invalid("url", "A receiver is on the public internet.")
-BAD_SECRET = invalid("secret", "Input should be 24 to 200 printable ASCII characters.")
-BAD_KINDS = invalid(
-    "events",
-    'Input should be a list of kinds, each once: book.created, book.updated, book.deleted, or ["*"] for all of them.',
-)
+BAD_URL = invalid("url", NOT_PUBLIC)
+BAD_SECRET = invalid("secret", str(SecretField.default_error_messages["invalid"]))
+BAD_KINDS = invalid("events", str(KindsField.default_error_messages["kinds"]))
 ACCEPTED = shown(DeliverySerializer, "It is to be sent.", WAITING)
 LOCATION = response_header("Location", "The address of the delivery.", 202)
 OF_ONE: dict[int, Any] = {400: UNKNOWN, 404: NO_WEBHOOK, **ANYWAY}
@@ -231,7 +240,8 @@ webhooks_document = extend_schema_view(
     create=extend_schema(
         operation_id="create_webhook",
         summary="Make a webhook",
-        description="What happens from now on is sent to the URL, signed with the secret.",
+        description="What happens from now on is sent to the URL, signed with the secret. Receivers in Python may"
+        f" verify what comes by a copy of this module:\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
         request=EndpointCreateSerializer,
         examples=[OpenApiExample("A webhook", NEW_HOOK, request_only=True)],
@@ -325,8 +335,8 @@ ping_document = extend_schema(
 replay_document = extend_schema(
     operation_id="replay_events",
     summary="Send past events again",
-    description="Those from `after` on and before `before`, as far back as thirty days. `*` is for all kinds that"
-    " the webhook takes.",
+    description=f"Those from `after` on and before `before`, as far back as {KEPT_FOR.days} days. `*` is for all kinds"
+    " that the webhook takes.",
     tags=TAGS,
     request=ReplaySerializer,
     examples=[OpenApiExample("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"}, request_only=True)],
@@ -358,7 +368,7 @@ deliveries_document = extend_schema_view(
             ),
             **OF_ONE,
             400: unknown("status", "It is not known here; the nearest name is state."),
-            422: invalid("limit", "Input should be less than or equal to 500."),
+            422: invalid("limit", f"Input should be less than or equal to {KeysetPagination.max_limit}."),
         },
     ),
     retrieve=extend_schema(
@@ -393,7 +403,7 @@ events_document = extend_schema(
     operation_id="list_events",
     summary="Follow what happens",
     description="The oldest that are kept first. Follow `next` while there is one, then ask again with `cursor` as"
-    " `after`: no event is passed over, nor told twice. A cursor is good for thirty days.",
+    f" `after`: no event is passed over, nor told twice. A cursor is good for {KEPT_FOR.days} days.",
     tags=TAGS,
     parameters=[
         query("after", {"type": "string"}, "A `cursor` from before."),

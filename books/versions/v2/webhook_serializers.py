@@ -9,10 +9,10 @@ from rest_framework import serializers
 from books.serializers import Closed, Integer, Text
 from books.versions.v2.api_key_serializers import ZonedInstant
 from books.versions.v2.serializers import Instant
-from webhooks.addresses import RefusedAddress, check_url
+from webhooks.addresses import LONGEST_URL, RefusedAddress, check_url
 from webhooks.kinds import ALL, KINDS, PING
-from webhooks.models import LONGEST_URL, Attempt, Delivery, Endpoint, Form
-from webhooks.vault import GIVEN
+from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form
+from webhooks.vault import GIVEN, GIVEN_WORDS
 
 # What deliveries are found by.
 CHOICES = {"state": Delivery.State.values, "kind": [*KINDS, PING]}
@@ -50,7 +50,7 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
 class SecretField(serializers.RegexField):
     """Never shown but in the answer that takes it."""
 
-    default_error_messages = {"invalid": "Input should be 24 to 200 printable ASCII characters."}
+    default_error_messages = {"invalid": f"Input should be {GIVEN_WORDS}."}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(rf"^{GIVEN}\Z", trim_whitespace=False, **options)
@@ -77,8 +77,8 @@ class EndpointChangeSerializer(Closed):
     url = Text(max_length=LONGEST_URL, required=False)
     events = KindsField(source="kinds", required=False)
     signature_form = OneOf(Form.values, source="form", required=False)
-    description = Text(max_length=200, required=False)
-    in_flight_limit = Integer(min_value=1, max_value=1000, required=False)
+    description = Text(max_length=Endpoint._meta.get_field("description").max_length, required=False)
+    in_flight_limit = Integer(min_value=LEAST_IN_FLIGHT, max_value=MOST_IN_FLIGHT, required=False)
     state = OneOf(STATES, required=False)
 
     def validate_url(self, url: str) -> str:
@@ -111,13 +111,18 @@ class ReplaySerializer(Closed):
     after = ZonedInstant()
     before = ZonedInstant(required=False, allow_null=True, default=None)
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["before"] and attrs["before"] <= attrs["after"]:
+            raise serializers.ValidationError({"before": "It ends before it begins."})
+        return attrs
+
 
 class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
     """An endpoint without its secret."""
 
     events = KindsField(source="kinds")
     signature_form = serializers.ChoiceField(Form.values, source="form")
-    in_flight_limit = serializers.IntegerField(min_value=1, max_value=1000)
+    in_flight_limit = serializers.IntegerField(min_value=LEAST_IN_FLIGHT, max_value=MOST_IN_FLIGHT)
     state = serializers.ChoiceField(STATES)
     created_at = Instant()
     pending_secret = serializers.BooleanField(help_text="Whether one waits to be promoted.")

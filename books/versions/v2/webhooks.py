@@ -34,22 +34,13 @@ from webhooks import endpoints, outbox, replaying
 from webhooks.models import Delivery, Endpoint
 
 
-class OfOwner(OrderedViewSet):
-    """What people have of webhooks: those of others are not there."""
-
+class WebhookViewSet(OrderedViewSet):
     permission_classes = [ScopeOfView]
     scope = "webhooks"
 
-    def found(self, request: Request, webhook_id: int) -> Endpoint:
-        """Raises NotFound."""
-        endpoint: Endpoint | None = endpoints.own(owner(request)).filter(pk=webhook_id).first()
-        if not endpoint:
-            raise NotFound("Webhook not found")
-        return endpoint
-
 
 @webhooks_document
-class Webhooks(OfOwner):
+class Webhooks(WebhookViewSet):
     queryset = Endpoint.objects.order_by("pk")
     body_serializers = {
         "create": EndpointCreateSerializer,
@@ -74,18 +65,18 @@ class Webhooks(OfOwner):
         return json_response(body, 201, {"Location": location, **NOT_STORED})
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         return json_response(EndpointSerializer(endpoint).data, headers=NOT_STORED)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         endpoints.change(endpoint, self.body(request))
-        return json_response(EndpointSerializer(self.found(request, webhook_id)).data, headers=NOT_STORED)
+        return json_response(EndpointSerializer(own_endpoint(request, webhook_id)).data, headers=NOT_STORED)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         endpoints.remove(endpoint)
         return no_content()
@@ -93,7 +84,7 @@ class Webhooks(OfOwner):
     @secret_document
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:
         """The body may be absent."""
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         given = self.body(request).get("secret") if request.stream else None
         with transaction.atomic():
@@ -102,15 +93,15 @@ class Webhooks(OfOwner):
 
     @promote_document
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         with transaction.atomic():
             endpoints.promote(endpoint)
-        return json_response(EndpointSerializer(self.found(request, webhook_id)).data, headers=NOT_STORED)
+        return json_response(EndpointSerializer(own_endpoint(request, webhook_id)).data, headers=NOT_STORED)
 
     @ping_document
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         endpoints.require_active(endpoint)
         with transaction.atomic():
@@ -119,13 +110,21 @@ class Webhooks(OfOwner):
 
     @replay_document
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = self.found(request, webhook_id)
+        endpoint = own_endpoint(request, webhook_id)
         require_known(request, [])
         values = self.body(request)
         endpoints.require_active(endpoint)
         with transaction.atomic():
             count = replaying.replay(endpoint, **values, now=timezone.now())
         return json_response({"deliveries": count}, 202, NOT_STORED)
+
+
+def own_endpoint(request: Request, webhook_id: int) -> Endpoint:
+    """Those of others are not there. Raises NotFound."""
+    endpoint: Endpoint | None = endpoints.own(owner(request)).filter(pk=webhook_id).first()
+    if not endpoint:
+        raise NotFound("Webhook not found")
+    return endpoint
 
 
 def owner(request: Request) -> User:

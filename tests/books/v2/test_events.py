@@ -141,6 +141,19 @@ def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, by: dict[str, str])
     assert (response.status_code, response.json()["error"]["code"]) == (410, "GONE")
 
 
+def test_who_begins_is_shown_the_last_thirty_days(api: httpx.Client, by: dict[str, str]) -> None:
+    added("past")
+    Event.objects.update(created_at=timezone.now() - timedelta(days=30, hours=6))
+    added("kept")
+    assert titles(read(api, by)) == ["kept"]
+
+
+def test_who_began_at_the_oldest_event_can_go_on(api: httpx.Client, by: dict[str, str]) -> None:
+    added("next")
+    hours_ago = Place(0, 0, timezone.now() - timedelta(days=30, hours=6)).text()
+    assert titles(read(api, by, after=hours_ago)) == ["next"]
+
+
 def test_the_cursor_of_who_keeps_asking_stays_good(api: httpx.Client, by: dict[str, str]) -> None:
     before = timezone.now()
     old = Place(0, 0, before - timedelta(days=29)).text()

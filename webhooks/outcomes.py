@@ -1,0 +1,128 @@
+"""What came of an attempt is recorded, unless the delivery is another worker's by now."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from webhooks.delivery import Claimed
+from webhooks.endpoints import disable
+from webhooks.models import Delivery, Endpoint
+from webhooks.schedule import LONGEST_DELAY, delay, is_last
+from webhooks.statements import among, asked, carried_out, from_now
+
+# So many in a row, and an endpoint is sent nothing more.
+DEAD_IN_A_ROW = 10
+DISABLED = f"{DEAD_IN_A_ROW} deliveries in a row failed for good."
+HELD = "SELECT id, lease FROM webhooks_delivery WHERE id IN ({}) AND lease IS NOT NULL{}"
+ATTEMPTS = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
+ROWS = "VALUES (%s, %s, %s, %s, %s, %s)"
+# One statement for many rows costs PostgreSQL half of what as many statements do.
+COLUMNS = (
+    "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
+)
+FINISH = (
+    "UPDATE webhooks_delivery SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + 1"
+    " WHERE id IN ({})"
+)
+
+
+class Outcome(NamedTuple):
+    """What came of an attempt. `retry_after` is what the receiver asked for, in seconds; `refused` is for good."""
+
+    claimed: Claimed
+    started_at: datetime
+    milliseconds: int
+    status: int | None = None
+    error: str = ""
+    answer: bytes = b""
+    retry_after: float | None = None
+    refused: bool = False
+
+    @property
+    def delivered(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+@transaction.atomic
+def record(outcomes: Sequence[Outcome], chance: Callable[[], float]) -> list[Endpoint]:
+    """Answers the endpoints that were disabled for it. `chance` from 0 to 1 spreads what is tried again."""
+    # Endpoints before deliveries, as a claim takes them.
+    disabled = charge(outcomes)
+    ours = still_held(outcomes, "" if connection.vendor == "sqlite" else " FOR UPDATE")
+    keep(ours)
+    finish([outcome for outcome in ours if outcome.delivered], Delivery.State.DELIVERED)
+    finish([outcome for outcome in ours if is_dead(outcome)], Delivery.State.DEAD)
+    for outcome in ours:
+        if not outcome.delivered and not is_dead(outcome):
+            put_off(outcome, chance())
+    return disabled
+
+
+def still_held(outcomes: Sequence[Outcome], lock: str = "") -> list[Outcome]:
+    """Fences off late ones: their delivery is another worker's."""
+    found = asked(HELD.format(among(outcome.claimed.pk for outcome in outcomes), lock))
+    held = {pk: UUID(str(lease)) for pk, lease in found}
+    return [outcome for outcome in outcomes if held.get(outcome.claimed.pk) == outcome.claimed.lease]
+
+
+def keep(outcomes: Collection[Outcome]) -> None:
+    rows = list(map(attempt, outcomes))
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.executemany(ATTEMPTS.format(ROWS), rows)
+        elif rows:
+            cursor.execute(ATTEMPTS.format(COLUMNS), [list(column) for column in zip(*rows, strict=True)])
+
+
+def attempt(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
+    """The values of ATTEMPTS."""
+    started_at = connection.ops.adapt_datetimefield_value(outcome.started_at)
+    return outcome.claimed.pk, started_at, outcome.milliseconds, outcome.status, outcome.error, outcome.answer
+
+
+def finish(outcomes: Collection[Outcome], state: Delivery.State) -> None:
+    if outcomes:
+        carried_out(FINISH.format(from_now(0), among(outcome.claimed.pk for outcome in outcomes)), [state])
+
+
+def put_off(outcome: Outcome, chance: float) -> None:
+    Delivery.objects.filter(pk=outcome.claimed.pk).update(
+        next_at=Now() + pause(outcome, chance), lease=None, attempted=F("attempted") + 1
+    )
+
+
+def pause(outcome: Outcome, chance: float) -> timedelta:
+    """Until the next attempt: the schedule's, or longer where the receiver asks for it."""
+    asked = timedelta(seconds=min(outcome.retry_after or 0, LONGEST_DELAY.total_seconds()))
+    return max(delay(outcome.claimed.attempted + 1, chance), asked)
+
+
+def is_dead(outcome: Outcome) -> bool:
+    """Refused, or failed for the last time."""
+    return not outcome.delivered and (outcome.refused or is_last(outcome.claimed.attempted + 1))
+
+
+def charge(outcomes: Sequence[Outcome]) -> list[Endpoint]:
+    """Counts the deliveries in a row that each endpoint let die; answers those that are disabled for it."""
+    well = {outcome.claimed.endpoint_id for outcome in outcomes if outcome.delivered}
+    Endpoint.objects.filter(pk__in=well, dead_in_a_row__gt=0).update(dead_in_a_row=0)
+    dead = [outcome for outcome in outcomes if is_dead(outcome) and outcome.claimed.endpoint_id not in well]
+    if not dead:
+        return []
+    ill = Counter(outcome.claimed.endpoint_id for outcome in still_held(dead))
+    for pk in sorted(ill):
+        Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + ill[pk])
+    return disable(Endpoint.objects.filter(pk__in=ill, dead_in_a_row__gte=DEAD_IN_A_ROW), DISABLED)
+
+
+def result(outcome: Outcome) -> str:
+    """In a word, for those who count."""
+    if outcome.delivered:
+        return "sent"
+    return "dead" if is_dead(outcome) else "failed"
