@@ -2,6 +2,7 @@
 
 from django.urls import path, re_path
 
+from books.questions import one_book, part_of_all
 from books.versions.v1.views import Version1
 from books.versions.v2.api_keys import APIKeys
 from books.versions.v2.deliveries import Deliveries
@@ -54,3 +55,6 @@ version_2 = [
     ),
     path("events", Events.as_view({"get": "follow"}), name="events"),
 ]
+
+# What `library_site.front` asks without a request, by version.
+questions = {1: [one_book(Version1), part_of_all(Version1)], 2: [one_book(Version2)]}

@@ -262,6 +262,8 @@ if CORS_ALLOWED_ORIGINS:
     API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
 
 # The API
+# Whether plain questions are answered before Django's handler.
+COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:

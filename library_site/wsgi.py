@@ -118,9 +118,14 @@ def drain(body: "InputStream") -> None:
 def layered(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
     """The whole, from the outermost layer to the two handlers."""
     # Needs Django set up.
+    from books.urls import questions
+    from library_site.front import front
     from library_site.urls import UNNAMED, VERSIONS
 
-    return identified(recorded(versioned(read_whole(plainly_typed(switch(api, pages))), VERSIONS, UNNAMED)))
+    handled = read_whole(plainly_typed(switch(api, pages)))
+    if settings.COMPILED_PATH:
+        handled = front(handled, questions)
+    return identified(recorded(versioned(handled, VERSIONS, UNNAMED)))
 
 
 # First: it sets Django up.
