@@ -78,7 +78,8 @@ def serving(folder: Path, database_url: str | None = None, **changed: str) -> It
 def wait_until_it_listens(server: "subprocess.Popen[bytes]", port: int) -> None:
     """Half a minute at the most, or until it ends."""
     for _ in range(600):
-        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+        # Reset where the server only looked whether the port is free.
+        with suppress(ConnectionRefusedError, ConnectionResetError), socket.create_connection(("127.0.0.1", port)):
             return
         with suppress(subprocess.TimeoutExpired):
             raise subprocess.CalledProcessError(server.wait(0.05), server.args)
