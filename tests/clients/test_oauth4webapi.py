@@ -15,9 +15,12 @@ from tests.serving import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("node") and OAUTH4WEBAPI.exists()), reason="Node or oauth4webapi is not on this machine"
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(
+        not (shutil.which("node") and OAUTH4WEBAPI.exists()), reason="Node or oauth4webapi is not on this machine"
+    ),
+]
 
 
 def test_oauth4webapi_finds_nothing_to_object_to(service: Service, person: httpx.Client, app: App) -> None:
