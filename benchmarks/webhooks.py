@@ -143,9 +143,9 @@ def speed(options: Namespace, server: Server, title: str, column: str) -> str:
     _, answers = (load.wrk(server.port, column, number, work) for number in (0, 1))
     if answers["failed"]:
         raise load.BadAnswers(f"{title}: {answers['failed']} of {answers['requests']} requests failed")
-    shown = f"{answers['requests'] / answers['seconds']:,.0f}\n{answers['p50']:.1f} / {answers['p99']:.1f}"
-    note(f"{title}, {COLUMNS[column]}: {shown.replace(chr(10), '/s, ')} ms")
-    return shown
+    per_second, times = answers["requests"] / answers["seconds"], f"{answers['p50']:.1f} / {answers['p99']:.1f}"
+    note(f"{title}, {COLUMNS[column]}: {per_second:,.0f}/s, {times} ms")
+    return f"{per_second:,.0f}\n{times}"
 
 
 if __name__ == "__main__":

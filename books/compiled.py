@@ -56,6 +56,10 @@ class Representation:
             return []
         return fetched(f"{selected}{condition}{order} LIMIT %s OFFSET %s", (*parameters, limit, skip))
 
+    def part(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
+        """Some of the books, ready to be encoded."""
+        return [self.shown(row) for row in self.page(books, skip, limit)]
+
     def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> tuple[str, str]:
         """The statement before and after its condition, the same for every list in one order; without parameters."""
         shape = (*books.query.order_by, *more)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from books.changes import BookNotFound
 from books.compiled import encode
 from books.views import BookViewSet
 
@@ -37,11 +38,11 @@ def one_book(view: type[BookViewSet]) -> Question:
 
 def book(view: type[BookViewSet], pk: int) -> Answer | None:
     """None where it is not there."""
-    found = view.representation.find(pk)
-    if not found:
+    try:
+        shown, etag = view.found(pk, view.representation)
+    except BookNotFound:
         return None
-    row, version = found
-    return Answer(encode(view.representation.shown(row)), view.etag(pk, version))
+    return Answer(encode(shown), etag)
 
 
 def part_of_all(view: type[BookViewSet]) -> Question:
@@ -56,8 +57,7 @@ def part_of_all(view: type[BookViewSet]) -> Question:
 
 
 def books(view: type[BookViewSet], skip: int, limit: int) -> Answer:
-    rows = view.representation.page(view.queryset, skip, limit)
-    return Answer(encode([view.representation.shown(row) for row in rows]))
+    return Answer(encode(view.representation.part(view.queryset, skip, limit)))
 
 
 def skip_and_limit(query: str, default_limit: int) -> tuple[int, int] | None:

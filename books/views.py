@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
+import msgspec
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseNotModified
 from django.utils import timezone
@@ -44,15 +45,12 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
         with outranked_by_absence(book_id):
             self.require_parameters()
         pk = identifier(book_id)
-        representation = self.get_representation()
-        found = None if ABSENT in request.META else representation.find(pk)
-        if not found:
+        if ABSENT in request.META:
             raise changes.BookNotFound
-        row, version = found
-        etag = self.etag(pk, version)
+        shown, etag = self.found(pk, self.get_representation())
         if not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
-        return json_response(representation.shown(row), headers={"ETag": etag})
+        return json_response(shown, headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
         self.require_parameters()
@@ -97,6 +95,15 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
         return json_response(self.representation.shown(self.representation.row(book)), status, headers)
+
+    @classmethod
+    def found(cls, pk: int, representation: Representation) -> tuple[msgspec.Struct, str]:
+        """A book, ready to be encoded, and its tag. Raises BookNotFound."""
+        found = representation.find(pk)
+        if not found:
+            raise changes.BookNotFound
+        row, version = found
+        return representation.shown(row), cls.etag(pk, version)
 
     @classmethod
     def etag(cls, pk: int, version: int) -> str:

@@ -109,8 +109,8 @@ def claim(concurrency: int, flying: Mapping[int, int]) -> Claim:
     with transaction.atomic():
         found = list(map(Held._make, asked(*with_work())))
         endpoints = {endpoint.pk: endpoint for endpoint in found if readable(endpoint.sealed)}
-        lost = Endpoint.objects.filter(pk__in=[endpoint.pk for endpoint in found if endpoint.pk not in endpoints])
-        disabled = disable(lost, UNREADABLE) if len(endpoints) < len(found) else []
+        lost = [endpoint.pk for endpoint in found if endpoint.pk not in endpoints]
+        disabled = disable(Endpoint.objects.filter(pk__in=lost), UNREADABLE)
         taken = take(shared(endpoints.values(), dict(asked(*in_flight())), flying, concurrency), lease)
         events = Event.objects.filter(pk__in={one.event_id for one in taken}).values_list("pk", "kind", "body")
         kinds_and_bodies = {pk: (kind, bytes(body)) for pk, kind, body in events}

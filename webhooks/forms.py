@@ -10,6 +10,7 @@ from django.core.validators import RegexValidator
 from webhooks.addresses import RefusedAddress, check_url
 from webhooks.kinds import ALL, KINDS
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Endpoint
+from webhooks.replaying import NO_SPAN
 from webhooks.vault import GIVEN, GIVEN_WORDS
 
 
@@ -69,7 +70,7 @@ class ReplayForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
-            raise ValidationError("It ends before it begins.")
+            raise ValidationError(NO_SPAN)
         return self.cleaned_data
 
 

@@ -125,8 +125,23 @@ class EndpointSecret(models.Model):
         return f"{self.state} secret of {self.endpoint}"
 
 
-class Delivery(models.Model):
-    """One event for one endpoint. `next_at` is when it is due and, while a worker has it, when its lease ends."""
+class Leased(models.Model):
+    """What one worker at a time has. `next_at` is when it is due and, while a worker has it, when its lease ends."""
+
+    # By the database's clock, which all workers share.
+    next_at = models.DateTimeField(null=True, db_default=Now())
+    lease = models.UUIDField(null=True)
+    attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
+    # More than were attempted where workers died.
+    claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class Delivery(Leased):
+    """One event for one endpoint."""
 
     class State(models.TextChoices):
         WAITING = "waiting"
@@ -139,14 +154,7 @@ class Delivery(models.Model):
     # 0 is the first; others were asked for by hand.
     replay = models.PositiveIntegerField(default=0, db_default=0)
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
-    # By the database's clock, which all workers share.
-    next_at = models.DateTimeField(null=True, db_default=Now())
-    lease = models.UUIDField(null=True)
-    attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
-    # More than were attempted where workers died.
-    claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name_plural = "deliveries"
@@ -200,7 +208,7 @@ class SourceSecret(models.Model):
         return f"secret of {self.source}"
 
 
-class Received(models.Model):
+class Received(Leased):
     """An event that a source sent, worked off as deliveries are. Written by `webhooks.inbox` alone."""
 
     class State(models.TextChoices):
@@ -214,12 +222,7 @@ class Received(models.Model):
     body = models.BinaryField()
     received_at = models.DateTimeField(db_default=Now())
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
-    next_at = models.DateTimeField(null=True, db_default=Now())
-    lease = models.UUIDField(null=True)
-    attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
-    claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
     error = models.TextField(blank=True, db_default="")
-    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name, verbose_name_plural = "received event", "inbox"

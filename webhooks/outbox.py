@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from webhooks.kinds import PING
 from webhooks.models import Delivery, Endpoint, Event
+from webhooks.statements import among, asked, carried_out
 
 BATCH = 500
 # Seconds. A worker that was woken looks again for longer than this.
@@ -104,18 +105,16 @@ def write(kind: str, of_kind: Sequence[Event]) -> None:
     """Events of one kind and their deliveries: in as many statements however many listen."""
     places = ", ".join([PLACES] * len(of_kind))
     events = [value for one in of_kind for value in columns(one)]
-    listeners, parameters = taking(kind, connection.vendor)
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(DELIVERIES.format(EVENTS.format(places), listeners), [*events, *parameters])
-        else:
-            cursor.execute(EVENTS.format(places), events)
-            written = WRITTEN.format(", ".join(str(pk) for (pk,) in cursor.fetchall()))
-            cursor.execute(DELIVERIES.format(written, listeners), parameters)
+    listeners, parameters = taking(kind)
+    if connection.vendor == "postgresql":
+        carried_out(DELIVERIES.format(EVENTS.format(places), listeners), [*events, *parameters])
+    else:
+        written = among(pk for (pk,) in asked(EVENTS.format(places), events))
+        carried_out(DELIVERIES.format(WRITTEN.format(written), listeners), parameters)
 
 
 @cache
-def taking(kind: str, vendor: str) -> tuple[str, tuple[Any, ...]]:
+def taking(kind: str) -> tuple[str, tuple[Any, ...]]:
     """The statement that finds who takes events of a kind."""
     return Endpoint.objects.taking(kind).values("id").query.sql_with_params()
 
@@ -131,8 +130,7 @@ class Hint:
     def give(self) -> None:
         if connection.vendor == "postgresql" and time.monotonic() - self.given_at > HINT_EVERY:
             self.given_at = time.monotonic()
-            with connection.cursor() as cursor:
-                cursor.execute(f"NOTIFY {CHANNEL}")
+            carried_out(f"NOTIFY {CHANNEL}")
 
 
 hint = Hint()

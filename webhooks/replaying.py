@@ -12,6 +12,7 @@ from webhooks.outbox import wake_workers
 
 # Of one replay: on SQLite nobody else writes meanwhile.
 MOST = 50_000
+NO_SPAN = "It ends before it begins."
 
 
 class TooManyEvents(Exception):

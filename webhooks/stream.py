@@ -13,6 +13,7 @@ from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
 from webhooks.models import KEPT_FOR, Event
+from webhooks.statements import asked
 
 LONGEST_CURSOR = 200
 # Who begins at the oldest event has so long to go on from it; rows are kept for longer.
@@ -77,10 +78,8 @@ def settled() -> QuerySet[Event]:
     if connection.vendor == "sqlite":
         # Its writers follow one another.
         return Event.objects.filter(id__lte=Event.objects.aggregate(last=Max("id", default=0))["last"])
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
-        (number,) = cursor.fetchone()
-        return Event.objects.filter(transaction__lt=int(number))
+    [(number,)] = asked("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    return Event.objects.filter(transaction__lt=int(number))
 
 
 def beyond(after: Place) -> Q:

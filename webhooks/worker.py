@@ -55,7 +55,6 @@ class Worker:
         self.stopping = False
         self.bells = {self.claiming: asyncio.Event(), self.receiving: asyncio.Event()}
         self.eager_until = 0.0
-        self.flying: set[asyncio.Task[None]] = set()
         # By endpoint, what is claimed and not recorded yet.
         self.open: Counter[int] = Counter()
         self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
@@ -93,9 +92,7 @@ class Worker:
             found = await self.claim(group)
             for one in found:
                 self.open[one.endpoint_id] += 1
-                task = asyncio.create_task(self.send(sender, one))
-                self.flying.add(task)
-                task.add_done_callback(self.flying.discard)
+                group.create_task(self.send(sender, one))
             if once and idle and not found:
                 return
             if len(found) < delivery.most_at_once(self.concurrency) or not self.has_room():

@@ -30,8 +30,8 @@ class SkipLimitPagination(LimitOffsetPagination):
         """Comes after `problems` found none."""
         if self.skip > LARGEST:
             return []
-        representation = view.get_representation()
-        return [representation.shown(row) for row in representation.page(queryset, self.skip, self.limit)]
+        found: list[Any] = view.get_representation().part(queryset, self.skip, self.limit)
+        return found
 
     def get_paginated_response(self, data: Any) -> HttpResponse:
         """A list is a JSON array and nothing around it."""

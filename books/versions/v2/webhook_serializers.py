@@ -12,6 +12,7 @@ from books.versions.v2.serializers import Instant
 from webhooks.addresses import LONGEST_URL, RefusedAddress, check_url
 from webhooks.kinds import ALL, KINDS, PING
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form
+from webhooks.replaying import NO_SPAN
 from webhooks.vault import GIVEN, GIVEN_WORDS
 
 # What deliveries are found by.
@@ -113,7 +114,7 @@ class ReplaySerializer(Closed):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["before"] and attrs["before"] <= attrs["after"]:
-            raise serializers.ValidationError({"before": "It ends before it begins."})
+            raise serializers.ValidationError({"before": NO_SPAN})
         return attrs
 
 
