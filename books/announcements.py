@@ -6,10 +6,11 @@ from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
-from books.compiled import Representation, Row
+from books.compiled import Representation
 from books.models import Book
 from webhooks.kinds import CREATED, DELETED, UPDATED
 from webhooks.outbox import Announcement
+from webhooks.statements import Row
 
 # Of an upper layer.
 representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # stands for it
@@ -34,7 +35,7 @@ def removed(book: Book) -> Announcement:
 
 
 def of(kind: str, book: Book, previous: dict[str, Any]) -> Announcement:
-    return Announcement(kind, book.pk, {"book": representation.shown(row(book)), "previous": previous})
+    return Announcement(kind, book.pk, {"book": representation.shown_one(book), "previous": previous})
 
 
 def row(book: Book) -> Row:

@@ -12,11 +12,11 @@ from django.db import IntegrityError, OperationalError, connection
 from django.db.models import F, QuerySet
 
 from books import announcements
-from books.compiled import Row
 from books.fields import naive_utc
 from books.integers import LARGEST
 from books.models import DERIVED, Book
 from webhooks.outbox import publish
+from webhooks.statements import Row
 
 BATCH = 1_000
 

@@ -6,19 +6,17 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import psycopg
 from django.core.exceptions import EmptyResultSet, FullResultSet
-from django.db import connection
 from django.db.models import Expression, F, QuerySet
 from django.http import HttpResponse
 from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import Serializer
 
-from books.fields import WireTime, naive_utc
+from books.fields import ReadTime, naive_utc
 from books.integers import LARGEST
 from books.models import Book
+from webhooks.statements import Row, Statement
 
-Row = tuple[Any, ...]
 Column = Expression | F
 encode = msgspec.json.Encoder().encode
 
@@ -32,8 +30,9 @@ class Representation:
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
         self.columns = [column(field) for field in self.fields.values()]
-        self.struct = msgspec.defstruct(serializer.__name__, self.members)
-        self.frames: dict[tuple[Any, ...], tuple[str, str]] = {}
+        self.times = [(name, zone(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
+        self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
+        self.frames: dict[tuple[Any, ...], Frame] = {}
         self.parts: dict[frozenset[str], Representation] = {}
 
     def only(self, names: Iterable[str]) -> "Representation":
@@ -49,43 +48,73 @@ class Representation:
 
     def page(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
         """Some of the books. Of a statement only the condition is compiled for every request."""
-        selected, order = self.frame(books, more)
+        frame = self.frame(books, more)
+        if not books.query.where:
+            return frame.whole.rows((limit, skip))
         try:
             condition, parameters = compiled_condition(books)
         except EmptyResultSet:
             return []
-        return fetched(f"{selected}{condition}{order} LIMIT %s OFFSET %s", (*parameters, limit, skip))
+        return frame.where(condition).rows((*parameters, limit, skip))
 
     def part(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
         """Some of the books, ready to be encoded."""
-        return [self.shown(row) for row in self.page(books, skip, limit)]
+        return self.shown(self.page(books, skip, limit))
 
-    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> tuple[str, str]:
-        """The statement before and after its condition, the same for every list in one order; without parameters."""
+    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "Frame":
         shape = (*books.query.order_by, *more)
         if shape not in self.frames:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = selected, by + ordered
+            self.frames[shape] = Frame(selected, f"{by}{ordered} LIMIT %s OFFSET %s")
         return self.frames[shape]
 
-    def find(self, pk: int) -> tuple[Row, int] | None:
-        """A book and its version."""
-        found = prepared(self.one_book, (pk,)) if abs(pk) <= LARGEST else []
-        return (found[0][:-1], found[0][-1]) if found else None
+    def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
+        """A book, ready to be encoded, and its version."""
+        found = self.one_book.rows((pk,)) if abs(pk) <= LARGEST else []
+        return (self.shown(found)[0], found[0][-1]) if found else None
 
     @cached_property
-    def one_book(self) -> str:
+    def one_book(self) -> Statement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return sql
+        return Statement(sql)
 
     def row(self, book: Book) -> Row:
-        """A book at hand as `page` and `find` would give it."""
-        return tuple(wire(field, book) for field in self.fields.values())
+        """A book at hand as `page` would give it."""
+        values = (getattr(book, str(field.source)) for field in self.fields.values())
+        return tuple(naive_utc(value) if isinstance(value, datetime) else value for value in values)
 
-    def shown(self, row: Row) -> msgspec.Struct:
-        """A row, of which columns after the members are left out, ready to be encoded."""
-        return self.struct(*row[: len(self.members)])
+    def shown(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
+        """Rows, of which columns after the members are left out, ready to be encoded."""
+        width, struct = len(self.members), self.struct
+        books = [struct(*row[:width]) for row in rows]
+        for name, ending in self.times:
+            format_times(books, name, ending)
+        return books
+
+    def shown_one(self, book: Book) -> msgspec.Struct:
+        [shown] = self.shown([self.row(book)])
+        return shown
+
+
+class Frame:
+    """The statement of a list but for its condition, the same for all in one order."""
+
+    def __init__(self, selected: str, ordered: str) -> None:
+        self.selected, self.ordered = selected, ordered
+        self.whole = Statement(f"{selected}{ordered}")
+
+    def where(self, condition: str) -> Statement:
+        """Planned each time: what suits one text does not suit another."""
+        return Statement(f"{self.selected}{condition}{self.ordered}", planned_once=False)
+
+
+def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> None:
+    """What msgspec would write otherwise: times without a fraction, and those that end on a zone."""
+    for book in books:
+        time: datetime | str = getattr(book, name)
+        if not isinstance(time, str) and (ending or not time.microsecond):
+            setattr(book, name, time.isoformat(timespec="microseconds") + ending)
 
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
@@ -103,39 +132,9 @@ def compiled_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
     return f" WHERE {sql}", parameters
 
 
-def fetched(sql: str, parameters: Sequence[Any]) -> list[Row]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        rows: list[Row] = cursor.fetchall()
-        return rows
-
-
-def prepared(sql: str, parameters: Sequence[Any]) -> list[Row]:
-    """As `fetched`, of a statement that PostgreSQL plans once a connection: half of what a book by id costs it."""
-    if connection.vendor != "postgresql" or not connection.get_autocommit():
-        return fetched(sql, parameters)
-    connection.ensure_connection()
-    kept = connection.connection
-    # For this one alone: Django's cursors, which put their values in, would prepare whatever they ask.
-    kept.prepare_threshold = 0
-    try:
-        with connection.wrap_database_errors, psycopg.Cursor(kept) as cursor:
-            return cursor.execute(sql, parameters, prepare=True).fetchall()
-    finally:
-        kept.prepare_threshold = None
-
-
 def column(field: Field[Any, Any, Any, Any]) -> Column:
     source = str(field.source)
-    return WireTime(source, zone(field)) if isinstance(field, DateTimeField) else F(source)
-
-
-def wire(field: Field[Any, Any, Any, Any], book: Book) -> object:
-    """A book's value as its column shows it; only times change."""
-    value = getattr(book, str(field.source))
-    if isinstance(value, datetime):
-        return naive_utc(value).isoformat(timespec="microseconds") + zone(field)
-    return value
+    return ReadTime(source, zone(field)) if isinstance(field, DateTimeField) else F(source)
 
 
 def zone(field: Field[Any, Any, Any, Any]) -> str:

@@ -105,3 +105,10 @@ class WireTime(models.Func):
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         template = "replace(%(expressions)s, ' ', 'T') || '%(zone)s'"
         return self.as_sql(compiler, connection, template=template, **context)
+
+
+class ReadTime(WireTime):
+    """The same, where the database is quicker at it than Python: PostgreSQL's is the timestamp as it is."""
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template="%(expressions)s", **context)

@@ -16,12 +16,13 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.compiled import Column, Row, json_response
+from books.compiled import Column, json_response
 from books.documents import query_parameter
 from books.fields import TimestampField, WireTime
 from books.integers import LARGEST
 from books.models import sort_key
 from books.parameters import Problems, boolean, bounded, following
+from webhooks.statements import Row
 
 MAX_CURSOR_LENGTH = 2_000
 
@@ -128,7 +129,8 @@ class KeysetPagination(BasePagination):
         rows = representation.page(books, 0, self.limit + 1, SORTS[name].shown, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, more=len(rows) > self.limit)
-        return [representation.shown(row) for row in page]
+        shown: list[Any] = representation.shown(page)
+        return shown
 
     def link_pages(self, page: list[Row], more: bool) -> None:
         """`more`: whether the list goes on in the direction that was read."""

@@ -94,7 +94,7 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
 
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
-        return json_response(self.representation.shown(self.representation.row(book)), status, headers)
+        return json_response(self.representation.shown_one(book), status, headers)
 
     @classmethod
     def found(cls, pk: int, representation: Representation) -> tuple[msgspec.Struct, str]:
@@ -102,8 +102,8 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
         found = representation.find(pk)
         if not found:
             raise changes.BookNotFound
-        row, version = found
-        return representation.shown(row), cls.etag(pk, version)
+        shown, version = found
+        return shown, cls.etag(pk, version)
 
     @classmethod
     def etag(cls, pk: int, version: int) -> str:
