@@ -33,13 +33,20 @@ function columns.list10()
   end
 end
 
-function columns.filter(_, _, surnames)
+function columns.rare(_, _, surnames)
   local names = {}
   for name in surnames:gmatch("[^,]+") do
     names[#names + 1] = name
   end
   return function()
     return wrk.format("GET", "/api/books?author=" .. names[math.random(#names)])
+  end
+end
+
+-- Part of one genre in ten, in small letters.
+function columns.common()
+  return function()
+    return wrk.format("GET", "/api/books?genre=novel")
   end
 end
 
