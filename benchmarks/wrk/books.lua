@@ -66,9 +66,9 @@ function columns.post(_, round)
   end
 end
 
--- Of the 979 range, and with a true check digit: a service may refuse others.
+-- Of books (979-0 is music's), and with a true check digit: a service may refuse others.
 function isbn(serial)
-  local digits = string.format("979%09d", serial)
+  local digits = string.format("978%09d", serial)
   local sum = 0
   for place = 1, 12 do
     sum = sum + digits:sub(place, place) * (place % 2 == 0 and 3 or 1)
