@@ -101,6 +101,16 @@ def cpu_seconds(*roots: int) -> float:
     return sum(process.ticks for root in roots for process in below(root, everyone)) / TICKS
 
 
+def memory(root: int) -> float:
+    """MiB of the largest process from here on down; what it shares with others counts by parts (PSS)."""
+    return max(map(proportional_kib, (process.pid for process in below(root, list(processes()))))) / 1024
+
+
+def proportional_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
 def below(root: int, everyone: list[Process]) -> Iterator[Process]:
     for process in everyone:
         if process.pid == root:

@@ -3,11 +3,15 @@
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from http.client import HTTPConnection
 from itertools import count, cycle, islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from stdnum import ean
+
+from benchmarks.load import cpu_seconds
 
 LEAST_REQUESTS = 5
 WARM_UP = 2
@@ -45,8 +49,11 @@ class BadAnswer(Exception):
 
 
 class Timing(NamedTuple):
+    """`cpu_us` is what a request costs server and PostgreSQL together."""
+
     median_ms: float
     p99_ms: float
+    cpu_us: float
 
 
 class Effort(NamedTuple):
@@ -58,22 +65,26 @@ class Effort(NamedTuple):
 
 class Request(NamedTuple):
     path: str
+    method: str = "GET"
     book: dict[str, Any] | None = None
 
 
 class Library:
-    """A served library, and the last answer of it."""
+    """A served library, and the last answer of it; `processes` are those that it runs in, by the first of each tree."""
 
-    def __init__(self, port: int, books: int) -> None:
+    def __init__(self, port: int, books: int, processes: Collection[int]) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120)
         self.books = books
+        self.processes = processes
         self.answer = b""
 
     def ask(self, request: Request) -> float:
         """Answers the milliseconds it took."""
-        method, body = ("POST", json.dumps(request.book)) if request.book else ("GET", None)
+        body = json.dumps(request.book) if request.book else None
         began = time.perf_counter()
-        self.connection.request(method, request.path, body, {"Content-Type": "application/json"} if body else {})
+        self.connection.request(
+            request.method, request.path, body, {"Content-Type": "application/json"} if body else {}
+        )
         response = self.connection.getresponse()
         self.answer = response.read()
         took = time.perf_counter() - began
@@ -86,16 +97,16 @@ Question = Callable[[Library], Iterator[Request]]
 
 
 def timed(library: Library, question: Question, effort: Effort) -> Timing:
-    times, deadline = [], time.monotonic() + effort.seconds
-    for request in islice(question(library), WARM_UP + effort.requests):
+    requests = question(library)
+    for request in islice(requests, WARM_UP):
+        library.ask(request)
+    cpu, times, deadline = cpu_seconds(*library.processes), list[float](), time.monotonic() + effort.seconds
+    for request in islice(requests, effort.requests):
         times.append(library.ask(request))
-        if time.monotonic() > deadline and len(times) >= WARM_UP + LEAST_REQUESTS:
+        if time.monotonic() > deadline and len(times) >= LEAST_REQUESTS:
             break
-    return timing(times[WARM_UP:])
-
-
-def timing(times: list[float]) -> Timing:
-    return Timing(statistics.median(times), sorted(times)[int(len(times) * 0.99)])
+    cpu_us = (cpu_seconds(*library.processes) - cpu) / len(times) * 1e6
+    return Timing(statistics.median(times), sorted(times)[int(len(times) * 0.99)], cpu_us)
 
 
 def asked(path: str) -> Question:
@@ -103,8 +114,12 @@ def asked(path: str) -> Question:
 
 
 def any_book(library: Library) -> Iterator[Request]:
+    return (Request(address) for address in addresses(library))
+
+
+def addresses(library: Library) -> Iterator[str]:
     # 7,919 is prime: it meets every book of a library, far apart.
-    return (Request(f"/api/books/{number * 7_919 % library.books + 1}") for number in count())
+    return (f"/api/books/{number * 7_919 % library.books + 1}" for number in count())
 
 
 def deep_skip(library: Library) -> Iterator[Request]:
@@ -132,7 +147,7 @@ def following(library: Library) -> str:
 
 def new_books(library: Library) -> Iterator[Request]:
     for number in count():
-        yield Request("/api/books", new_book(number))
+        yield Request("/api/books", "POST", new_book(number))
 
 
 def new_book(number: int) -> dict[str, Any]:
@@ -140,9 +155,24 @@ def new_book(number: int) -> dict[str, Any]:
         "title": f"The Lighthouse of Perth, volume {number}",
         "author": "Mary Johnson",
         "year": 1990,
-        "isbn": f"scale-{number}",
+        "isbn": isbn(number),
         "genre": "Novel",
     }
+
+
+def isbn(number: int) -> str:
+    """One with a true check digit, which no seed has."""
+    digits = f"978{number:09d}"
+    return digits + ean.calc_check_digit(digits)
+
+
+def new_titles(library: Library) -> Iterator[Request]:
+    for number, address in enumerate(addresses(library)):
+        yield Request(address, "PUT", {"title": f"The Lighthouse of Perth, edition {number}"})
+
+
+def removals(library: Library) -> Iterator[Request]:
+    return (Request(address, "DELETE") for address in addresses(library))
 
 
 QUESTIONS: dict[str, Question] = {
@@ -154,6 +184,9 @@ QUESTIONS: dict[str, Question] = {
     **{f"sort={sort}": asked(f"/api/v2/books?sort={sort}") for sort in SORTS},
     **{name: asked(f"/api/v2/books?{query}") for name, query in FILTERS.items()},
     "POST": new_books,
+    "PUT": new_titles,
+    # Last: what it removes is asked for above.
+    "DELETE": removals,
 }
 # What should take no longer however many books there are.
 LEVEL = ["get one", "first page", "first page, version 2", "keyset page", "rare author"]

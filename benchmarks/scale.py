@@ -8,13 +8,13 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, databases
+from benchmarks import competitors, databases, load
 from benchmarks.arguments import among, note, within
 from benchmarks.competitors import OURS
 from benchmarks.questions import (
@@ -43,6 +43,18 @@ Results = Mapping[tuple[str, int], Timing]
 """By the titles of the questions and the sizes."""
 
 
+class Findings(NamedTuple):
+    """Timings by the titles of the questions, MiB of the worker after them, and traps that the database fell into."""
+
+    timings: Mapping[str, Timing]
+    mib: float
+    traps: Sequence[str]
+
+
+Place = tuple[Callable[[int], str], list[int]]
+"""The address of a new database for so many books, and what else runs for it."""
+
+
 def main() -> int:
     options = arguments()
     # A plain kill must run the clean-up below too, or the servers would outlive us.
@@ -59,59 +71,57 @@ def arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--sizes", type=among(SIZES), default=SIZES, help=", ".join(SIZES))
     parser.add_argument("--databases", type=among(DATABASES), default=list(DATABASES), help=", ".join(DATABASES))
-    parser.add_argument("--requests", type=within(10, 100_000), default=100, help="of each kind, after two to warm up")
+    parser.add_argument("--requests", type=within(10, 9_000), default=500, help="of each kind, after two to warm up")
     parser.add_argument("--seconds", type=within(1, 600), default=4, help="for which each kind is asked at most")
     return parser.parse_args()
 
 
 def measured(database: str, sizes: Sequence[int], effort: Effort) -> list[str]:
     """Prints the table of one database; answers which goals it missed."""
-    results: dict[tuple[str, int], Timing] = {}
-    missed = []
-    with DATABASES[database]() as address:
-        for size in sizes:
-            timings, traps = at_size(database, address(size), size, effort)
-            results |= {(title, size): timing for title, timing in timings.items()}
-            missed += [f"{database}, {size:,} books: {words}" for words in traps]
-    Console(width=120).print(f"\n{database}, median / p99 in ms", table(results, sizes), sep="\n")
-    return missed + [
+    with DATABASES[database]() as (address, processes):
+        findings = {size: at_size(database, address(size), processes, size, effort) for size in sizes}
+    results = {(title, size): found.timings[title] for size, found in findings.items() for title in found.timings}
+    title = f"\n{database}: median / p99, and CPU a request of server and database"
+    made = table(results, sizes, [findings[size].mib for size in sizes])
+    Console(width=130).print(title, made, sep="\n", highlight=False)
+    trapped = [f"{database}, {size:,} books: {trap}" for size, found in findings.items() for trap in found.traps]
+    return trapped + [
         f"{database}: {title} grows {growth(results, sizes, title):.1f} times" for title in grown(results, sizes)
     ]
 
 
-def at_size(database: str, url: str, size: int, effort: Effort) -> tuple[dict[str, Timing], list[str]]:
-    """The timings by the titles of the questions, and the traps that the database fell into."""
+def at_size(database: str, url: str, processes: Sequence[int], size: int, effort: Effort) -> Findings:
     note(f"{database}: seeding {size:,} books")
     databases.seed(url, size)
     unplanned = [] if statistics_are_there(database, url) else ["no ANALYZE after seeding"]
     with competitors.started(OURS, url, **ONE_THREAD) as server:
-        library = Library(server.port, size)
+        library = Library(server.port, size, [server.pid, *processes])
         turned = plans_that_turn(library)
         timings = {title: answered(library, title, effort) for title in QUESTIONS}
-    return timings, unplanned + turned + patterns_by_index(timings)
+        return Findings(timings, load.memory(server.pid), [*unplanned, *turned, *patterns_by_index(timings)])
 
 
 def answered(library: Library, title: str, effort: Effort) -> Timing:
     timing = timed(library, QUESTIONS[title], effort)
-    note(f"{library.books:,} books · {title}: {shown(timing)} ms")
+    note(f"{library.books:,} books · {title}: {shown(timing)}")
     return timing
 
 
 @contextmanager
-def postgresql() -> Iterator[Callable[[int], str]]:
+def postgresql() -> Iterator[Place]:
     with throwaway_cluster(shared_buffers="256MB") as cluster:
 
         def address(size: int) -> str:
             cluster.run(f"CREATE DATABASE books_{size}")
             return cluster.url(f"books_{size}")
 
-        yield address
+        yield address, [load.postmaster(cluster)]
 
 
 @contextmanager
-def sqlite() -> Iterator[Callable[[int], str]]:
+def sqlite() -> Iterator[Place]:
     with tempfile.TemporaryDirectory(prefix="library-sqlite-") as folder:
-        yield lambda size: f"sqlite:///{folder}/{size}.sqlite3"
+        yield lambda size: f"sqlite:///{folder}/{size}.sqlite3", []
 
 
 DATABASES = {"postgresql": postgresql, "sqlite": sqlite}
@@ -138,18 +148,19 @@ def patterns_by_index(timings: Mapping[str, Timing]) -> list[str]:
     return [f"two absent patterns: {twice:.1f} ms, one: {once:.1f} ms"] if twice > 1.8 * once + 1 else []
 
 
-def table(results: Results, sizes: Sequence[int]) -> Table:
+def table(results: Results, sizes: Sequence[int], memory: Sequence[float]) -> Table:
     made = Table("", *(f"{size:,}" for size in sizes), f"{sizes[-1]:,} : {sizes[0]:,}")
     missed = grown(results, sizes)
     for title in QUESTIONS:
         goal = "" if title not in LEVEL else " missed" if title in missed else " kept"
         times = (shown(results[title, size]) for size in sizes)
         made.add_row(title, *times, f"{growth(results, sizes, title):.1f}{goal}")
+    made.add_row("MiB of the worker", *(f"{mib:.0f}" for mib in memory), f"{memory[-1] / memory[0]:.1f}")
     return made
 
 
 def shown(timing: Timing) -> str:
-    return f"{timing.median_ms:.1f} / {timing.p99_ms:.1f}"
+    return f"{timing.median_ms:.1f} / {timing.p99_ms:.1f} ms, {timing.cpu_us:,.0f} µs"
 
 
 def growth(results: Results, sizes: Sequence[int], title: str) -> float:
