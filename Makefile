@@ -7,7 +7,7 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-.PHONY: help run test check bench bench-scale bench-webhooks faults lock signing-key
+.PHONY: help run test check bench bench-scale bench-webhooks profile faults lock signing-key
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,7 +35,7 @@ check: .venv/dev .data/secret_key signing-key ## Style, types, import rules, mig
 		$(MANAGE) spectacular --skip-checks --api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; \
 	done
 
-bench: .venv/dev ## Measures the library beside its peers on one PostgreSQL
+bench: .venv/dev ## Measures the library beside its peers, and says which goals it keeps
 	@$(BIN)/python -m benchmarks
 
 bench-scale: .venv/dev ## Measures how the library's answers grow up to a million books, on both databases
@@ -43,6 +43,9 @@ bench-scale: .venv/dev ## Measures how the library's answers grow up to a millio
 
 bench-webhooks: .venv/dev ## Measures how fast events are delivered, on both databases
 	@$(BIN)/python -m benchmarks.webhooks
+
+profile: .venv/dev ## Shows where a request's microseconds go, beside the limits of this machine
+	@$(BIN)/python -m benchmarks.profile
 
 faults: .venv/dev ## Kills workers, stops databases and answers badly while events are delivered: nothing may be lost
 	@$(BIN)/python -m benchmarks.faults

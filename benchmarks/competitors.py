@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -73,16 +73,17 @@ def install_peers() -> None:
 def started(name: str, database_url: str, **settings: str) -> Iterator[Server]:
     """`settings` are variables of the environment."""
     port = free_port()
-    process = subprocess.Popen(
-        COMPETITORS[name].command,
-        cwd=ROOT,
-        env=environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        wait_for_books(process, name, port)
+    variables = environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings
+    with running(COMPETITORS[name].command, variables) as process:
+        wait_until_it_answers(process, name, lambda: check(name, port))
         yield Server(name, port, process.pid)
+
+
+@contextmanager
+def running(command: Sequence[str], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process
     finally:
         stop(process)
 
@@ -106,11 +107,12 @@ def environment(database_url: str) -> dict[str, str]:
     }
 
 
-def wait_for_books(process: subprocess.Popen[bytes], name: str, port: int) -> None:
+def wait_until_it_answers(process: subprocess.Popen[bytes], name: str, ask: Callable[[], Any]) -> None:
     deadline = time.monotonic() + SECONDS_TO_START
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(ConnectionRefusedError):
-            return check(name, port)
+            ask()
+            return
         time.sleep(0.1)
     raise DidNotStart(name)
 
