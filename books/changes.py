@@ -1,21 +1,22 @@
-"""The only writers of books. Each runs inside the transaction that its caller opened, and announces there what it did.
+"""The only writers of books. Each announces what it did, in the transaction that its caller opened; `create` and
+`update` open their own.
 
 `quietly` is for what came from another library, which announced it, and for seeds.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 
-from books import announcements
+from books import announcements, at_once
 from books.fields import naive_utc
 from books.integers import LARGEST
 from books.models import DERIVED, Book
-from webhooks.outbox import publish
+from webhooks.outbox import SeveralSubjects, publish
 from webhooks.statements import Row
 
 BATCH = 1_000
@@ -37,18 +38,72 @@ class IsbnInUse(Exception):
         return Book.objects.filter(isbn=self.isbn).values_list("pk", flat=True).first()
 
 
+class Overtaken(Exception):
+    """Another change came first."""
+
+
 class ChangedMeanwhile(Exception):
     """Two changes waited for each other; this one gave way."""
 
 
+def create(values: Mapping[str, Any], now: datetime) -> Book:
+    """A new book, `now` being an aware datetime. Raises IsbnInUse."""
+    if at_once.possible():
+        with suppress(SeveralSubjects):
+            return created_at_once(values, now)
+    with transaction.atomic():
+        return add(values, now)
+
+
+def created_at_once(values: Mapping[str, Any], now: datetime) -> Book:
+    """Raises IsbnInUse, SeveralSubjects."""
+    book = new(values, now)
+    if not at_once.insert(book, now):
+        raise IsbnInUse(book.isbn)
+    return book
+
+
+def update(pk: int, values: Mapping[str, Any], require: Callable[[Book], None], now: datetime) -> Book:
+    """The book, changed unless `require` raises. Raises BookNotFound, IsbnInUse, ChangedMeanwhile."""
+    if at_once.possible():
+        with suppress(Overtaken, SeveralSubjects):
+            return updated_at_once(pk, values, require, now)
+    with transaction.atomic():
+        book = locked(pk)
+        require(book)
+        change(book, values, now)
+    return book
+
+
+def updated_at_once(pk: int, values: Mapping[str, Any], require: Callable[[Book], None], now: datetime) -> Book:
+    """Without a lock. Raises BookNotFound, IsbnInUse, ChangedMeanwhile, Overtaken, SeveralSubjects."""
+    book = at_once.find(pk)
+    if book is None:
+        raise BookNotFound
+    require(book)
+    if differing := differing_values(book, values):
+        before = altered(book, differing, now)
+        with refusals_named(book.isbn):
+            written = at_once.rewrite(book, [*with_derived(differing), "updated_at", "version"], before, now)
+        if not written:
+            raise Overtaken
+    return book
+
+
 def add(values: Mapping[str, Any], now: datetime, quietly: bool = False) -> Book:
     """A new book, `now` being an aware datetime. Raises IsbnInUse."""
-    book = Book(**values, created_at=now, updated_at=now)
+    book = new(values, now)
     with refusals_named(book.isbn):
         book.save(force_insert=True)
     if not quietly:
         publish([announcements.added(book)], now)
     return book
+
+
+def new(values: Mapping[str, Any], now: datetime) -> Book:
+    """Not yet written."""
+    moment = naive_utc(now)
+    return Book(**values, created_at=moment, updated_at=moment)
 
 
 def add_many(rows: Sequence[Mapping[str, Any]], now: datetime, quietly: bool = False) -> set[str]:
@@ -87,7 +142,7 @@ def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
 def inserted(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     """SQLite's transaction keeps every other writer out, so what is free here stays so."""
     in_use = set(Book.objects.filter(isbn__in=[row["isbn"] for row in rows]).values_list("isbn", flat=True))
-    free = [Book(**row, created_at=now, updated_at=now) for row in rows if row["isbn"] not in in_use]
+    free = [new(row, now) for row in rows if row["isbn"] not in in_use]
     return {book.isbn for book in Book.objects.bulk_create(free)}
 
 
@@ -109,7 +164,7 @@ def locked_all(book_ids: Collection[int]) -> dict[int, Book]:
 
 def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool = False) -> None:
     """Writes those values of a locked book that differ from its own. Raises IsbnInUse, ChangedMeanwhile."""
-    differing = {name: value for name, value in values.items() if getattr(book, name) != value}
+    differing = differing_values(book, values)
     if not differing:
         return
     before = altered(book, differing, now)
@@ -117,6 +172,10 @@ def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool =
         book.save(update_fields=[*with_derived(differing), "updated_at", "version"])
     if not quietly:
         publish([announcements.changed(book, before)], now)
+
+
+def differing_values(book: Book, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if getattr(book, name) != value}
 
 
 def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
@@ -134,7 +193,7 @@ def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
 def altered(book: Book, values: Mapping[str, Any], now: datetime) -> Row:
     """Changes the object alone; answers its row as it was."""
     before = announcements.row(book)
-    for name, value in {**values, "updated_at": now, "version": book.version + 1}.items():
+    for name, value in {**values, "updated_at": naive_utc(now), "version": book.version + 1}.items():
         setattr(book, name, value)
     return before
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,12 +13,14 @@ from django.http import HttpResponse
 from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import Serializer
 
-from books.fields import ReadTime, naive_utc
+from books.fields import ReadTime
 from books.integers import LARGEST
 from books.models import Book
 from webhooks.statements import Row, Statement
 
 Column = Expression | F
+# How many statements of a kind of list are kept put together.
+CONDITIONS = 100
 encode = msgspec.json.Encoder().encode
 
 
@@ -29,6 +32,7 @@ class Representation:
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
+        self.values = attrgetter(*(str(field.source) for field in self.fields.values()))
         self.columns = [column(field) for field in self.fields.values()]
         self.times = [(name, zone(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
@@ -61,6 +65,15 @@ class Representation:
         """Some of the books, ready to be encoded."""
         return self.shown(self.page(books, skip, limit))
 
+    def matching(
+        self, books: QuerySet[Book], conditions: Sequence[tuple[str, str]], skip: int, limit: int
+    ) -> list[msgspec.Struct]:
+        """Some of the books that meet all of these conditions, each given as SQL with the value for it."""
+        frame = self.frame(books, ())
+        where = " AND ".join(sql for sql, _ in conditions)
+        statement = frame.where(f" WHERE {where}") if conditions else frame.whole
+        return self.shown(statement.rows((*(value for _, value in conditions), limit, skip)))
+
     def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "Frame":
         shape = (*books.query.order_by, *more)
         if shape not in self.frames:
@@ -81,8 +94,7 @@ class Representation:
 
     def row(self, book: Book) -> Row:
         """A book at hand as `page` would give it."""
-        values = (getattr(book, str(field.source)) for field in self.fields.values())
-        return tuple(naive_utc(value) if isinstance(value, datetime) else value for value in values)
+        return self.values(book)
 
     def shown(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Rows, of which columns after the members are left out, ready to be encoded."""
@@ -103,8 +115,9 @@ class Frame:
     def __init__(self, selected: str, ordered: str) -> None:
         self.selected, self.ordered = selected, ordered
         self.whole = Statement(f"{selected}{ordered}")
+        self.where = lru_cache(CONDITIONS)(self.narrowed)
 
-    def where(self, condition: str) -> Statement:
+    def narrowed(self, condition: str) -> Statement:
         """Planned each time: what suits one text does not suit another."""
         return Statement(f"{self.selected}{condition}{self.ordered}", planned_once=False)
 

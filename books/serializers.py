@@ -19,6 +19,8 @@ NO_NUL = {"not": {"pattern": "\\u0000"}}
 class Text(serializers.CharField):
     """A JSON string, kept exactly as sent."""
 
+    # Of each of these classes: what msgspec knows as much by.
+    json_type = str
     default_error_messages = {"string_type": "Input should be a valid string."}
 
     def __init__(self, **options: Any) -> None:
@@ -38,6 +40,7 @@ class Text(serializers.CharField):
 class Integer(serializers.IntegerField):
     """A JSON number without a fraction; `1984.0` is one (JSON Schema, 6.1.1)."""
 
+    json_type = int
     default_error_messages = {
         "int_type": "Input should be a valid integer.",
         "int_from_float": "Input should be a valid integer, got a number with a fractional part.",
@@ -58,6 +61,7 @@ class Integer(serializers.IntegerField):
 class Flag(serializers.BooleanField):
     """A JSON boolean."""
 
+    json_type = bool
     default_error_messages = {"bool_type": "Input should be a valid boolean."}
 
     def run_validation(self, data: Any = serializers.empty) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import msgspec
@@ -54,20 +55,14 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
 
     def create(self, request: Request) -> HttpResponse:
         self.require_parameters()
-        values = self.body(request)
-        with transaction.atomic():
-            book = changes.add(values, now=timezone.now())
+        book = changes.create(self.body(request), now=timezone.now())
         return self.answer(book, status=201, headers={"Location": of_book(request, book.pk)})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
         with outranked_by_absence(book_id):
             self.require_parameters()
             values = self.body(request)
-        pk = identifier(book_id)
-        with transaction.atomic():
-            book = changes.locked(pk)
-            require_unchanged(request, self.etag(book.pk, book.version))
-            changes.change(book, values, now=timezone.now())
+        book = changes.update(identifier(book_id), values, partial(self.require_unchanged, request), now=timezone.now())
         return self.answer(book)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
@@ -75,7 +70,7 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
             self.require_parameters()
         with transaction.atomic():
             book = changes.locked(identifier(book_id))
-            require_unchanged(request, self.etag(book.pk, book.version))
+            self.require_unchanged(request, book)
             changes.remove(book, now=timezone.now())
         return no_content()
 
@@ -91,6 +86,10 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
     def get_representation(self) -> Representation:
         """What the answer shows of a book; comes after `require_parameters`."""
         return self.representation
+
+    def require_unchanged(self, request: Request, book: Book) -> None:
+        """Raises PreconditionFailed."""
+        require_unchanged(request, self.etag(book.pk, book.version))
 
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}

@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import pq
@@ -91,7 +92,12 @@ def types_of(parameters: Sequence[Any]) -> list[int]:
 
 def directly(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
     """PostgreSQL's connection, but where Django looks at statements, or psycopg is yet to begin a transaction."""
-    if database.vendor != "postgresql" or database.queries_logged or database.execute_wrappers:
+    if (
+        database.vendor != "postgresql"
+        or not settings.COMPILED_PATH
+        or database.queries_logged
+        or database.execute_wrappers
+    ):
         return None
     if database.connection is None:
         database.ensure_connection()

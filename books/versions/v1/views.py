@@ -4,6 +4,7 @@ from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request
 
 from books.compiled import Representation
+from books.decoding import decoders
 from books.filters import BookFilter
 from books.versions.v1.document import version_1
 from books.versions.v1.paging import SkipLimitPagination
@@ -15,6 +16,7 @@ from books.views import BookViewSet
 class Version1(BookViewSet):
     serializer_class = BookSerializer
     body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
+    decoders = decoders(body_serializers)
     representation = Representation(BookSerializer)
     filterset_class = BookFilter
     pagination_class = SkipLimitPagination

@@ -1,7 +1,8 @@
 """Books as version 2 reads and shows them."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -22,6 +23,8 @@ class Instant(serializers.DateTimeField):
 @extend_schema_field({"type": "string", "pattern": r"\S", **NO_NUL})
 class Words(Text):
     """A text that says something."""
+
+    json_type = Annotated[str, msgspec.Meta(pattern=r"\S")]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_blank": False, **options})

@@ -17,6 +17,7 @@ from books import bulk
 from books.addresses import url_of_book
 from books.compiled import Representation, json_response
 from books.conditional import conditional
+from books.decoding import decoders
 from books.filters import SearchFilter
 from books.idempotency import idempotent
 from books.keyset import KeysetPagination
@@ -48,6 +49,7 @@ class Version2(BookViewSet):
         "partial_update": BookChangeSerializer,
         "change_many": bulk.OperationsSerializer,
     }
+    decoders = decoders(body_serializers, "create", "update", "partial_update")
     representation = REPRESENTATION
     filterset_class = SearchFilter
     pagination_class = KeysetPagination
