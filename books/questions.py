@@ -1,12 +1,18 @@
-"""What most requests ask, answered from path and query alone: a book, and a part of a list by `skip` and `limit`."""
+"""What most requests ask, answered from path and query alone: a book, and a part of a list."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django_filters import Filter
 
 from books.changes import BookNotFound
 from books.compiled import encode
+from books.filters import Partial, cleaned
 from books.views import BookViewSet
 
 BOOK = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
@@ -45,26 +51,43 @@ def book(view: type[BookViewSet], pk: int) -> Answer | None:
     return Answer(encode(shown), etag)
 
 
-def part_of_all(view: type[BookViewSet]) -> Question:
-    """Any part of the whole list, in numbers written as everybody writes them."""
-    paginator: Any = view.pagination_class
+def part_of_all(view: Any) -> Question:
+    """Any part of the list, in numbers written as everybody writes them, and of books with such and such texts."""
+    paginator, filters = view.pagination_class, view.filterset_class.base_filters
 
     def understood(path: str, query: str) -> Asked | None:
-        part = skip_and_limit(query, paginator.default_limit) if path == "/books" else None
-        return partial(books, view, *part) if part and 1 <= part[1] <= paginator.max_limit else None
+        given = parameters(query) if path == "/books" else None
+        if given is None:
+            return None
+        skip, limit = given.pop("skip", "0"), given.pop("limit", str(paginator.default_limit))
+        if not NUMBER.fullmatch(skip) or not NUMBER.fullmatch(limit) or not 1 <= int(limit) <= paginator.max_limit:
+            return None
+        found = conditions(filters, given)
+        return partial(books, view, found, int(skip), int(limit)) if found is not None else None
 
     return understood
 
 
-def books(view: type[BookViewSet], skip: int, limit: int) -> Answer:
-    return Answer(encode(view.representation.part(view.queryset, skip, limit)))
+def books(view: type[BookViewSet], found: Sequence[tuple[str, str]], skip: int, limit: int) -> Answer:
+    return Answer(encode(view.representation.matching(view.queryset, found, skip, limit)))
 
 
-def skip_and_limit(query: str, default_limit: int) -> tuple[int, int] | None:
-    """None where anything else is asked, or otherwise."""
-    parameters = query.split("&") if query else []
-    given = dict(parameter.partition("=")[::2] for parameter in parameters)
-    known = given.keys() <= {"skip", "limit"} and len(given) == len(parameters)
-    if not known or not all(map(NUMBER.fullmatch, given.values())):
+def parameters(query: str) -> dict[str, str] | None:
+    """By name; None where one is there twice, or it is not written in plain ASCII."""
+    pairs = [part.partition("=")[::2] for part in query.split("&")] if query else []
+    given = {name: unquote_plus(value) for name, value in pairs}
+    return given if len(given) == len(pairs) and query.isascii() else None
+
+
+def conditions(filters: Mapping[str, Filter], given: Mapping[str, str]) -> list[tuple[str, str]] | None:
+    """None where one is no filter for texts, or its text is refused, or an index is to be asked first (SQLite)."""
+    if not given:
+        return []
+    texts = {name: one for name, one in filters.items() if isinstance(one, Partial)}
+    if connection.vendor != "postgresql" or not given.keys() <= texts.keys():
         return None
-    return int(given.get("skip", 0)), int(given.get("limit", default_limit))
+    try:
+        values = cleaned(texts, given)
+    except ValidationError:
+        return None
+    return [texts[name].compiled(value) for name, value in values.items() if value]

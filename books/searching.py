@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from django.db import connection
 from django.db.models import F, Q, QuerySet, Value
@@ -50,6 +51,20 @@ def contains(text: str, *members: str) -> Q:
 def anywhere(columns: Sequence[str], sought: str, collation: str | None = None) -> Q:
     texts = [Collate(column, collation) if collation else F(column) for column in columns]
     return Q(*(Contains(text, sought) for text in texts), _connector=Q.OR)
+
+
+def compiled(text: str, member: str) -> tuple[str, str]:
+    """The condition of `containing` as SQL, and its one parameter. For PostgreSQL: SQLite's index is asked before."""
+    sought = folded(text)
+    pattern = Contains.param_pattern % connection.ops.prep_for_like_query(sought)
+    return shape(member, bool(HOLDS_TRIGRAM.search(sought))), pattern
+
+
+@cache
+def shape(member: str, holds_trigram: bool) -> str:
+    where = Book.objects.filter(contains("abc" if holds_trigram else "", member)).query.where
+    sql, _ = where.as_sql(Book.objects.all().query.get_compiler(connection=connection), connection)
+    return sql
 
 
 def few_by_index(columns: Sequence[str], sought: str) -> Q:
