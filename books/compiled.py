@@ -1,7 +1,7 @@
 """The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -19,6 +19,9 @@ from books.models import Book
 from webhooks.statements import Row, Statement
 
 Column = Expression | F
+# From here on it pays to look for the first book by itself.
+DEEP = 1_000
+DEEP_START = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
 # How many statements of a kind of list are kept put together.
 CONDITIONS = 100
 encode = msgspec.json.Encoder().encode
@@ -54,7 +57,7 @@ class Representation:
         """Some of the books. Of a statement only the condition is compiled for every request."""
         frame = self.frame(books, more)
         if not books.query.where:
-            return frame.whole.rows((limit, skip))
+            return frame.part(skip, limit)
         try:
             condition, parameters = compiled_condition(books)
         except EmptyResultSet:
@@ -70,8 +73,9 @@ class Representation:
     ) -> list[msgspec.Struct]:
         """Some of the books that meet all of these conditions, each given as SQL with the value for it."""
         frame = self.frame(books, ())
-        where = " AND ".join(sql for sql, _ in conditions)
-        statement = frame.where(f" WHERE {where}") if conditions else frame.whole
+        if not conditions:
+            return self.shown(frame.part(skip, limit))
+        statement = frame.where(f" WHERE {' AND '.join(sql for sql, _ in conditions)}")
         return self.shown(statement.rows((*(value for _, value in conditions), limit, skip)))
 
     def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "Frame":
@@ -79,7 +83,7 @@ class Representation:
         if shape not in self.frames:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = Frame(selected, f"{by}{ordered} LIMIT %s OFFSET %s")
+            self.frames[shape] = Frame(selected, by + ordered, by_id=shape == ("pk",))
         return self.frames[shape]
 
     def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
@@ -112,10 +116,18 @@ class Representation:
 class Frame:
     """The statement of a list but for its condition, the same for all in one order."""
 
-    def __init__(self, selected: str, ordered: str) -> None:
-        self.selected, self.ordered = selected, ordered
-        self.whole = Statement(f"{selected}{ordered}")
+    def __init__(self, selected: str, order: str, by_id: bool) -> None:
+        self.selected, self.ordered = selected, f"{order} LIMIT %s OFFSET %s"
+        self.whole = Statement(f"{selected}{self.ordered}")
+        # Of the books before them, PostgreSQL reads the index alone.
+        self.deep = Statement(f"{selected} WHERE {DEEP_START}{order} LIMIT %s") if by_id else None
         self.where = lru_cache(CONDITIONS)(self.narrowed)
+
+    def part(self, skip: int, limit: int) -> list[Row]:
+        """Of all books."""
+        if self.deep and skip > DEEP:
+            return self.deep.rows((skip, limit))
+        return self.whole.rows((limit, skip))
 
     def narrowed(self, condition: str) -> Statement:
         """Planned each time: what suits one text does not suit another."""
@@ -123,11 +135,15 @@ class Frame:
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> None:
-    """What msgspec would write otherwise: times without a fraction, and those that end on a zone."""
+    """Helps where msgspec would write a time otherwise: it leaves out a fraction of none, and knows naive ones."""
     for book in books:
         time: datetime | str = getattr(book, name)
-        if not isinstance(time, str) and (ending or not time.microsecond):
+        if isinstance(time, str):
+            continue
+        if not time.microsecond:
             setattr(book, name, time.isoformat(timespec="microseconds") + ending)
+        elif ending:
+            setattr(book, name, time.replace(tzinfo=UTC))
 
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
