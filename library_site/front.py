@@ -18,7 +18,6 @@ from django.http import HttpRequest
 
 from books.questions import Answer, Asked, Question
 from books.views import ABSENT
-from library_site.connections import drop_lost
 from oauth.permissions import anonymous_may
 
 if TYPE_CHECKING:
@@ -99,7 +98,6 @@ def is_known(host: str, allowed: tuple[str, ...]) -> bool:
 
 def answer_to(asked: Asked, environ: "WSGIEnvironment") -> Answer | None:
     """None where Django words the answer: it is told of what is not there, and meets the same failure itself."""
-    drop_lost()
     try:
         answer = asked()
     except Exception as error:

@@ -37,10 +37,14 @@ class Lifecycle:
     retired: bool = False
 
     def headers(self, number: int, successor: str) -> Headers:
-        """RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version), RFC 7234, 5.5 (Warning)."""
+        """RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version), RFC 7234, 5.5 (Warning).
+
+        `successor` is a path, or empty.
+        """
         if not self.deprecated_on:
             return []
-        given = {"deprecation": self.migration_url, "describedby": self.changelog_url, "successor-version": successor}
+        url = successor and f"{settings.PUBLIC_URL}{quote(successor.encode('latin-1'))}"
+        given = {"deprecation": self.migration_url, "describedby": self.changelog_url, "successor-version": url}
         links = ", ".join(f'<{url}>; rel="{relation}"' for relation, url in given.items() if url)
         ends = [("Sunset", http_date(self.sunset_on.timestamp()))] if self.sunset_on else []
         return [
@@ -70,8 +74,7 @@ class Version:
 
     def headers(self, path: str, latest: "Version") -> Headers:
         """What its end adds to an answer from this path below a version's home."""
-        successor = f"{settings.PUBLIC_URL}{latest.home}{quote(path.encode('latin-1'))}" if latest is not self else ""
-        return self.lifecycle.headers(self.number, successor)
+        return self.lifecycle.headers(self.number, f"{latest.home}{path}" if latest is not self else "")
 
 
 class Choice(NamedTuple):

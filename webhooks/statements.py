@@ -20,8 +20,17 @@ FROM_NOW = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8, UNKNOWN = 20, 0
-# The names of the statements that PostgreSQL keeps for a connection.
-kept: WeakKeyDictionary[psycopg.Connection, set[bytes]] = WeakKeyDictionary()
+
+
+class Kept:
+    """What lasts as long as a connection: the names of the statements that PostgreSQL has, and what reads its rows."""
+
+    def __init__(self, direct: psycopg.Connection) -> None:
+        self.names: set[bytes] = set()
+        self.transformer = Transformer(direct)
+
+
+kept: WeakKeyDictionary[psycopg.Connection, Kept] = WeakKeyDictionary()
 
 
 def from_now(seconds: int) -> str:
@@ -62,13 +71,13 @@ class Statement:
         direct = directly(database)
         if not direct:
             return asked(self.sql, parameters)
+        lasting = kept.get(direct) or kept.setdefault(direct, Kept(direct))
         with database.wrap_database_errors:
-            result = self.result(direct, parameters)
-        transformer = Transformer(direct)
-        transformer.set_pgresult(result)
-        return transformer.load_rows(0, result.ntuples, tuple)
+            result = self.result(direct, lasting.names, parameters)
+        lasting.transformer.set_pgresult(result)
+        return lasting.transformer.load_rows(0, result.ntuples, tuple)
 
-    def result(self, direct: psycopg.Connection, parameters: Sequence[Any]) -> pq.abc.PGresult:
+    def result(self, direct: psycopg.Connection, names: set[bytes], parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
         libpq = direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.
@@ -76,7 +85,6 @@ class Statement:
         if not self.name:
             types = types_of(parameters)
             return checked(direct, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
-        names = kept.setdefault(direct, set())
         if self.name not in names:
             checked(direct, libpq.prepare(self.name, self.numbered, types_of(parameters)))
             names.add(self.name)
