@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -22,8 +22,8 @@ Column = Expression | F
 # From here on it pays to look for the first book by itself.
 DEEP = 1_000
 DEEP_START = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
-# How many statements of a kind of list are kept put together.
-CONDITIONS = 100
+# Of what clients choose among, how much is kept ready.
+KEPT = 100
 encode = msgspec.json.Encoder().encode
 
 
@@ -39,15 +39,14 @@ class Representation:
         self.columns = [column(field) for field in self.fields.values()]
         self.times = [(name, zone(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
+        # Clients choose among thousands of parts: PostgreSQL need not keep plans for all of them.
+        self.planned_once = names is None
         self.frames: dict[tuple[Any, ...], Frame] = {}
-        self.parts: dict[frozenset[str], Representation] = {}
+        self.part_of = lru_cache(KEPT)(partial(Representation, serializer))
 
     def only(self, names: Iterable[str]) -> "Representation":
         """Some of the members, which there are."""
-        chosen = frozenset(names)
-        if chosen not in self.parts:
-            self.parts[chosen] = Representation(self.serializer, chosen)
-        return self.parts[chosen]
+        return self.part_of(frozenset(names))
 
     def select(self, books: QuerySet[Book], *more: Column) -> QuerySet[Book, Row]:
         """The books as tuples of the members, then of `more` columns."""
@@ -83,7 +82,7 @@ class Representation:
         if shape not in self.frames:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = Frame(selected, by + ordered, by_id=shape == ("pk",))
+            self.frames[shape] = Frame(selected, by + ordered, shape == ("pk",), self.planned_once)
         return self.frames[shape]
 
     def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
@@ -94,7 +93,7 @@ class Representation:
     @cached_property
     def one_book(self) -> Statement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return Statement(sql)
+        return Statement(sql, self.planned_once)
 
     def row(self, book: Book) -> Row:
         """A book at hand as `page` would give it."""
@@ -116,12 +115,12 @@ class Representation:
 class Frame:
     """The statement of a list but for its condition, the same for all in one order."""
 
-    def __init__(self, selected: str, order: str, by_id: bool) -> None:
+    def __init__(self, selected: str, order: str, by_id: bool, planned_once: bool) -> None:
         self.selected, self.ordered = selected, f"{order} LIMIT %s OFFSET %s"
-        self.whole = Statement(f"{selected}{self.ordered}")
+        self.whole = Statement(f"{selected}{self.ordered}", planned_once)
         # Of the books before them, PostgreSQL reads the index alone.
-        self.deep = Statement(f"{selected} WHERE {DEEP_START}{order} LIMIT %s") if by_id else None
-        self.where = lru_cache(CONDITIONS)(self.narrowed)
+        self.deep = Statement(f"{selected} WHERE {DEEP_START}{order} LIMIT %s", planned_once) if by_id else None
+        self.where = lru_cache(KEPT)(self.narrowed)
 
     def part(self, skip: int, limit: int) -> list[Row]:
         """Of all books."""

@@ -9,9 +9,8 @@ import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg import pq
+from psycopg import errors, pq
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
 
 Row = tuple[Any, ...]
 # As Django's Now(), so many seconds from now.
@@ -20,6 +19,8 @@ FROM_NOW = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8, UNKNOWN = 20, 0
+# A migration changed the table meanwhile, or a pooler gave another connection: nothing was carried out.
+NO_PLAN = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 
 
 class Kept:
@@ -79,16 +80,18 @@ class Statement:
 
     def result(self, direct: psycopg.Connection, names: set[bytes], parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
-        libpq = direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.
         values: Any = [as_sent(parameter) for parameter in parameters]
-        if not self.name:
-            types = types_of(parameters)
-            return checked(direct, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
-        if self.name not in names:
-            checked(direct, libpq.prepare(self.name, self.numbered, types_of(parameters)))
-            names.add(self.name)
-        return checked(direct, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
+        libpq, types = direct.pgconn, types_of(parameters)
+        if self.name:
+            try:
+                if self.name not in names:
+                    checked(direct, libpq.prepare(self.name, self.numbered, types))
+                    names.add(self.name)
+                return checked(direct, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
+            except NO_PLAN:
+                names.discard(self.name)
+        return checked(direct, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
 
 
 def types_of(parameters: Sequence[Any]) -> list[int]:
@@ -120,7 +123,7 @@ def checked(direct: psycopg.Connection, result: pq.abc.PGresult) -> pq.abc.PGres
         return result
     if direct.pgconn.status == pq.ConnStatus.BAD:
         raise psycopg.OperationalError("the connection is lost")
-    raise error_from_result(result)
+    raise errors.error_from_result(result)
 
 
 def numbered(sql: str) -> str:
@@ -130,9 +133,12 @@ def numbered(sql: str) -> str:
 
 
 def as_sent(value: Any) -> bytes | None:
-    """In PostgreSQL's text form."""
+    """In PostgreSQL's text form. Raises psycopg.DataError for a NUL, at which libpq would end the text."""
     if value is None:
         return None
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
-    return str(value).encode()
+    sent = str(value).encode()
+    if b"\0" in sent:
+        raise psycopg.DataError("PostgreSQL's texts hold no NUL")
+    return sent
