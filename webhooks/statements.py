@@ -27,11 +27,13 @@ class Kept:
     """What lasts as long as a connection: the names of the statements that PostgreSQL has, and what reads its rows."""
 
     def __init__(self, direct: psycopg.Connection) -> None:
+        self.direct = direct
         self.names: set[bytes] = set()
         self.transformer = Transformer(direct)
 
 
-kept: WeakKeyDictionary[psycopg.Connection, Kept] = WeakKeyDictionary()
+# By Django's connection, which outlasts those to PostgreSQL.
+kept: WeakKeyDictionary[BaseDatabaseWrapper, Kept] = WeakKeyDictionary()
 
 
 def from_now(seconds: int) -> str:
@@ -72,26 +74,29 @@ class Statement:
         direct = directly(database)
         if not direct:
             return asked(self.sql, parameters)
-        lasting = kept.get(direct) or kept.setdefault(direct, Kept(direct))
+        lasting = kept.get(database)
+        if not lasting or lasting.direct is not direct:
+            lasting = kept[database] = Kept(direct)
         with database.wrap_database_errors:
-            result = self.result(direct, lasting.names, parameters)
+            result = self.result(lasting, parameters)
         lasting.transformer.set_pgresult(result)
         return lasting.transformer.load_rows(0, result.ntuples, tuple)
 
-    def result(self, direct: psycopg.Connection, names: set[bytes], parameters: Sequence[Any]) -> pq.abc.PGresult:
+    def result(self, lasting: Kept, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
+        libpq = lasting.direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.
         values: Any = [as_sent(parameter) for parameter in parameters]
-        libpq, types = direct.pgconn, types_of(parameters)
         if self.name:
             try:
-                if self.name not in names:
-                    checked(direct, libpq.prepare(self.name, self.numbered, types))
-                    names.add(self.name)
-                return checked(direct, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
+                if self.name not in lasting.names:
+                    checked(libpq, libpq.prepare(self.name, self.numbered, types_of(parameters)))
+                    lasting.names.add(self.name)
+                return checked(libpq, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
             except NO_PLAN:
-                names.discard(self.name)
-        return checked(direct, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
+                lasting.names.discard(self.name)
+        types = types_of(parameters)
+        return checked(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
 
 
 def types_of(parameters: Sequence[Any]) -> list[int]:
@@ -117,11 +122,11 @@ def directly(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
     return direct if begun else None
 
 
-def checked(direct: psycopg.Connection, result: pq.abc.PGresult) -> pq.abc.PGresult:
+def checked(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
     """Raises psycopg's error for what is none."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return result
-    if direct.pgconn.status == pq.ConnStatus.BAD:
+    if libpq.status == pq.ConnStatus.BAD:
         raise psycopg.OperationalError("the connection is lost")
     raise errors.error_from_result(result)
 
