@@ -41,6 +41,8 @@ PLAIN = frozenset(os.environ) | set(
     " HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_PROTO HTTP_X_REAL_IP HTTP_X_REQUEST_ID".split()
 )
 JSON = {None, "*/*", "application/json"}
+# Kept for each of them, and callers may send any.
+PROTOCOLS = {None, "http", "https"}
 # Of an answer: what is the same in all of them, but for the tag and the length.
 SAME = frozenset(
     "allow content-length content-type cross-origin-opener-policy etag referrer-policy strict-transport-security vary"
@@ -76,6 +78,7 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
         and not environ["library.refusal"]
         and environ.keys() <= PLAIN
         and environ.get("HTTP_ACCEPT") in JSON
+        and environ.get("HTTP_X_FORWARDED_PROTO") in PROTOCOLS
         and not environ.get("CONTENT_LENGTH", "").strip("0")
         and not environ.get("SCRIPT_NAME")
         and anonymous_may("read")

@@ -82,7 +82,8 @@ HEADERS: list[dict[str, str]] = [
     {"Authorization": "Bearer nonsense"}, {"Authorization": ""}, {"X-API-Key": "nonsense"}, {"Cookie": "sessionid=x"},
     {"If-None-Match": "*"}, {"If-Match": '"x"'}, {"If-Match": "*"}, {"Range": "bytes=0-1"}, {"Origin": "https://x.example"},
     {"Host": "evil.example"}, {"Host": "127.0.0.1:8000"}, {"Host": "localhost"}, {"Host": "127.0.0.1:x"},
-    {"X-Forwarded-Proto": "https"}, {"X-Forwarded-Host": "evil.example"}, {"X-Forwarded-For": "192.0.2.1"},
+    {"X-Forwarded-Proto": "https"}, {"X-Forwarded-Proto": "x"}, {"X-Forwarded-Host": "evil.example"},
+    {"X-Forwarded-For": "192.0.2.1"},
     {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}, {"Content-Length": "0"},
     {"X-HTTP-Method-Override": "DELETE"}, {"Accept-Language": "de"}, {"Connection": "close"}, {"X-Strange": "1"},
 ]  # fmt: skip
@@ -177,6 +178,11 @@ def test_django_is_asked_once() -> None:
 )
 def test_of_an_unusual_request_django_is_asked(unusual: dict[str, str]) -> None:
     assert asked_of(Django(), {}, {}, unusual) == 2
+
+
+def test_callers_cannot_have_it_learn_more_and_more() -> None:
+    strange = {"HTTP_X_FORWARDED_PROTO": "a protocol of my own"}
+    assert asked_of(Django(), strange, strange, strange) == 3
 
 
 def test_an_answer_that_tells_of_more_is_djangos() -> None:
