@@ -80,5 +80,9 @@ def bounds(field: Field[Any, Any, Any, Any]) -> dict[str, Any]:
     rules: list[Any] = [rule for rule in field.validators if not isinstance(rule, NEEDLESS)]
     if unknown := [rule for rule in rules if type(rule) not in BOUNDS]:
         raise NotCompilable(unknown)
-    least = {} if getattr(field, "allow_blank", True) else {"min_length": 1}
-    return least | {BOUNDS[type(rule)]: rule.limit_value for rule in rules}
+    found = [(BOUNDS[type(rule)], rule.limit_value) for rule in rules]
+    found += [] if getattr(field, "allow_blank", True) else [("min_length", 1)]
+    if len(found) > len(dict(found)):
+        # The last of two would be taken for the tightest.
+        raise NotCompilable(found)
+    return dict(found)

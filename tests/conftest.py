@@ -23,6 +23,8 @@ from tests.serving import Service, serving
 
 # How long an example takes says nothing of it.
 hypothesis.settings.register_profile("suite", deadline=None)
+# By hand, with `--hypothesis-profile=long`.
+hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("suite")
 
 if TYPE_CHECKING:
