@@ -87,7 +87,8 @@ class Statement:
         libpq = lasting.direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.
         values: Any = [as_sent(parameter) for parameter in parameters]
-        if self.name:
+        # A plan that is no good would end a transaction.
+        if self.name and lasting.direct.autocommit:
             try:
                 if self.name not in lasting.names:
                     checked(libpq, libpq.prepare(self.name, self.numbered, types_of(parameters)))

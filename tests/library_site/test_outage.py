@@ -167,6 +167,21 @@ def test_nothing_that_was_acknowledged_is_lost(outage: Outage) -> None:
     assert read == kept
 
 
+def test_columns_change_their_type_while_the_library_serves(outage: Outage) -> None:
+    read_and_write: list[tuple[str, str, Any, dict[str, str]]] = [
+        ("GET", "/books/3", None, {"If-None-Match": '"another"'}),
+        ("GET", "/books?limit=1", None, {}),
+        ("PATCH", "/books/3", {"year": 1999}, {}),
+    ]
+    with outage.service.client() as client:
+        before = [answers(client, "/api/v2", read_and_write) for _ in range(CONNECTIONS)]
+        for kind in ("text", "varchar(200)"):
+            outage.service.sql(f"ALTER TABLE books_book ALTER COLUMN genre TYPE {kind}")
+            after = [answers(client, "/api/v2", read_and_write) for _ in range(CONNECTIONS)]
+            assert {answer.status_code for all in after for answer in all} == {200}
+            assert after[-1][-1].json() == before[-1][-1].json()
+
+
 def test_the_log_tells_what_clients_are_not_told(outage: Outage) -> None:
     log = outage.service.log.read_text()
     assert "The database did not answer." in log

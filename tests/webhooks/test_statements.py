@@ -1,7 +1,7 @@
 """Statements of our own are answered whatever became of their plans."""
 
 import pytest
-from django.db import DataError, connection
+from django.db import DataError, connection, transaction
 
 from webhooks.statements import Statement
 
@@ -16,6 +16,14 @@ def test_a_plan_that_was_lost_is_made_anew() -> None:
     statement.rows((1,))
     connection.cursor().execute("DEALLOCATE ALL")
     assert [statement.rows((1,)) for _ in range(3)] == [[], [], []]
+
+
+def test_a_transaction_does_not_end_over_a_plan() -> None:
+    statement = Statement("SELECT id FROM books_book WHERE year > %s")
+    statement.rows((1,))
+    with transaction.atomic():
+        connection.cursor().execute("DEALLOCATE ALL")
+        assert [statement.rows((1,)) for _ in range(2)] == [[], []]
 
 
 def test_a_plan_of_another_connection_does_no_harm() -> None:
