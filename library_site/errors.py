@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views import defaults
+from psycopg.errors import ReadOnlySqlTransaction
 from rest_framework.exceptions import APIException, ParseError, ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -48,6 +49,8 @@ FAILURES: dict[type[BaseException], Failure] = {
     PreconditionFailed: Failure(412, "The book is not in the state the request asks for"),
     RequestDataTooBig: Failure(413, "The body is too large"),
     TooManyEvents: Failure(422, f"More than {replaying.MOST:,} events are meant: ask for a shorter time"),
+    # One that stands by for another, or is being moved.
+    ReadOnlySqlTransaction: OUT_OF_REACH,
     InterfaceError: OUT_OF_REACH,
     OperationalError: OUT_OF_REACH,
 }
@@ -94,7 +97,9 @@ def refused(error: APIException, context: dict[str, Any]) -> Failure:
 
 def known(error: BaseException | None) -> Failure | None:
     """What the table has for an exception."""
-    failure = next((FAILURES[kind] for kind in type(error).__mro__ if kind in FAILURES), None)
+    # Django's name for a failure may be wider than the database's own.
+    named = error.__cause__ if isinstance(error, InternalError) else error
+    failure = next((FAILURES[kind] for kind in type(named).__mro__ if kind in FAILURES), None)
     if failure is OUT_OF_REACH:
         log.error("The database did not answer.", exc_info=error)
     return failure

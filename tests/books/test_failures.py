@@ -45,6 +45,21 @@ def test_a_failure_leaves_nothing_behind(api: httpx.Client, book: dict[str, Any]
     assert api.get("/api/books").json() == [book]
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL has a name of its own for it")
+def test_a_database_that_may_only_be_read_is_out_of_reach_for_writers(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = f"/api/books/{book['id']}"
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+    answers = [
+        api.post("/api/books", json=new_book()),
+        api.put(address, json={"title": "Otherwise"}),
+        api.delete(address),
+    ]
+    out_of_reach = {"detail": "The library is out of reach, try again later"}
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(503, out_of_reach)] * 3
+    assert api.get(address).json() == book
+
+
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/library.sqlite3", "postgresql://nobody@127.0.0.1:1/library"])
 def test_a_library_without_its_database_says_so(url: str) -> None:
     run = subprocess.run(
