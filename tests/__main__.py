@@ -73,7 +73,7 @@ def started(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[b
 
 def environment(url: str) -> dict[str, str]:
     """Whatever else is set on this machine is not what the tests speak of."""
-    kept = ("PATH", "HOME", "LANG", "TMPDIR", "CI", "OAUTH_JWKS_FILE")
+    kept = ("PATH", "HOME", "LANG", "TMPDIR", "CI", "OAUTH_JWKS_FILE", "COMPILED_PATH")
     inherited = {key: os.environ[key] for key in kept if key in os.environ}
     return {**inherited, "DATABASE_URL": url, "SECRET_KEY": secrets.token_urlsafe(64), "LOG_LEVEL": "warning"}
 

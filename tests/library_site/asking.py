@@ -104,6 +104,8 @@ ODD = [
     str(UNKNOWN), f"{UNKNOWN}{UNKNOWN}",
 ]  # fmt: skip
 LONG = [character * (length + over) for length in LENGTHS.values() for character in "a𐐨 " for over in (0, 1)]
+# All of these are in BOOKS.
+FOUND = ["é", "É", "e\u0301", "ß", "SS", "fi", "ﬁ", "aus", "AUSTEN", "e", "%", "100%", "_\\", "Über", "📖", "Novel"]
 short = st.text(st.characters(exclude_categories=()), max_size=8)
 texts = st.sampled_from(ODD) | short | st.sampled_from(LONG)
 usual_texts = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).map("Emma{}".format)
@@ -124,7 +126,7 @@ numbers = st.integers(-1, 502).map(str) | st.sampled_from(NUMBERS)
 years = st.sampled_from(YEARS_ASKED)
 flags = st.sampled_from(["true", "false", "True", "1", "", "null"])
 parameters: dict[str, st.SearchStrategy[str]] = {
-    **dict.fromkeys(["author", "genre", "title", "q", "isbn"], texts),
+    **dict.fromkeys(["author", "genre", "title", "q", "isbn"], texts | st.sampled_from(FOUND)),
     "available": flags,
     "year_min": years,
     "year_max": years,
