@@ -4,15 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from threading import Barrier
 from typing import Any, TypeVar
 
 import httpx
 import pytest
+from django.db import connection
 
 from tests.books.answers import refusal
 from tests.books.examples import new_book
-from tests.serving import Service
+from tests.serving import Service, seeded_database, serving
 
 T = TypeVar("T")
 
@@ -107,6 +109,19 @@ def test_one_of_many_changes_to_one_isbn_succeeds(service: Service) -> None:
     answers = at_once(service, [partial(change, address=address, isbn=isbn) for address in addresses])
     assert statuses(answers) == {200: 1, 409: 7}
     assert [stored(service, address)["isbn"] for address in addresses].count(isbn) == 1
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one isolation")
+def test_under_a_stricter_isolation_who_gives_way_is_told_of_the_change(tmp_path: Path) -> None:
+    with seeded_database(tmp_path) as url:
+        stricter = f"{url}?options=-c%20default_transaction_isolation%3Dserializable"
+        with serving(tmp_path, stricter) as service:
+            for _ in range(5):
+                answers = at_once(
+                    service, [partial(change, address="/api/books/1", title=f"T{number}") for number in range(8)]
+                )
+                assert statuses(answers).keys() <= {200, 409}
+                assert 200 in statuses(answers)
 
 
 def test_one_of_many_deletions_succeeds(service: Service, address: str) -> None:
