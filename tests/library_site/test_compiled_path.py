@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.signals import request_started
 from django.db import connection, transaction
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from books import changes
@@ -27,7 +27,7 @@ from tests import ledger
 from tests.books.examples import new_book
 from tests.books.v2.test_api_keys import key_for
 from tests.books.v2.test_idempotency import until
-from tests.library_site.asking import ACCESS, BOOKS, IN_USE, Request, Spelling, equal, requests, seldom
+from tests.library_site.asking import BOOKS, IN_USE, PROTECTED, Request, Spelling, equal, requests, seldom
 from tests.library_site.ways import Answer, Way
 from tests.oauth.flows import bearer
 from tests.oauth.forging import claims_of, forged
@@ -75,7 +75,7 @@ one = st.lists(requests, min_size=1, max_size=1)
 # The last is the first once more: with an Idempotency-Key it is answered from what was kept.
 several = st.lists(requests, min_size=1, max_size=3).map(lambda some: [*some, some[0]])
 sessions = st.builds(
-    Session, seldom(one, several, 4), seldom(st.just("open"), st.sampled_from(ACCESS)), st.sampled_from(MOMENTS)
+    Session, seldom(one, several, 4), seldom(st.just("open"), st.sampled_from(PROTECTED)), st.sampled_from(MOMENTS)
 )
 
 
@@ -143,6 +143,9 @@ def test_plain_questions_do_not_reach_django(compiled: Way, library: Credentials
 
 
 @equal
+@example(Session([Request("GET", "/books")], "protected", NOW))
+@example(Session([Request("GET", "/books", query="author=%25")], "open", NOW))
+@example(Session([Request("GET", "/books", query="author=é".encode().decode("latin-1"))], "open", NOW))
 @given(session=sessions)
 def test_both_ways_answer_and_keep_the_same(
     compiled: Way, plain: Way, library: Credentials, clock: Clock, session: Session
