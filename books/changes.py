@@ -251,5 +251,9 @@ def refusals_named(isbn: str = "") -> Iterator[None]:
 
 
 def is_unique_violation(error: IntegrityError) -> bool:
-    code = getattr(error.__cause__, "sqlstate", None) or getattr(error.__cause__, "sqlite_errorname", None)
-    return code in ("23505", "SQLITE_CONSTRAINT_UNIQUE")
+    """Of a book, and not of the event that was written with it."""
+    cause: Any = error.__cause__
+    code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)
+    # SQLite names the table in its message alone.
+    table = str(cause.diag.table_name if hasattr(cause, "diag") else cause)
+    return code in ("23505", "SQLITE_CONSTRAINT_UNIQUE") and Book._meta.db_table in table

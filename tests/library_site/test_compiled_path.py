@@ -251,6 +251,15 @@ def test_what_fails_leaves_nothing_behind(way: Way, method: str, path: str) -> N
     assert kept() == before
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "/books"), ("PUT", "/books/2")])
+def test_an_event_in_use_is_no_isbn_in_use(way: Way, method: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    way.answer(Request("PUT", "/books/1", body=body(year=1)))
+    [written] = Event.objects.all()
+    monkeypatch.setattr("webhooks.outbox.uuid4", lambda: written.uuid)
+    answer = way.answer(Request(method, path, body=body(**new_book())))
+    assert answer.status == "500 Internal Server Error"
+
+
 @contextmanager
 def meanwhile(change: Callable[[], object]) -> Iterator[None]:
     """Someone else begins a change before the block, and commits it when somebody waits for that."""
