@@ -22,7 +22,10 @@ from webhooks.statements import Row, Statement
 GIVEN = [field.name for field in Book._meta.concrete_fields if field.db_default is NOT_PROVIDED and field.name != "id"]
 NAMES = [field.attname for field in Book._meta.concrete_fields]
 given = attrgetter(*GIVEN)
-INSERT = "INSERT INTO books_book ({}) VALUES ({}) ON CONFLICT (isbn) DO NOTHING RETURNING id"
+INSERT = (
+    f"INSERT INTO books_book ({', '.join(GIVEN)}) VALUES ({', '.join('%s' for _ in GIVEN)})"  # noqa: S608  # of our own names
+    " ON CONFLICT (isbn) DO NOTHING RETURNING id"
+)
 FIND = Statement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(NAMES)))  # noqa: S608  # of our own names
 UPDATE = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 
@@ -35,7 +38,7 @@ def insert(book: Book, now: datetime) -> bool:
     """Gives the new book its id; false where its isbn is in use. Raises SeveralSubjects."""
     follow(book)
     parameters = [*given(book), *told(nameless(announcements.added(book)), now)]
-    for (book.pk,) in carried_out(telling(inserting(), CREATED), parameters):
+    for (book.pk,) in write(telling(INSERT, CREATED), parameters):
         return True
     return False
 
@@ -53,12 +56,7 @@ def rewrite(book: Book, names: Sequence[str], before: Row, now: datetime) -> boo
     follow(book)
     parameters = [*(getattr(book, name) for name in names), book.pk, book.version - 1]
     parameters += told(nameless(announcements.changed(book, before)), now)
-    return bool(carried_out(telling(updating(tuple(names)), UPDATED), parameters))
-
-
-@cache
-def inserting() -> str:
-    return INSERT.format(", ".join(GIVEN), ", ".join("%s" for _ in GIVEN))
+    return bool(write(telling(updating(tuple(names)), UPDATED), parameters))
 
 
 @cache
@@ -66,7 +64,7 @@ def updating(names: tuple[str, ...]) -> str:
     return UPDATE.format(", ".join(f"{name} = %s" for name in names))
 
 
-def carried_out(statement: Statement, parameters: Sequence[Any]) -> list[Row]:
+def write(statement: Statement, parameters: Sequence[Any]) -> list[Row]:
     """In a caller's transaction behind a savepoint: a failure shall not take that with it."""
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
         written = statement.rows(parameters)

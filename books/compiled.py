@@ -1,6 +1,6 @@
 """The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
@@ -35,7 +35,8 @@ class Representation:
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
-        self.values = attrgetter(*(str(field.source) for field in self.fields.values()))
+        # A book at hand as `page` would give it.
+        self.row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
         self.columns = [column(field) for field in self.fields.values()]
         self.times = [(name, zone(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
@@ -54,14 +55,11 @@ class Representation:
 
     def page(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
         """Some of the books. Of a statement only the condition is compiled for every request."""
-        frame = self.frame(books, more)
-        if not books.query.where:
-            return frame.part(skip, limit)
         try:
             condition, parameters = compiled_condition(books)
         except EmptyResultSet:
             return []
-        return frame.where(condition).rows((*parameters, limit, skip))
+        return self.frame(books, more).rows(condition, parameters, skip, limit)
 
     def part(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
         """Some of the books, ready to be encoded."""
@@ -71,11 +69,9 @@ class Representation:
         self, books: QuerySet[Book], conditions: Sequence[tuple[str, str]], skip: int, limit: int
     ) -> list[msgspec.Struct]:
         """Some of the books that meet all of these conditions, each given as SQL with the value for it."""
-        frame = self.frame(books, ())
-        if not conditions:
-            return self.shown(frame.part(skip, limit))
-        statement = frame.where(f" WHERE {' AND '.join(sql for sql, _ in conditions)}")
-        return self.shown(statement.rows((*(value for _, value in conditions), limit, skip)))
+        where = " AND ".join(sql for sql, _ in conditions)
+        values = [value for _, value in conditions]
+        return self.shown(self.frame(books, ()).rows(where and f" WHERE {where}", values, skip, limit))
 
     def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "Frame":
         shape = (*books.query.order_by, *more)
@@ -94,10 +90,6 @@ class Representation:
     def one_book(self) -> Statement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
         return Statement(sql, self.planned_once)
-
-    def row(self, book: Book) -> Row:
-        """A book at hand as `page` would give it."""
-        return self.values(book)
 
     def shown(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Rows, of which columns after the members are left out, ready to be encoded."""
@@ -122,8 +114,10 @@ class Frame:
         self.deep = Statement(f"{selected} WHERE {DEEP_START}{order} LIMIT %s", planned_once) if by_id else None
         self.where = lru_cache(KEPT)(self.narrowed)
 
-    def part(self, skip: int, limit: int) -> list[Row]:
-        """Of all books."""
+    def rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
+        """Some of the books; of all where the condition is empty."""
+        if condition:
+            return self.where(condition).rows((*parameters, limit, skip))
         if self.deep and skip > DEEP:
             return self.deep.rows((skip, limit))
         return self.whole.rows((limit, skip))

@@ -8,7 +8,6 @@ from urllib.parse import unquote_plus
 
 from django.core.exceptions import ValidationError
 from django.db import connection
-from django_filters import Filter
 
 from books.changes import BookNotFound
 from books.compiled import encode
@@ -54,6 +53,7 @@ def book(view: type[BookViewSet], pk: int) -> Answer | None:
 def part_of_all(view: Any) -> Question:
     """Any part of the list, in numbers written as everybody writes them, and of books with such and such texts."""
     paginator, filters = view.pagination_class, view.filterset_class.base_filters
+    texts = {name: one for name, one in filters.items() if isinstance(one, Partial)}
 
     def understood(path: str, query: str) -> Asked | None:
         given = parameters(query) if path == "/books" else None
@@ -62,7 +62,7 @@ def part_of_all(view: Any) -> Question:
         skip, limit = given.pop("skip", "0"), given.pop("limit", str(paginator.default_limit))
         if not NUMBER.fullmatch(skip) or not NUMBER.fullmatch(limit) or not 1 <= int(limit) <= paginator.max_limit:
             return None
-        found = conditions(filters, given)
+        found = conditions(texts, given)
         return partial(books, view, found, int(skip), int(limit)) if found is not None else None
 
     return understood
@@ -79,11 +79,10 @@ def parameters(query: str) -> dict[str, str] | None:
     return given if len(given) == len(pairs) and query.isascii() else None
 
 
-def conditions(filters: Mapping[str, Filter], given: Mapping[str, str]) -> list[tuple[str, str]] | None:
+def conditions(texts: Mapping[str, Partial], given: Mapping[str, str]) -> list[tuple[str, str]] | None:
     """None where one is no filter for texts, or its text is refused, or an index is to be asked first (SQLite)."""
     if not given:
         return []
-    texts = {name: one for name, one in filters.items() if isinstance(one, Partial)}
     if connection.vendor != "postgresql" or not given.keys() <= texts.keys():
         return None
     try:

@@ -7,7 +7,6 @@ import httpx
 import pytest
 from django.conf import LazySettings
 from django.db import OperationalError
-from django.test.utils import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from library_site.front import front
 from library_site.urls import VERSIONS
 from tests.books.examples import new_book
 from tests.books.test_hostile import thorough
+from tests.library_site.ways import Way
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -25,10 +25,7 @@ ID = {"X-Request-ID": "one-and-the-same"}
 
 @pytest.fixture(scope="session")
 def without_front(application: "WSGIApplication") -> "WSGIApplication":
-    from library_site.wsgi import APIHandler, layered, pages_handler
-
-    with override_settings(COMPILED_PATH=False):
-        return layered(APIHandler(), pages_handler)
+    return Way(compiled=False).application
 
 
 @pytest.fixture
