@@ -11,7 +11,7 @@ from library_site.bodies import watched
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("library_site.access")
 
 MESSAGE = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 

@@ -11,7 +11,7 @@ from oauth2_provider.models import Application
 from oauth import docs_app
 
 
-def docs_client() -> dict[str, Any]:
+def stored_client() -> dict[str, Any]:
     found = Application.objects.select_related("allowance").get(client_id="library-docs")
     return {
         "name": found.name,
@@ -23,7 +23,7 @@ def docs_client() -> dict[str, Any]:
 
 
 def test_the_documentation_is_an_app(db: None, settings: LazySettings) -> None:
-    assert docs_client() == {
+    assert stored_client() == {
         "name": "Library documentation",
         "type": "public",
         "redirect_uris": f"{settings.PUBLIC_URL}/docs/oauth2-redirect.html",
