@@ -69,8 +69,8 @@ LAYERS = {
         "webhooks.outbox.told",
         "webhooks.outbox.Hint.give",
     ),
-    "driver": ("webhooks.statements.Statement.rows",),
-    "round trip to the database": ("webhooks.statements.Statement.result",),
+    "driver": ("library_site.db.sql.Statement.rows",),
+    "round trip to the database": ("library_site.db.sql.Statement.result",),
     "encode": ("books.compiled.encode",),
 }
 ELSEWHERE = "anything else"

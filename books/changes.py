@@ -14,10 +14,10 @@ from django.db.models import F, QuerySet
 
 from books import announcements, at_once
 from books.fields import naive_utc
-from books.integers import LARGEST
 from books.models import DERIVED, Book
+from library_site.db.integers import LARGEST
+from library_site.db.sql import Row
 from webhooks.outbox import SeveralSubjects, publish
-from webhooks.statements import Row
 
 BATCH = 1_000
 # PostgreSQL let another change go first: a deadlock, or an isolation stricter than its usual one.

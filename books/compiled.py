@@ -14,9 +14,9 @@ from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import Serializer
 
 from books.fields import ReadTime
-from books.integers import LARGEST
 from books.models import Book
-from webhooks.statements import Row, Statement
+from library_site.db.integers import LARGEST
+from library_site.db.sql import Row, Statement
 
 Column = Expression | F
 # From here on it pays to look for the first book by itself.

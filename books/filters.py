@@ -13,12 +13,12 @@ from drf_spectacular.drainage import set_override
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from books.integers import integer
 from books.isbns import isbn13
 from books.models import FOLDED, Book
 from books.parameters import BOOLEANS, NOT_A_BOOLEAN, NOT_AN_INTEGER
 from books.searching import compiled, containing
 from books.serializers import NO_NUL
+from library_site.db.integers import integer
 
 MAX_LENGTH = 500
 MAX_WORDS = 20

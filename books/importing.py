@@ -11,10 +11,10 @@ from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from books import changes
-from books.integers import integer
 from books.progress import batches
 from books.serializers import NewBookSerializer
 from books.spreadsheets import unescaped
+from library_site.db.integers import integer
 
 REQUIRED = NewBookSerializer.Meta.fields
 AVAILABLE = {"true": True, "false": False, "": True}

@@ -19,10 +19,10 @@ from rest_framework.views import APIView
 from books.compiled import Column, json_response
 from books.documents import query_parameter
 from books.fields import TimestampField, WireTime
-from books.integers import LARGEST
 from books.models import sort_key
 from books.parameters import Problems, boolean, bounded, following
-from webhooks.statements import Row
+from library_site.db.integers import LARGEST
+from library_site.db.sql import Row
 
 MAX_CURSOR_LENGTH = 2_000
 

@@ -8,9 +8,9 @@ from rest_framework.serializers import Serializer
 
 from books import changes
 from books.importing import reason
-from books.integers import LARGEST
 from books.models import MirroredBook
 from books.serializers import Flag, Integer, NewBookSerializer
+from library_site.db.integers import LARGEST
 from webhooks.inbox import handles
 from webhooks.kinds import CREATED, DELETED, UPDATED
 from webhooks.models import Received, Source

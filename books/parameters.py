@@ -6,8 +6,8 @@ from django.conf import settings
 from rest_framework.exceptions import APIException, ErrorDetail
 from rest_framework.request import Request
 
-from books.integers import integer
 from books.spelling import unknown
+from library_site.db.integers import integer
 
 Problems = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}

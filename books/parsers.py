@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
-from books.integers import integer
+from library_site.db.integers import integer
 
 # More digits than `int` reads, or an exponent that a float may not hold.
 EXTREME = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")

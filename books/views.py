@@ -19,10 +19,10 @@ from books.addresses import of_book
 from books.compiled import Representation, json_response
 from books.conditional import not_modified, require_unchanged
 from books.filters import StrictFilterBackend
-from books.integers import integer
 from books.models import Book
 from books.parameters import NOT_AN_INTEGER, Problems, UnknownParameter
 from books.viewsets import OrderedViewSet, no_content
+from library_site.db.integers import integer
 
 # In the environ of a request for a book that was looked for, and is not there.
 ABSENT = "library.absent"

@@ -6,4 +6,5 @@ class LibrarySiteConfig(AppConfig):
 
     def ready(self) -> None:
         # Importing registers them.
-        from library_site import checks, connections  # noqa: F401
+        from library_site import checks  # noqa: F401
+        from library_site.db import connections  # noqa: F401

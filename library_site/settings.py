@@ -9,7 +9,7 @@ from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
 
 from library_site import env
-from library_site.databases import database
+from library_site.db.config import database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / ".data"
@@ -120,7 +120,7 @@ AUTH_PASSWORD_VALIDATORS = [
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.hashers.GeneratedSecretHasher"]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
-SESSION_ENGINE = "library_site.sessions"
+SESSION_ENGINE = "library_site.db.sessions"
 
 # Who guesses passwords or secrets waits.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.http import http_date
 
-from books.integers import integer
+from library_site.db.integers import integer
 from library_site.shapes import Shape, envelope
 
 if TYPE_CHECKING:

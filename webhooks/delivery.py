@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
+from library_site.db.sql import among, asked, from_now
 from webhooks.endpoints import UNREADABLE, disable, reachable
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.schedule import LEASE, POISON
-from webhooks.statements import among, asked, from_now
 from webhooks.vault import SealBroken, unseal
 
 # That a report counts.

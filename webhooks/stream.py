@@ -12,8 +12,8 @@ from django.db import connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
+from library_site.db.sql import asked
 from webhooks.models import KEPT_FOR, Event
-from webhooks.statements import asked
 
 LONGEST_CURSOR = 200
 # Who begins at the oldest event has so long to go on from it; rows are kept for longer.

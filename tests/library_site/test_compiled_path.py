@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from books import changes
 from books.models import Book, KeptAnswer
+from library_site.db.sql import asked, carried_out, directly
 from oauth.models import APIKey
 from tests import ledger
 from tests.books.examples import new_book
@@ -34,7 +35,6 @@ from tests.oauth.forging import claims_of, forged
 from tests.webhooks.listening import endpoint
 from webhooks.models import Delivery, Event
 from webhooks.outbox import UNKNOWN
-from webhooks.statements import asked, carried_out, directly
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 MOMENTS = [NOW, NOW.replace(microsecond=120_300)]

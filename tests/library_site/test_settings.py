@@ -14,7 +14,7 @@ from django.core.management import get_commands
 from pytest_django import Settings
 
 from library_site import env
-from library_site.databases import database
+from library_site.db.config import database
 from library_site.shapes import CODES, OWN_CODES
 from oauth.scopes import SCOPES
 from tests.serving import SECRETS

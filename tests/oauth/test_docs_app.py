@@ -37,7 +37,7 @@ def test_the_documentations_app_follows_the_library_when_it_moves(db: None, sett
     settings.SPECTACULAR_SETTINGS = {**settings.SPECTACULAR_SETTINGS, "SWAGGER_UI_SETTINGS": moved}
     call_command("migrate", verbosity=0)
     call_command("migrate", "books", verbosity=0)
-    assert docs_client()["redirect_uris"] == "https://library.example/docs/oauth2-redirect.html"
+    assert stored_client()["redirect_uris"] == "https://library.example/docs/oauth2-redirect.html"
 
 
 def test_the_documentations_app_waits_for_its_tables(db: None) -> None:

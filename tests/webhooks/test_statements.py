@@ -3,7 +3,7 @@
 import pytest
 from django.db import DataError, connection, transaction
 
-from webhooks.statements import Statement
+from library_site.db.sql import Statement
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plans."),

@@ -9,8 +9,8 @@ from rest_framework.views import APIView
 
 from books.compiled import json_response
 from books.documents import query_parameter
-from books.integers import LARGEST
 from books.parameters import Problems, bounded
+from library_site.db.integers import LARGEST
 
 
 class SkipLimitPagination(LimitOffsetPagination):

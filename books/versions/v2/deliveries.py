@@ -10,12 +10,12 @@ from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
 
 from books.compiled import json_response
-from books.integers import LARGEST
 from books.keyset import KeysetPagination
 from books.parameters import Problems, bounded, following, require_known
 from books.versions.v2.webhook_document import deliveries_document, redeliver_document
 from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
 from books.versions.v2.webhooks import WebhookViewSet, accepted, own_endpoint
+from library_site.db.integers import LARGEST
 from oauth.refusals import NOT_STORED
 from webhooks import endpoints, replaying
 from webhooks.models import Attempt, Delivery
