@@ -39,7 +39,7 @@ LAYERS = {
         "django.http.response.HttpResponseBase.close",
     ),
     "REST framework's dispatch": ("rest_framework.views.APIView.dispatch",),
-    "who may, how often, in which version": ("books.viewsets.OrderedViewSet.initial",),
+    "who may, how often, in which version": ("library_site.api.viewsets.OrderedViewSet.initial",),
     "view": (
         "books.versions.v1.views.Version1.list",
         "books.versions.v1.views.Version1.retrieve",
@@ -49,7 +49,7 @@ LAYERS = {
         "books.questions.books",
     ),
     "filters": ("books.filters.StrictFilterBackend.filter_queryset",),
-    "decode and check the body": ("books.viewsets.OrderedViewSet.body",),
+    "decode and check the body": ("library_site.api.viewsets.OrderedViewSet.body",),
     "statement of a read": (
         "books.compiled.Representation.page",
         "books.compiled.Representation.matching",

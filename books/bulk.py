@@ -12,8 +12,8 @@ from rest_framework.settings import api_settings
 
 from books import changes
 from books.models import Book
-from books.parameters import Problems
 from books.serializers import Closed
+from library_site.api.query import Problems
 
 MOST = 1_000
 # In bytes.

@@ -15,9 +15,9 @@ from rest_framework.request import Request
 
 from books.isbns import isbn13
 from books.models import FOLDED, Book
-from books.parameters import BOOLEANS, NOT_A_BOOLEAN, NOT_AN_INTEGER
 from books.searching import compiled, containing
 from books.serializers import NO_NUL
+from library_site.api.query import BOOLEANS, NOT_A_BOOLEAN, NOT_AN_INTEGER
 from library_site.db.integers import integer
 
 MAX_LENGTH = 500

@@ -10,7 +10,7 @@ from rest_framework.exceptions import ErrorDetail
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from books.models import Book
-from books.spelling import unknown
+from library_site.api.suggestions import unknown
 
 NO_NUL = {"not": {"pattern": "\\u0000"}}
 

@@ -20,8 +20,8 @@ from books.compiled import Representation, json_response
 from books.conditional import not_modified, require_unchanged
 from books.filters import StrictFilterBackend
 from books.models import Book
-from books.parameters import NOT_AN_INTEGER, Problems, UnknownParameter
-from books.viewsets import OrderedViewSet, no_content
+from library_site.api.query import NOT_AN_INTEGER, Problems, UnknownParameter
+from library_site.api.viewsets import OrderedViewSet, no_content
 from library_site.db.integers import integer
 
 # In the environ of a request for a book that was looked for, and is not there.

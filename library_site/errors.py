@@ -20,7 +20,7 @@ from books.addresses import url_of_book
 from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
 from books.conditional import PreconditionFailed
 from library_site import request_ids
-from library_site.negotiation import UnsupportedVersion
+from library_site.api.negotiation import UnsupportedVersion
 from library_site.shapes import Failure, Problem, Shape, detail, envelope, oauth_error
 from oauth import api_keys
 from oauth.api_keys import TooManyKeys

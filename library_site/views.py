@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from books.documents import message
-from library_site.documents import document
+from library_site.api.openapi import document
+from library_site.api.schema import message
 
 WELCOME = {"message": "Welcome to the Library API. See /docs for its documentation."}
 

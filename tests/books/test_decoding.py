@@ -9,12 +9,12 @@ from django.core.validators import MaxLengthValidator, RegexValidator
 from hypothesis import given
 from rest_framework import serializers
 
-from books.decoding import Decode, NotCompilable, decoder
 from books.models import LENGTHS
-from books.parsers import JSONParser
 from books.serializers import Text
 from books.versions.v1.views import Version1
 from books.versions.v2.views import Version2
+from library_site.api.decoding import Decode, NotCompilable, decoder
+from library_site.api.parsers import JSONParser
 from tests.books.examples import new_book
 from tests.library_site.asking import bodies, equal
 

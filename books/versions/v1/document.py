@@ -5,8 +5,17 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from books.documents import BOOK_ID, ETAG, IF_MATCH, IF_NONE_MATCH, NEW_BOOK, message, request_header, response_header
 from books.versions.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from library_site.api.schema import (
+    BOOK_ID,
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    NEW_BOOK,
+    message,
+    request_header,
+    response_header,
+)
 
 BOOK = {"id": 1, **NEW_BOOK, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from books.compiled import json_response
-from books.documents import query_parameter
-from books.parameters import Problems, bounded
+from library_site.api.query import Problems, bounded
+from library_site.api.schema import query_parameter
 from library_site.db.integers import LARGEST
 
 

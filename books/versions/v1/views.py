@@ -4,12 +4,12 @@ from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request
 
 from books.compiled import Representation
-from books.decoding import decoders
 from books.filters import BookFilter
 from books.versions.v1.document import version_1
 from books.versions.v1.paging import SkipLimitPagination
 from books.versions.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.views import BookViewSet
+from library_site.api.decoding import decoders
 
 
 @version_1

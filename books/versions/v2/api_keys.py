@@ -11,10 +11,10 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
-from books.parameters import require_known
 from books.versions.v2.api_key_document import api_keys_document
 from books.versions.v2.api_key_serializers import APIKeyCreateSerializer, APIKeySerializer
-from books.viewsets import OrderedViewSet, no_content
+from library_site.api.query import require_known
+from library_site.api.viewsets import OrderedViewSet, no_content
 from oauth import api_keys
 from oauth.authentication import BadCredential
 from oauth.credentials import Credential

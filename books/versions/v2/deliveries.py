@@ -11,10 +11,10 @@ from rest_framework.request import Request
 
 from books.compiled import json_response
 from books.keyset import KeysetPagination
-from books.parameters import Problems, bounded, following, require_known
 from books.versions.v2.webhook_document import deliveries_document, redeliver_document
 from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
 from books.versions.v2.webhooks import WebhookViewSet, accepted, own_endpoint
+from library_site.api.query import Problems, bounded, following, require_known
 from library_site.db.integers import LARGEST
 from oauth.refusals import NOT_STORED
 from webhooks import endpoints, replaying

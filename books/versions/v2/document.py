@@ -14,7 +14,6 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from books.bulk import LARGEST_BODY, MOST
-from books.documents import BOOK_ID, ETAG, IF_MATCH, IF_NONE_MATCH, NEW_BOOK, request_header, response_header
 from books.idempotency import KEY
 from books.serializers import Closed
 from books.versions.v2.serializers import (
@@ -26,6 +25,7 @@ from books.versions.v2.serializers import (
     DeleteSerializer,
     UpdateSerializer,
 )
+from library_site.api.schema import BOOK_ID, ETAG, IF_MATCH, IF_NONE_MATCH, NEW_BOOK, request_header, response_header
 
 BOOK = {
     "id": 1,

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 
 from books.compiled import json_response
 from books.keyset import KeysetPagination
-from books.parameters import Problems, bounded, following, require_known
 from books.versions.v2.webhook_document import events_document
 from books.versions.v2.webhooks import WebhookViewSet
+from library_site.api.query import Problems, bounded, following, require_known
 from oauth.refusals import NOT_STORED
 from webhooks import stream
 from webhooks.kinds import KINDS

@@ -17,13 +17,9 @@ from books import bulk
 from books.addresses import url_of_book
 from books.compiled import Representation, json_response
 from books.conditional import conditional
-from books.decoding import decoders
 from books.filters import SearchFilter
 from books.idempotency import idempotent
 from books.keyset import KeysetPagination
-from books.parameters import Problems, boolean, require_known
-from books.parsers import MergePatchParser
-from books.spelling import unknown
 from books.versions.v2.document import bulk_document, version_2
 from books.versions.v2.serializers import (
     REPRESENTATION,
@@ -36,6 +32,10 @@ from books.versions.v2.serializers import (
     UpdateSerializer,
 )
 from books.views import BookViewSet
+from library_site.api.decoding import decoders
+from library_site.api.parsers import MergePatchParser
+from library_site.api.query import Problems, boolean, require_known
+from library_site.api.suggestions import unknown
 
 READING = Lock()
 

@@ -14,7 +14,6 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.documents import response_header
 from books.keyset import KeysetPagination
 from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, BOOK, error, invalid, unknown
 from books.versions.v2.webhook_serializers import (
@@ -30,6 +29,7 @@ from books.versions.v2.webhook_serializers import (
     SecretField,
     WholeDeliverySerializer,
 )
+from library_site.api.schema import response_header
 from webhooks import endpoints, signing
 from webhooks.addresses import NOT_PUBLIC
 from webhooks.kinds import CREATED, DELETED, KINDS, PING, UPDATED

@@ -11,7 +11,6 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from books.compiled import json_response
-from books.parameters import require_known
 from books.versions.v2.webhook_document import (
     ping_document,
     promote_document,
@@ -27,7 +26,8 @@ from books.versions.v2.webhook_serializers import (
     ReplaySerializer,
     SecretCreateSerializer,
 )
-from books.viewsets import OrderedViewSet, no_content
+from library_site.api.query import require_known
+from library_site.api.viewsets import OrderedViewSet, no_content
 from oauth.permissions import ScopeOfView
 from oauth.refusals import NOT_STORED
 from webhooks import endpoints, outbox, replaying

@@ -6,7 +6,7 @@ from django.conf import settings
 from rest_framework.exceptions import APIException, ErrorDetail
 from rest_framework.request import Request
 
-from books.spelling import unknown
+from library_site.api.suggestions import unknown
 from library_site.db.integers import integer
 
 Problems = dict[str, list[ErrorDetail]]

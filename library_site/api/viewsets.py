@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
-from books.decoding import Decode
+from library_site.api.decoding import Decode
 
 
 class OrderedViewSet(GenericViewSet[Any]):
