@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 # From the outermost in. A layer's time is that of these functions, but for what they spend in others named here.
 # A name that ends in () makes the function that is meant.
 LAYERS = {
-    "request id and log": ("library_site.request_ids.identified()", "library_site.access.recorded()"),
-    "version": ("library_site.versioning.versioned()", "library_site.versioning.extended()"),
-    "front": ("library_site.front.front()",),
+    "request id and log": ("library_site.http.request_id.identified()", "library_site.http.access_log.recorded()"),
+    "version": ("library_site.http.versioning.versioned()", "library_site.http.versioning.extended()"),
+    "front": ("library_site.http.fast_path.front()",),
     "reading the body, choosing the handler": (
         "library_site.wsgi.read_whole()",
         "library_site.wsgi.plainly_typed()",

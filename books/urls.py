@@ -56,5 +56,5 @@ version_2 = [
     path("events", Events.as_view({"get": "follow"}), name="events"),
 ]
 
-# What `library_site.front` asks without a request, by version.
+# What `library_site.http.fast_path` asks without a request, by version.
 questions = {1: [one_book(Version1), part_of_all(Version1)], 2: [one_book(Version2)]}

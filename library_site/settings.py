@@ -43,7 +43,7 @@ INSTALLED_APPS = [
     *OWN_APPS,
 ]
 MIDDLEWARE = [
-    "library_site.middleware.whole_body",
+    "library_site.http.middleware.whole_body",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -59,8 +59,8 @@ MIDDLEWARE = [
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
 API_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "library_site.middleware.known_host",
-    "library_site.middleware.whole_body",
+    "library_site.http.middleware.known_host",
+    "library_site.http.middleware.whole_body",
 ]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
@@ -174,7 +174,10 @@ OTHERS_LOG_LEVEL = "INFO" if LOG_LEVEL == "debug" else LOG_LEVEL.upper()
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"text": {"()": "library_site.logs.Text"}, "json": {"()": "library_site.logs.JSON"}},
+    "formatters": {
+        "text": {"()": "library_site.log_formatters.Text"},
+        "json": {"()": "library_site.log_formatters.JSON"},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": OTHERS_LOG_LEVEL},
     "loggers": {
@@ -267,19 +270,19 @@ COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:
-    API_MIDDLEWARE.append("library_site.middleware.rate_limit_told")
+    API_MIDDLEWARE.append("library_site.http.middleware.rate_limit_told")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "oauth.authentication.BearerAuthentication",
         "oauth.authentication.APIKeyAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["oauth.permissions.LibraryAccess"],
-    "DEFAULT_THROTTLE_CLASSES": ["library_site.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
+    "DEFAULT_THROTTLE_CLASSES": ["oauth.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["library_site.api.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.api.negotiation.JSONNegotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "library_site.errors.exception_handler",
+    "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
     "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersion",
     "UNAUTHENTICATED_USER": None,
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),

@@ -9,8 +9,8 @@ from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
 from books.bulk import LARGEST_BODY
 from books.urls import version_1, version_2
+from library_site.http.versioning import ROOT, Lifecycle, Version, served
 from library_site.shapes import detail, envelope
-from library_site.versioning import ROOT, Lifecycle, Version, served
 from library_site.views import Docs, Document, Root
 
 LIFECYCLES = {number: Lifecycle(**told) for number, told in settings.API_LIFECYCLES.items()}
@@ -43,6 +43,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "library_site.errors.bad_request"
-handler404 = "library_site.errors.not_found"
-handler500 = "library_site.errors.server_error"
+handler400 = "library_site.http.errors.bad_request"
+handler404 = "library_site.http.errors.not_found"
+handler500 = "library_site.http.errors.server_error"

@@ -14,9 +14,9 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from library_site.access import recorded
-from library_site.request_ids import identified
-from library_site.versioning import ROOT, versioned
+from library_site.http.access_log import recorded
+from library_site.http.request_id import identified
+from library_site.http.versioning import ROOT, versioned
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
@@ -120,7 +120,7 @@ def layered(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplicatio
     """The whole, from the outermost layer to the two handlers."""
     # Needs Django set up.
     from books.urls import questions
-    from library_site.front import front
+    from library_site.http.fast_path import front
     from library_site.urls import UNNAMED, VERSIONS
 
     handled = read_whole(plainly_typed(switch(api, pages)))

@@ -26,7 +26,7 @@ class UnsupportedVersion(APIException):
 
 
 class ServedVersion(NamespaceVersioning):
-    """Refuses what `library_site.versioning` could not read: after the method, and before credentials."""
+    """Refuses what `library_site.http.versioning` could not read: after the method, and before credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
         if refusal := request.META.get("library.refusal"):

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 
-from library_site.versioning import ROOT
+from library_site.http.versioning import ROOT
 
 Document = dict[str, Any]
 MAKING = Lock()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.db import OperationalError, connection
 
-from library_site.logs import JSON
+from library_site.log_formatters import JSON
 from tests.books.answers import ID, allowed
 from tests.books.examples import new_book
 from tests.library_site.test_logs import Log, logged

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books.questions import Answer, Asked, Question
-from library_site.front import front
+from library_site.http.fast_path import front
 from library_site.urls import VERSIONS
 from tests.books.examples import new_book
 from tests.books.test_hostile import thorough

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from library_site.logs import JSON, Text
+from library_site.log_formatters import JSON, Text
 from tests.books.examples import new_book
 from tests.serving import serving
 
@@ -197,7 +197,11 @@ def test_a_failure_does_not_tell_the_row_that_was_refused(text_log: Log, api: ht
 def test_every_line_of_the_process_is_an_object(operators_log: list[dict[str, Any]]) -> None:
     members = {"time", "level", "logger", "message", "request_id"}
     assert all(line.keys() >= members for line in operators_log)
-    assert {line["logger"] for line in operators_log} == {"library_site.access", "_granian", "axes.handlers.database"}
+    assert {line["logger"] for line in operators_log} == {
+        "library_site.access",
+        "_granian",
+        "axes.handlers.database",
+    }
 
 
 def test_the_log_follows_a_request(operators_log: list[dict[str, Any]]) -> None:

@@ -19,9 +19,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.views import BookViewSet
-from library_site.throttling import CallerThrottle, made
-from library_site.windows import MOST_CALLERS, PATIENCE, OwnWindows
+from library_site.http.rate_limit import MOST_CALLERS, PATIENCE, OwnWindows
 from oauth.credentials import Credential
+from oauth.throttling import CallerThrottle, made
 from tests.books.examples import new_book
 from tests.redis_server import RedisServer, running_redis
 from tests.serving import Service, serving
@@ -60,7 +60,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def limited(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a library that allows three requests a minute."""
     settings.API_RATE_LIMIT = (3, 60)
-    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "library_site.middleware.rate_limit_told"]
+    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "library_site.http.middleware.rate_limit_told"]
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
     monkeypatch.setattr(BookViewSet, "authentication_classes", [ByHeader])
     made.cache_clear()
@@ -260,9 +260,11 @@ def test_while_redis_is_away_the_process_counts(
     assert limited.get("/api/books").status_code == 429
     clock.now += 0.5
     assert told(limited.get("/api/books")) == (POLICY, '"default";r=2;t=60', None)
-    assert [(record.levelno, record.name) for record in caplog.records if record.name == "library_site.windows"] == [
-        (logging.ERROR, "library_site.windows"),
-        (logging.WARNING, "library_site.windows"),
+    assert [
+        (record.levelno, record.name) for record in caplog.records if record.name == "library_site.http.rate_limit"
+    ] == [
+        (logging.ERROR, "library_site.http.rate_limit"),
+        (logging.WARNING, "library_site.http.rate_limit"),
     ]
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from django.db import connection
 
-from library_site import request_ids
-from library_site.request_ids import identified
+from library_site.http import request_id
+from library_site.http.request_id import identified
 from tests.books.examples import new_book
 from tests.serving import Service
 
@@ -92,7 +92,7 @@ def test_the_server_sends_the_id(service: Service, address: str) -> None:
 
 def streaming(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
     start_response(f"200 {HTTPStatus.OK.phrase}", [])
-    yield request_ids.current.get().encode()
+    yield request_id.current.get().encode()
 
 
 def failing(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
@@ -103,12 +103,12 @@ def test_the_id_is_at_hand_until_the_body_is_sent() -> None:
     with httpx.Client(transport=httpx.WSGITransport(identified(streaming))) as client:
         answer = client.get("http://library", headers={"X-Request-ID": GIVEN})
     assert answer.text == GIVEN
-    assert request_ids.current.get() == "-"
+    assert request_id.current.get() == "-"
 
 
 def test_an_exception_passes_and_leaves_the_id_to_whoever_logs_it() -> None:
     with httpx.Client(transport=httpx.WSGITransport(identified(failing))) as client:
         with pytest.raises(ZeroDivisionError):
             client.get("http://library", headers={"X-Request-ID": GIVEN})
-        assert request_ids.current.get() == GIVEN
-    request_ids.forget()
+        assert request_id.current.get() == GIVEN
+    request_id.forget()

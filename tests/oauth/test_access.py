@@ -12,10 +12,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from books.models import Book
 from books.views import BookViewSet
-from library_site.throttling import CallerThrottle, made
 from oauth import api_keys
 from oauth.models import APIKey
 from oauth.scopes import parsed
+from oauth.throttling import CallerThrottle, made
 from tests.books.examples import new_book
 from tests.oauth.flows import (
     bearer,

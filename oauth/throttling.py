@@ -10,7 +10,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from library_site.windows import OwnWindows, SharedWindows
+from library_site.http.rate_limit import OwnWindows, SharedWindows
 from oauth.callers import caller
 
 making = Lock()

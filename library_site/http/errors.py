@@ -19,8 +19,8 @@ from rest_framework.settings import api_settings
 from books.addresses import url_of_book
 from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
 from books.conditional import PreconditionFailed
-from library_site import request_ids
 from library_site.api.negotiation import UnsupportedVersion
+from library_site.http import request_id
 from library_site.shapes import Failure, Problem, Shape, detail, envelope, oauth_error
 from oauth import api_keys
 from oauth.api_keys import TooManyKeys
@@ -120,7 +120,7 @@ def problem(place: str, member: str, found: Any) -> Problem:
 
 def answer(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
     """JSON whatever the view renders."""
-    status, body = shape(request)(failure, request_ids.current.get())
+    status, body = shape(request)(failure, request_id.current.get())
     return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
 
 

@@ -23,7 +23,7 @@ from oauth.permissions import anonymous_may
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from library_site.versioning import Version
+    from library_site.http.versioning import Version
 
 Headers = list[tuple[str, str]]
 # By what tells one kind of answer from another; None where they are Django's.

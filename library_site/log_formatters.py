@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from library_site.request_ids import current
+from library_site.http.request_id import current
 
 
 class Lines(logging.Formatter):
