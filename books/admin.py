@@ -15,7 +15,7 @@ from books import changes
 from books.filters import MAX_LENGTH, MAX_WORDS
 from books.models import FOLDED, Book, sort_key
 from books.searching import contains, isbn_begins
-from oauth.desk import BoundedPaginator, GuardedAdmin
+from library_site.admin.base import BoundedPaginator, GuardedAdmin
 
 
 @admin.register(Book)

@@ -20,7 +20,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from oauth.desk import DeskAdmin, OwnersAdmin, ReadOnlyAdmin
+from library_site.admin.base import DeskAdmin, OwnersAdmin, ReadOnlyAdmin
 from webhooks import endpoints, inbox, outbox, replaying
 from webhooks.forms import EndpointForm, ReplayForm, SourceForm
 from webhooks.health import RECENT, with_health

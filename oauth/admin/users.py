@@ -8,7 +8,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
-from oauth.desk import GuardedAdmin
+from library_site.admin.base import GuardedAdmin
 
 admin.site.unregister([User, Group])
 

@@ -12,8 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
+from library_site.admin.base import OwnersAdmin, ReadOnlyAdmin
 from oauth import api_keys, redirects, registration, revocations, scopes
-from oauth.desk import OwnersAdmin, ReadOnlyAdmin
 from oauth.models import APIKey, Authorization
 from oauth.scopes import DEFAULT, SCOPES, Granted
 
