@@ -117,14 +117,14 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 # The first is for passwords; the toolkit hashes its generated secrets with the last.
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.hashers.GeneratedSecretHasher"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.server.hashers.GeneratedSecretHasher"]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
 
 # Who guesses passwords or secrets waits.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_FAILURE_LIMIT = "oauth.brakes.failure_limit"
+AXES_FAILURE_LIMIT = "oauth.lockout.failure_limit"
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "oauth.accounts.locked_out"
@@ -217,12 +217,12 @@ OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
 # The toolkit's own; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {
-    "OAUTH2_SERVER_CLASS": "oauth.server.Server",
-    "OAUTH2_BACKEND_CLASS": "oauth.server.Core",
-    "OAUTH2_VALIDATOR_CLASS": "oauth.validators.Validator",
+    "OAUTH2_SERVER_CLASS": "oauth.server.backend.Server",
+    "OAUTH2_BACKEND_CLASS": "oauth.server.backend.Core",
+    "OAUTH2_VALIDATOR_CLASS": "oauth.server.validators.Validator",
     "SCOPES_BACKEND_CLASS": "oauth.scopes.Scopes",
-    "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_token",
-    "REFRESH_TOKEN_GENERATOR": "oauth.tokens.refresh_token",
+    "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_tokens.access_token",
+    "REFRESH_TOKEN_GENERATOR": "oauth.tokens.access_tokens.refresh_token",
     "CLIENT_SECRET_HASHER": "generated_secret",
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 10 * 60,
     "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
@@ -294,7 +294,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "oauth2RedirectUrl": f"{PUBLIC_URL}/docs/oauth2-redirect.html"},
-    # The app of `oauth.docs_app`.
+    # The app of `oauth.server.docs_client`.
     "SWAGGER_UI_OAUTH2_CONFIG": {
         "clientId": "library-docs",
         "usePkceWithAuthorizationCodeGrant": True,

@@ -19,8 +19,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from oauth2_provider.models import Application, Grant
 
-from oauth import redirects, revocations, scopes
+from oauth import scopes
 from oauth.models import Authorization
+from oauth.server import redirect_uris
+from oauth.tokens import revocations
 
 
 class SignIn(LoginView):
@@ -47,7 +49,7 @@ class SignIn(LoginView):
     def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
         """Of a person who may nothing of what it asks for the app is told at once: the form leads there."""
         uris = context["application"].redirect_uris.split() if context["application"] else []
-        page: Any = csp_update({"form-action": redirects.sources(uris)})
+        page: Any = csp_update({"form-action": redirect_uris.sources(uris)})
         response: HttpResponse = page(super().render_to_response)(context, **options)
         return response
 

@@ -16,6 +16,8 @@ class OAuthConfig(AppConfig):
 
     def ready(self) -> None:
         # Importing connects and registers them.
-        from oauth import checks, docs_app, documents, receivers  # noqa: F401
+        from oauth import checks, signals  # noqa: F401
+        from oauth.api import openapi  # noqa: F401
+        from oauth.server import docs_client
 
-        post_migrate.connect(docs_app.keep, sender=self)
+        post_migrate.connect(docs_client.keep, sender=self)

@@ -11,9 +11,10 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from oauth import api_keys, revocations, tokens
+from oauth import api_keys
 from oauth.credentials import Credential
 from oauth.scopes import Granted
+from oauth.tokens import access_tokens, revocations
 
 CHALLENGE = 'Bearer realm="Library API"'
 
@@ -65,20 +66,20 @@ def of_token(token: str) -> tuple[User, Credential]:
     """Raises BadCredential."""
     try:
         claims, left = checked(token, time.time())
-    except tokens.TokenExpired as error:
+    except access_tokens.TokenExpired as error:
         raise BadCredential("The access token has expired") from error
-    except tokens.InvalidToken as error:
+    except access_tokens.InvalidToken as error:
         raise BadCredential("The access token is not valid") from error
     name = f"app {claims.client_id} for user {claims.user_id}"
     return user(claims.user_id), Credential(name, left, authorization=claims.sid)
 
 
-def checked(token: str, now: float) -> tuple[tokens.Claims, Granted]:
+def checked(token: str, now: float) -> tuple[access_tokens.Claims, Granted]:
     """What an access token says, and what is left of its scopes. Raises InvalidToken, TokenExpired."""
-    claims = tokens.verified(token, now)
+    claims = access_tokens.verified(token, now)
     left = revocations.current().left(claims.sid, claims.user_id, claims.scopes)
     if left is None:
-        raise tokens.InvalidToken
+        raise access_tokens.InvalidToken
     return claims, left
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from oauth import jwks
+from oauth.tokens import jwks
 
 
 @checks.register

@@ -2,17 +2,18 @@
 
 from django.urls import include, path, re_path
 
-from oauth import accounts, consent, views
+from oauth import accounts
+from oauth.server import consent, endpoints
 
 for_apps = [
     re_path(r"^oauth/authorize/?$", consent.Authorize.as_view(), name="authorize"),
-    re_path(r"^oauth/token/?$", views.token, name="token"),
-    re_path(r"^oauth/refresh/?$", views.refresh, name="refresh"),
-    re_path(r"^oauth/resource/?$", views.resource, name="resource"),
-    re_path(r"^oauth/revoke/?$", views.revoke, name="revoke"),
-    re_path(r"^oauth/introspect/?$", views.introspect, name="introspect"),
-    path(".well-known/oauth-authorization-server", views.metadata, name="metadata"),
-    path(".well-known/jwks.json", views.public_keys, name="jwks"),
+    re_path(r"^oauth/token/?$", endpoints.token, name="token"),
+    re_path(r"^oauth/refresh/?$", endpoints.refresh, name="refresh"),
+    re_path(r"^oauth/resource/?$", endpoints.resource, name="resource"),
+    re_path(r"^oauth/revoke/?$", endpoints.revoke, name="revoke"),
+    re_path(r"^oauth/introspect/?$", endpoints.introspect, name="introspect"),
+    path(".well-known/oauth-authorization-server", endpoints.metadata, name="metadata"),
+    path(".well-known/jwks.json", endpoints.public_keys, name="jwks"),
 ]
 for_people = [
     re_path(r"^login/?$", accounts.SignIn.as_view(), name="login"),

@@ -16,7 +16,7 @@ from django.test.client import ClientHandler
 from django.test.utils import override_settings
 from pytest_django import Settings
 
-from oauth import revocations
+from oauth.tokens import revocations
 from tests import ledger
 from tests.books.examples import new_book
 from tests.serving import Service, serving

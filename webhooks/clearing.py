@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from oauth.clearing import deleted
+from oauth.purges import deleted
 from webhooks.models import KEPT_FOR, Attempt, Delivery, Endpoint, Event, Received
 
 

@@ -13,9 +13,11 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from library_site.admin.base import OwnersAdmin, ReadOnlyAdmin
-from oauth import api_keys, redirects, registration, revocations, scopes
+from oauth import api_keys, scopes
 from oauth.models import APIKey, Authorization
 from oauth.scopes import DEFAULT, SCOPES, Granted
+from oauth.server import redirect_uris, registration
+from oauth.tokens import revocations
 
 # Tokens are ended by ending the access they belong to.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
@@ -36,7 +38,7 @@ class AppForm(forms.ModelForm):
     redirect_uris = forms.CharField(
         label="Redirect URIs",
         widget=forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
-        validators=[redirects.check],
+        validators=[redirect_uris.check],
         help_text="One a line: https, or http at 127.0.0.1, [::1] or localhost.",
     )
     scopes = ScopesField(help_text="What people may grant it.")

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from django.conf import settings
 from joserfc.jwk import RSAKey
 
-from oauth import jwks
+from oauth.tokens import jwks
 
 HASHES: dict[str, hashes.HashAlgorithm] = {
     "RS256": hashes.SHA256(),

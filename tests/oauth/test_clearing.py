@@ -10,9 +10,10 @@ from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
-from oauth import api_keys, clearing, revocations
-from oauth.clearing import clear_expired
+from oauth import api_keys, purges
 from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.purges import clear_expired
+from oauth.tokens import revocations
 from tests.oauth import flows
 
 pytestmark = pytest.mark.django_db
@@ -154,7 +155,7 @@ def test_failed_sign_ins_go_when_they_count_no_more(api: httpx.Client) -> None:
 
 
 def test_more_than_one_batch_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clearing, "BATCH", 3)
+    monkeypatch.setattr(purges, "BATCH", 3)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
     assert cleared(now + DAY) == {"changed rights": 10}

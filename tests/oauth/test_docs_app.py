@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db.migrations.state import ProjectState
 from oauth2_provider.models import Application
 
-from oauth import docs_app
+from oauth.server import docs_client
 
 
 def stored_client() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_the_documentations_app_follows_the_library_when_it_moves(db: None, sett
 
 def test_the_documentations_app_waits_for_its_tables(db: None) -> None:
     Application.objects.all().delete()
-    docs_app.keep(apps=ProjectState().apps)
+    docs_client.keep(apps=ProjectState().apps)
     assert not Application.objects.exists()
 
 

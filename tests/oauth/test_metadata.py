@@ -9,7 +9,7 @@ from django.conf import settings
 from joserfc import jws
 from joserfc.jwk import KeySet
 
-from oauth import jwks
+from oauth.tokens import jwks
 from tests.oauth.flows import confidential_app, reader, tokens_for
 
 ISSUER = settings.PUBLIC_URL

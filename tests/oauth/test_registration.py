@@ -6,8 +6,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from oauth2_provider.models import Application
 
-from oauth import registration
 from oauth.models import APIKey, Authorization
+from oauth.server import registration
 from tests.oauth import flows
 
 pytestmark = pytest.mark.django_db

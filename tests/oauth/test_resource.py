@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from joserfc.jwk import RSAKey
 
-from oauth import jwks
+from oauth.tokens import jwks
 from tests.oauth.flows import bearer, confidential_app, librarian, reader, refusal, tokens_for
 from tests.oauth.forging import claims_of, decoded, encoded, forged, spoken
 

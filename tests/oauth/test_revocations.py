@@ -12,11 +12,12 @@ from django.utils import timezone
 from oauth2_provider.models import Application
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
-from oauth import api_keys, revocations, tokens
+from oauth import api_keys
 from oauth.credentials import Credential
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.revocations import RevocationList
 from oauth.scopes import NONE, parsed
+from oauth.tokens import access_tokens, revocations
+from oauth.tokens.revocations import RevocationList
 from tests.oauth.flows import (
     bearer,
     code_for,
@@ -259,7 +260,7 @@ def test_what_is_rolled_back_ends_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("change", [revoke, deactivate, change_the_password, OF_A_ROLE["user.groups.clear"]])
 def test_another_process_knows_before_five_seconds_have_passed(world: World, change: Change) -> None:
-    claims = tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
+    claims = access_tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
     other = RevocationList()
 
     def left() -> frozenset[str]:
@@ -306,7 +307,7 @@ def test_a_record_outlives_its_person_and_its_app(world: World) -> None:
 
 @pytest.mark.parametrize("change", [*OF_ONE_GRANT, *OF_A_PERSON])
 def test_keys_made_by_a_token_end_with_its_grant(world: World, change: Change) -> None:
-    claims = tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
+    claims = access_tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
     _, text = api_keys.make(
         world.user, "by the app", parsed("read"), timezone.now(), maker=credential(authorization=claims.sid)
     )

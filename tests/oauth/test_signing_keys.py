@@ -14,7 +14,7 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from oauth import jwks, tokens
+from oauth.tokens import access_tokens, jwks
 from tests.oauth import flows
 from tests.oauth.forging import forged, spoken
 
@@ -68,15 +68,15 @@ def test_old_tokens_are_good_until_the_overlap_is_over(api: httpx.Client, file: 
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
     now = int(time.time())
     jwks.rotate(file, now, overlap=60)
-    assert tokens.verified(token, now + 59).client_id == "shelf"
-    with pytest.raises(tokens.InvalidToken):
-        tokens.verified(token, now + 60)
+    assert access_tokens.verified(token, now + 59).client_id == "shelf"
+    with pytest.raises(access_tokens.InvalidToken):
+        access_tokens.verified(token, now + 60)
     assert signer(token) not in str(jwks.published(jwks.current(), now + 60))
 
 
 def test_a_key_outlives_its_last_token(api: httpx.Client, file: Path) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
-    expires_at = tokens.verified(token, time.time()).exp
+    expires_at = access_tokens.verified(token, time.time()).exp
     call_command("rotate_signing_key")
     assert stored(file)[1]["exp"] >= expires_at
 

@@ -16,7 +16,7 @@ from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, W
 from books.versions.v2.webhooks import WebhookViewSet, accepted, own_endpoint
 from library_site.api.query import Problems, bounded, following, require_known
 from library_site.db.integers import LARGEST
-from oauth.refusals import NOT_STORED
+from oauth.server.error_responses import NOT_STORED
 from webhooks import endpoints, replaying
 from webhooks.models import Attempt, Delivery
 

@@ -11,7 +11,7 @@ from books.keyset import KeysetPagination
 from books.versions.v2.webhook_document import events_document
 from books.versions.v2.webhooks import WebhookViewSet
 from library_site.api.query import Problems, bounded, following, require_known
-from oauth.refusals import NOT_STORED
+from oauth.server.error_responses import NOT_STORED
 from webhooks import stream
 from webhooks.kinds import KINDS
 from webhooks.models import Event

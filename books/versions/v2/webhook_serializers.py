@@ -7,8 +7,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.serializers import Closed, Integer, Text
-from books.versions.v2.api_key_serializers import ZonedInstant
 from books.versions.v2.serializers import Instant
+from oauth.api.v2.serializers import ZonedInstant
 from webhooks.addresses import LONGEST_URL, RefusedAddress, check_url
 from webhooks.kinds import ALL, KINDS, PING
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form

@@ -29,7 +29,7 @@ from books.versions.v2.webhook_serializers import (
 from library_site.api.query import require_known
 from library_site.api.viewsets import OrderedViewSet, no_content
 from oauth.permissions import ScopeOfView
-from oauth.refusals import NOT_STORED
+from oauth.server.error_responses import NOT_STORED
 from webhooks import endpoints, outbox, replaying
 from webhooks.models import Delivery, Endpoint
 

@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from books import idempotency
-from oauth import clearing as oauth
+from oauth import purges as oauth
 from webhooks import clearing as webhooks
 
 

@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from oauth import api_keys
-from oauth.management import people
-from oauth.registration import check_name
+from oauth.management import users
 from oauth.scopes import Granted, UnknownScope, allowed_to, parsed, text
+from oauth.server.registration import check_name
 
 MOST_DAYS = 36_500
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, user: str, scopes: str, name: str, expires_in_days: int | None, **options: Any
     ) -> None:
-        owner, granted, now = people.active(user), named(scopes), timezone.now()
+        owner, granted, now = users.active(user), named(scopes), timezone.now()
         try:
             check_name(name)
             key, secret = api_keys.make(owner, name, granted, now, expires_at=expiry(expires_in_days, now))

@@ -5,9 +5,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from oauth2_provider.models import Application
 
-from oauth import registration
-from oauth.management import people
+from oauth.management import users
 from oauth.scopes import DEFAULT, UnknownScope, parsed
+from oauth.server import registration
 
 
 class Command(BaseCommand):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             name=name,
             client_type=Application.CLIENT_PUBLIC if public else Application.CLIENT_CONFIDENTIAL,
             redirect_uris="\n".join(redirect_uris),
-            user=people.active(owner) if owner else None,
+            user=users.active(owner) if owner else None,
         )
         try:
             secret = registration.register(app, parsed(scopes))

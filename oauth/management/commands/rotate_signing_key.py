@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from oauth2_provider.settings import oauth2_settings
 
-from oauth import jwks, tokens
+from oauth.tokens import access_tokens, jwks
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, prepare: bool, if_missing: bool, **options: Any) -> None:
         path, now = settings.OAUTH_JWKS_FILE, int(time.time())
-        overlap = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS + tokens.LEEWAY
+        overlap = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS + access_tokens.LEEWAY
         if if_missing and signs(path):
             return
         try:

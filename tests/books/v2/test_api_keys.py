@@ -8,8 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from oauth import api_keys, revocations
+from oauth import api_keys
 from oauth.models import APIKey, Authorization
+from oauth.tokens import revocations
 from tests.books.examples import new_book
 from tests.oauth import flows
 

@@ -10,8 +10,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
-from oauth import revocations
 from oauth.models import ASKED_AGAIN_AFTER, APIKey, Authorization, ChangedRights
+from oauth.tokens import revocations
 
 BATCH = 1_000
 # Their owners may look for keys that are over.

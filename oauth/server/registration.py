@@ -7,9 +7,11 @@ from django.db import transaction
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import Application
 
-from oauth import redirects, revocations, scopes
+from oauth import scopes
 from oauth.models import Allowance, Authorization
 from oauth.scopes import SCOPES, Granted
+from oauth.server import redirect_uris
+from oauth.tokens import revocations
 
 LONGEST_NAME = 100
 
@@ -65,7 +67,7 @@ def confidential(app: Application) -> bool:
 def check(app: Application, granted: Granted) -> None:
     """Raises ValidationError."""
     check_name(app.name)
-    redirects.check(app.redirect_uris)
+    redirect_uris.check(app.redirect_uris)
     if not granted:
         raise ValidationError("Name at least one scope.")
     app.full_clean()

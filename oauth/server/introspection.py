@@ -7,9 +7,10 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from oauth2_provider.models import Application, RefreshToken
 
-from oauth import scopes, tokens
+from oauth import scopes
 from oauth.models import Authorization
-from oauth.validators import alive, digest, family
+from oauth.server.validators import alive, digest, family
+from oauth.tokens import access_tokens
 
 INACTIVE = {"active": False}
 
@@ -17,8 +18,8 @@ INACTIVE = {"active": False}
 def described(token: str, client: Application, now: datetime) -> dict[str, Any]:
     """Any access token, and refresh tokens of this client; nothing of others, and of those that are over."""
     try:
-        claims = tokens.verified(token, now.timestamp())
-    except tokens.InvalidToken:
+        claims = access_tokens.verified(token, now.timestamp())
+    except access_tokens.InvalidToken:
         return of_refresh_token(token, client, now)
     left = left_now(claims)
     if left is None:
@@ -27,7 +28,7 @@ def described(token: str, client: Application, now: datetime) -> dict[str, Any]:
         "active": True,
         "token_type": "Bearer",
         "iss": settings.PUBLIC_URL,
-        "aud": tokens.AUDIENCE,
+        "aud": access_tokens.AUDIENCE,
         "sub": str(claims.user_id),
         "client_id": claims.client_id,
         "scope": scopes.text(left),
@@ -37,7 +38,7 @@ def described(token: str, client: Application, now: datetime) -> dict[str, Any]:
     }
 
 
-def left_now(claims: tokens.Claims) -> scopes.Granted | None:
+def left_now(claims: access_tokens.Claims) -> scopes.Granted | None:
     """What is left of a token's scopes by the database, not by the list: who asks wants to know what holds now."""
     alive = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
     allowed = scopes.allowed(User.objects.filter(pk=claims.user_id)) if alive else {}

@@ -15,12 +15,13 @@ from django.views.decorators.http import require_POST, require_safe
 from oauthlib.common import Request as ClientRequest
 from oauthlib.oauth2.rfc6749 import errors
 
-from oauth import brakes, jwks, scopes, tokens
+from oauth import lockout, scopes
 from oauth.authentication import CHALLENGE, checked
-from oauth.introspection import described
-from oauth.refusals import NOT_STORED, refusal, unreadable
-from oauth.server import Core
-from oauth.validators import basic, tried_basic
+from oauth.server.backend import Core
+from oauth.server.error_responses import NOT_STORED, refusal, unreadable
+from oauth.server.introspection import described
+from oauth.server.validators import basic, tried_basic
+from oauth.tokens import access_tokens, jwks
 
 FORM = "application/x-www-form-urlencoded"
 # Seconds for which others may keep the public keys.
@@ -42,11 +43,11 @@ def for_clients(answer: Endpoint) -> Endpoint:
         if problem := unreadable(request.POST) or ("Parameters belong into the body." if request.GET else ""):
             return refusal(400, "invalid_request", problem)
         client = presented(request)
-        if seconds := brakes.wait(request, client):
+        if seconds := lockout.wait(request, client):
             return refusal(429, "temporarily_unavailable", "Too many failures.", Retry_After=str(seconds))
         response = answer(request)
-        if brakes.counts(client, response):
-            brakes.failed(request, client)
+        if lockout.counts(client, response):
+            lockout.failed(request, client)
         return response
 
     return view
@@ -56,7 +57,7 @@ def presented(request: HttpRequest) -> str:
     """The client by which failures are counted."""
     asked = ClientRequest("", headers=dict(request.META))
     client_id = basic(asked)[0] if tried_basic(asked) else request.POST.get("client_id", "")
-    return brakes.client(client_id, secret=tried_basic(asked) or "client_secret" in request.POST)
+    return lockout.client(client_id, secret=tried_basic(asked) or "client_secret" in request.POST)
 
 
 @for_clients
@@ -130,9 +131,9 @@ def resource(request: HttpRequest) -> HttpResponse:
     bad = f'{CHALLENGE}, error="invalid_token"'
     try:
         claims, left = checked(given.strip(), time.time())
-    except tokens.TokenExpired:
+    except access_tokens.TokenExpired:
         return refusal(401, "token_expired", "The access token has expired.", WWW_Authenticate=bad)
-    except tokens.InvalidToken:
+    except access_tokens.InvalidToken:
         return refusal(401, "invalid_token", "The access token is not valid.", WWW_Authenticate=bad)
     body = {
         "user_id": str(claims.user_id),

@@ -11,8 +11,8 @@ from django.dispatch import receiver
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant
 
-from oauth import revocations
 from oauth.models import Authorization
+from oauth.tokens import revocations
 
 
 def sign_out(users: QuerySet[User]) -> None:

@@ -15,9 +15,10 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
-from oauth import redirects, scopes
-from oauth.refusals import refusal, unreadable
-from oauth.server import AddressCore, grantable
+from oauth import scopes
+from oauth.server import redirect_uris
+from oauth.server.backend import AddressCore, grantable
+from oauth.server.error_responses import refusal, unreadable
 
 # oauthlib's errors that are told here, not at an address that the request names.
 TOLD_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
@@ -68,7 +69,7 @@ class Authorize(TemplateResponseMixin, BaseAuthorizationView):
             "scopes": scopes.text(self.granted),
             "origin": origin,
         }
-        page: Any = csp_update({"form-action": redirects.sources([redirect_uri])})
+        page: Any = csp_update({"form-action": redirect_uris.sources([redirect_uri])})
         response: HttpResponse = page(self.render_to_response)(context)
         return response
 

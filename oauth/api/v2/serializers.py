@@ -9,8 +9,8 @@ from rest_framework import serializers
 from books.serializers import Closed, Text
 from books.versions.v2.serializers import Instant, Words
 from oauth.models import APIKey
-from oauth.registration import LONGEST_NAME, check_name
 from oauth.scopes import SCOPES, Granted, UnknownScope, parsed
+from oauth.server.registration import LONGEST_NAME, check_name
 
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 ANY_SCOPE = "|".join(SCOPES)

@@ -17,8 +17,9 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.common import Request
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError, InvalidRequestError
 
-from oauth import redirects, revocations, tokens
 from oauth.models import ASKED_AGAIN_AFTER, Authorization
+from oauth.server import redirect_uris
+from oauth.tokens import access_tokens, revocations
 
 # RFC 7636, 4.1.
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -56,7 +57,7 @@ class Validator(OAuth2Validator):
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
     ) -> bool:
         """One that is registered, to the letter (RFC 9700, 2.1), but for the port of a loopback address."""
-        return redirects.matches(redirect_uri, request.client.redirect_uris.split())
+        return redirect_uris.matches(redirect_uri, request.client.redirect_uris.split())
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         # Of OpenID Connect and RFC 8707, which are not offered: the toolkit would store what the request says.
@@ -182,8 +183,8 @@ def leave_out_the_known(token: dict[str, Any], request: Request) -> None:
 def authorization_id(token: str, now: datetime) -> UUID | None:
     """Of an access or a refresh token."""
     try:
-        return tokens.verified(token, now.timestamp()).sid
-    except tokens.InvalidToken:
+        return access_tokens.verified(token, now.timestamp()).sid
+    except access_tokens.InvalidToken:
         found = RefreshToken.objects.filter(token_checksum=digest(token)).values_list("token_family", flat=True)
         return found.order_by(F("revoked").desc(nulls_first=True)).first()
 

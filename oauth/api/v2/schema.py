@@ -10,9 +10,9 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.versions.v2.api_key_serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
 from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, error, invalid, unknown
 from library_site.api.schema import response_header
+from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
 
 KEY = {
     "id": "1f8e0c2b7a96",

@@ -11,16 +11,16 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
-from books.versions.v2.api_key_document import api_keys_document
-from books.versions.v2.api_key_serializers import APIKeyCreateSerializer, APIKeySerializer
 from library_site.api.query import require_known
 from library_site.api.viewsets import OrderedViewSet, no_content
 from oauth import api_keys
+from oauth.api.v2.schema import api_keys_document
+from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import BadCredential
 from oauth.credentials import Credential
 from oauth.models import APIKey
 from oauth.permissions import AnyCredential, InsufficientScope
-from oauth.refusals import NOT_STORED
+from oauth.server.error_responses import NOT_STORED
 
 
 @api_keys_document

@@ -11,8 +11,8 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from oauthlib.common import Request
 
-from oauth import jwks
 from oauth.scopes import SCOPES, Granted
+from oauth.tokens import jwks
 
 ALGORITHM = "RS256"
 TYPE = "at+jwt"
