@@ -9,8 +9,8 @@ from django.utils.module_loading import import_string
 from books.compiled import Representation
 from books.models import Book
 from library_site.db.sql import Row
-from webhooks.kinds import CREATED, DELETED, UPDATED
 from webhooks.outbox import Announcement
+from webhooks.registry import CREATED, DELETED, UPDATED
 
 # Of an upper layer.
 representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # stands for it

@@ -15,8 +15,8 @@ from books import announcements
 from books.models import DERIVED, Book
 from library_site.db.integers import LARGEST
 from library_site.db.sql import Row, Statement
-from webhooks.kinds import CREATED, UPDATED
 from webhooks.outbox import UNKNOWN, Announcement, telling, told, wake_workers
+from webhooks.registry import CREATED, UPDATED
 
 # The database knows what the others begin with.
 GIVEN = [field.name for field in Book._meta.concrete_fields if field.db_default is NOT_PROVIDED and field.name != "id"]

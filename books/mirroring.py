@@ -12,8 +12,8 @@ from books.models import MirroredBook
 from books.serializers import Flag, Integer, NewBookSerializer
 from library_site.db.integers import LARGEST
 from webhooks.inbox import handles
-from webhooks.kinds import CREATED, DELETED, UPDATED
 from webhooks.models import Received, Source
+from webhooks.registry import CREATED, DELETED, UPDATED
 
 
 class NoBook(Exception):

@@ -4,11 +4,11 @@ from django.urls import path, re_path
 
 from books.questions import one_book, part_of_all
 from books.versions.v1.views import Version1
-from books.versions.v2.deliveries import Deliveries
-from books.versions.v2.events import Events
 from books.versions.v2.views import Version2
-from books.versions.v2.webhooks import Webhooks
 from oauth.api.v2.views import APIKeys
+from webhooks.api.v2.deliveries import Deliveries
+from webhooks.api.v2.endpoints import Webhooks
+from webhooks.api.v2.events import Events
 
 version_1 = [
     path("books", Version1.as_view({"get": "list", "post": "create"}), name="books"),

@@ -309,7 +309,7 @@ SPECTACULAR_SETTINGS = {
         "library_site.api.openapi.bodies_required",
         "library_site.api.openapi.versions_declared",
         "library_site.api.openapi.challenges_documented",
-        "books.versions.v2.webhook_document.events_documented",
+        "webhooks.api.v2.schema.events_documented",
         *(["library_site.api.openapi.limit_documented"] if API_RATE_LIMIT else []),
     ],
 }

@@ -37,7 +37,7 @@ urlpatterns = [
         for number in EVERY
     ),
     path("", include("oauth.urls")),
-    path("", include("webhooks.urls")),
+    path("", include("webhooks.api.urls")),
     # Django's way from a row to its public page, of which there are none, fails on ids that it does not expect.
     re_path(r"^admin/r/", page_not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),

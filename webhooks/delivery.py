@@ -11,10 +11,10 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, T
 from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import among, asked, from_now
+from webhooks.encryption import SealBroken, unseal
 from webhooks.endpoints import UNREADABLE, disable, reachable
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
-from webhooks.schedule import LEASE, POISON
-from webhooks.vault import SealBroken, unseal
+from webhooks.queue import LEASE, POISON
 
 # That a report counts.
 COUNTED = 10_000

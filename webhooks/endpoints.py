@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, QuerySet
 
 from oauth.scopes import holds, needing_permission
+from webhooks.encryption import new_secret, seal
 from webhooks.models import Endpoint, EndpointSecret
-from webhooks.vault import new_secret, seal
 
 PERMISSION = needing_permission()["webhooks"]
 # How many a person may have.

@@ -12,10 +12,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
+from webhooks.encryption import SealBroken, new_secret, seal, unseal
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import wake_workers
-from webhooks.schedule import LEASE, POISON, POISONED, delay, is_last
-from webhooks.vault import SealBroken, new_secret, seal, unseal
+from webhooks.queue import LEASE, POISON, POISONED, delay, is_last
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from webhooks.addresses import LONGEST_URL
-from webhooks.kinds import ALL
+from webhooks.registry import ALL
+from webhooks.ssrf import LONGEST_URL
 
 # How many deliveries an endpoint may want at the same time.
 LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 1, 1_000

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from library_site.db.sql import Statement, among, asked, carried_out
-from webhooks.kinds import PING
 from webhooks.models import Delivery, Endpoint, Event
+from webhooks.registry import PING
 
 BATCH = 500
 # Seconds. A worker that was woken looks again for longer than this.

@@ -6,9 +6,9 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Max
 
-from webhooks.kinds import ALL, KINDS
 from webhooks.models import KEPT_FOR, Delivery, Endpoint, Event
 from webhooks.outbox import wake_workers
+from webhooks.registry import ALL, KINDS
 
 # Of one replay: on SQLite nobody else writes meanwhile.
 MOST = 50_000

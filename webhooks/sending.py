@@ -13,12 +13,12 @@ import aiohttp
 from django.conf import settings
 from yarl import URL
 
-from webhooks.addresses import RefusedAddress, check_url, socket_factory
+from webhooks.attempts import Outcome
 from webhooks.delivery import Claimed
 from webhooks.models import LARGEST_ANSWER
-from webhooks.outcomes import Outcome
-from webhooks.schedule import POISONED
+from webhooks.queue import POISONED
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
+from webhooks.ssrf import RefusedAddress, check_url, socket_factory
 
 # Seconds for all of it: connecting, headers and body.
 TIME_OUT = 10

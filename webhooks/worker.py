@@ -17,11 +17,11 @@ import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from webhooks import delivery, inbox
+from webhooks.attempts import Outcome, record, result
 from webhooks.delivery import Backlog, Claimed
 from webhooks.models import Endpoint
 from webhooks.notices import tell_disabled
 from webhooks.outbox import CHANNEL, HINT_EVERY
-from webhooks.outcomes import Outcome, record, result
 from webhooks.sending import Clock, Sender, send, sender
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from library_site.db.config import database
 from library_site.shapes import CODES, OWN_CODES
 from oauth.scopes import SCOPES
 from tests.serving import SECRETS
-from webhooks.kinds import KINDS, PING
+from webhooks.registry import KINDS, PING
 
 pytestmark = pytest.mark.once
 

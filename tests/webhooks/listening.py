@@ -9,10 +9,10 @@ from django.utils import timezone
 from oauth import api_keys
 from webhooks import delivery
 from webhooks.delivery import Claimed
-from webhooks.kinds import CREATED
+from webhooks.encryption import seal
 from webhooks.models import Endpoint
 from webhooks.outbox import Announcement, publish
-from webhooks.vault import seal
+from webhooks.registry import CREATED
 
 SECRET = "whsec_of-the-tests"
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from tests.books.answers import ID
 from webhooks import inbox
+from webhooks.encryption import seal
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
-from webhooks.vault import seal
 
 NAME, SECRET = "branch", "whsec_of-the-branch"
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import abc, web
 
-from webhooks.addresses import RefusedAddress, check_url, is_public, socket_factory
+from webhooks.ssrf import RefusedAddress, check_url, is_public, socket_factory
 
 pytestmark = pytest.mark.once
 

@@ -17,9 +17,9 @@ from tests.oauth.desks import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, every
 from tests.webhooks import sources
 from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
 from webhooks import endpoints, inbox
+from webhooks.attempts import Outcome, record
+from webhooks.encryption import unseal
 from webhooks.models import Attempt, Delivery, Endpoint, Event, Received, Source
-from webhooks.outcomes import Outcome, record
-from webhooks.vault import unseal
 
 pytestmark = pytest.mark.usefixtures("db")
 ENDPOINTS = "/admin/webhooks/endpoint/"

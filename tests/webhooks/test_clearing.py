@@ -7,9 +7,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from tests.webhooks.listening import claim, endpoint, event, listener
-from webhooks.clearing import clear_expired
+from webhooks.attempts import Outcome, record
 from webhooks.models import KEPT_FOR, Delivery, Endpoint, Event, Received, Source
-from webhooks.outcomes import Outcome, record
+from webhooks.purges import clear_expired
 
 pytestmark = pytest.mark.usefixtures("db")
 NOW = timezone.now()

@@ -10,11 +10,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
-from webhooks import delivery, endpoints, outcomes
+from webhooks import attempts, delivery, endpoints
+from webhooks.attempts import Outcome, record
 from webhooks.delivery import Claimed
 from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.outcomes import Outcome, record
-from webhooks.schedule import POISON
+from webhooks.queue import POISON
 
 pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -183,7 +183,7 @@ def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing: Endpoint) -> 
     claimed = claim(10)
     assert recorded(*(outcome(one, 500) for one in claimed[:9])) == []
     [disabled] = recorded(outcome(claimed[9], 500))
-    assert (disabled, disabled.reason) == (failing, outcomes.DISABLED)
+    assert (disabled, disabled.reason) == (failing, attempts.DISABLED)
     failing.refresh_from_db()
     assert (failing.state, failing.reason) == ("disabled", "10 deliveries in a row failed for good.")
     event(11)

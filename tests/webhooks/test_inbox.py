@@ -16,7 +16,7 @@ from tests.webhooks.sources import received, source, time_passes
 from webhooks import inbox
 from webhooks.inbox import LONGEST_ERROR, UnknownSource, claim, drain, handles, receive, work_off
 from webhooks.models import Received, Source
-from webhooks.schedule import LEASE, POISON
+from webhooks.queue import LEASE, POISON
 
 MIDDLE = 0.5
 KIND = "shelf.moved"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webhooks.schedule import delay, is_last
+from webhooks.queue import delay, is_last
 
 pytestmark = pytest.mark.once
 

@@ -14,10 +14,10 @@ from django.conf import LazySettings
 from tests.webhooks.listening import SECRET
 from tests.webhooks.receivers import answering, receiving
 from webhooks import sending
+from webhooks.attempts import Outcome
 from webhooks.delivery import Claimed
 from webhooks.models import LARGEST_ANSWER
-from webhooks.outcomes import Outcome
-from webhooks.schedule import POISONED
+from webhooks.queue import POISONED
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()

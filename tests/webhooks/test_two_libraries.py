@@ -21,7 +21,7 @@ SOURCE = "from tests.webhooks.sources import source; source('north', mirrors=Tru
 ENDPOINT = """
 from tests.webhooks.listening import endpoint
 from tests.webhooks.sources import SECRET
-from webhooks.vault import seal
+from webhooks.encryption import seal
 made = endpoint(url='http://127.0.0.1:{port}/webhooks/receive/north')
 made.secrets.update(sealed=seal(SECRET))
 """

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from books import idempotency
 from oauth import purges as oauth
-from webhooks import clearing as webhooks
+from webhooks import purges as webhooks
 
 
 class Command(BaseCommand):

@@ -15,8 +15,8 @@ from tests.books.examples import new_book
 from tests.oauth import flows
 from tests.webhooks.listening import endpoint, key_for, listener
 from webhooks import endpoints
+from webhooks.encryption import unseal
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
-from webhooks.vault import unseal
 
 HOOKS = "/api/v2/webhooks"
 URL = "https://receiver.example/hook"

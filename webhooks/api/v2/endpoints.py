@@ -11,14 +11,19 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from books.compiled import json_response
-from books.versions.v2.webhook_document import (
+from library_site.api.query import require_known
+from library_site.api.viewsets import OrderedViewSet, no_content
+from oauth.permissions import ScopeOfView
+from oauth.server.error_responses import NOT_STORED
+from webhooks import endpoints, outbox, replaying
+from webhooks.api.v2.schema import (
     ping_document,
     promote_document,
     replay_document,
     secret_document,
     webhooks_document,
 )
-from books.versions.v2.webhook_serializers import (
+from webhooks.api.v2.serializers import (
     DeliverySerializer,
     EndpointChangeSerializer,
     EndpointCreateSerializer,
@@ -26,11 +31,6 @@ from books.versions.v2.webhook_serializers import (
     ReplaySerializer,
     SecretCreateSerializer,
 )
-from library_site.api.query import require_known
-from library_site.api.viewsets import OrderedViewSet, no_content
-from oauth.permissions import ScopeOfView
-from oauth.server.error_responses import NOT_STORED
-from webhooks import endpoints, outbox, replaying
 from webhooks.models import Delivery, Endpoint
 
 

@@ -8,13 +8,13 @@ from rest_framework.request import Request
 
 from books.compiled import json_response
 from books.keyset import KeysetPagination
-from books.versions.v2.webhook_document import events_document
-from books.versions.v2.webhooks import WebhookViewSet
 from library_site.api.query import Problems, bounded, following, require_known
 from oauth.server.error_responses import NOT_STORED
 from webhooks import stream
-from webhooks.kinds import KINDS
+from webhooks.api.v2.endpoints import WebhookViewSet
+from webhooks.api.v2.schema import events_document
 from webhooks.models import Event
+from webhooks.registry import KINDS
 from webhooks.stream import NoCursor, Place
 
 PARAMETERS = ("after", "limit", "kinds")

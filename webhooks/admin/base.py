@@ -22,8 +22,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.base import DeskAdmin, OwnersAdmin, ReadOnlyAdmin
 from webhooks import endpoints, inbox, outbox, replaying
-from webhooks.forms import EndpointForm, ReplayForm, SourceForm
-from webhooks.health import RECENT, with_health
+from webhooks.admin.forms import EndpointForm, ReplayForm, SourceForm
+from webhooks.admin.health import RECENT, with_health
 from webhooks.models import KEPT_FOR, Attempt, Delivery, Endpoint, Received, Source, SourceSecret
 from webhooks.signing import EVENT, TIMESTAMP
 

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 
 from books.compiled import json_response
 from books.keyset import KeysetPagination
-from books.versions.v2.webhook_document import deliveries_document, redeliver_document
-from books.versions.v2.webhook_serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
-from books.versions.v2.webhooks import WebhookViewSet, accepted, own_endpoint
 from library_site.api.query import Problems, bounded, following, require_known
 from library_site.db.integers import LARGEST
 from oauth.server.error_responses import NOT_STORED
 from webhooks import endpoints, replaying
+from webhooks.api.v2.endpoints import WebhookViewSet, accepted, own_endpoint
+from webhooks.api.v2.schema import deliveries_document, redeliver_document
+from webhooks.api.v2.serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
 from webhooks.models import Attempt, Delivery
 
 FILTERS = {"state": "state", "kind": "event__kind"}

@@ -9,11 +9,11 @@ from rest_framework import serializers
 from books.serializers import Closed, Integer, Text
 from books.versions.v2.serializers import Instant
 from oauth.api.v2.serializers import ZonedInstant
-from webhooks.addresses import LONGEST_URL, RefusedAddress, check_url
-from webhooks.kinds import ALL, KINDS, PING
+from webhooks.encryption import GIVEN, GIVEN_WORDS
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form
+from webhooks.registry import ALL, KINDS, PING
 from webhooks.replaying import NO_SPAN
-from webhooks.vault import GIVEN, GIVEN_WORDS
+from webhooks.ssrf import LONGEST_URL, RefusedAddress, check_url
 
 # What deliveries are found by.
 CHOICES = {"state": Delivery.State.values, "kind": [*KINDS, PING]}

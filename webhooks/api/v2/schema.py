@@ -16,7 +16,9 @@ from rest_framework import serializers
 
 from books.keyset import KeysetPagination
 from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, BOOK, error, invalid, unknown
-from books.versions.v2.webhook_serializers import (
+from library_site.api.schema import response_header
+from webhooks import endpoints, signing
+from webhooks.api.v2.serializers import (
     CHOICES,
     DeliverySerializer,
     EndpointChangeSerializer,
@@ -29,11 +31,9 @@ from books.versions.v2.webhook_serializers import (
     SecretField,
     WholeDeliverySerializer,
 )
-from library_site.api.schema import response_header
-from webhooks import endpoints, signing
-from webhooks.addresses import NOT_PUBLIC
-from webhooks.kinds import CREATED, DELETED, KINDS, PING, UPDATED
 from webhooks.models import KEPT_FOR
+from webhooks.registry import CREATED, DELETED, KINDS, PING, UPDATED
+from webhooks.ssrf import NOT_PUBLIC
 
 TAGS = ["Webhooks"]
 MOMENT = "2026-01-31T09:30:00.000000Z"

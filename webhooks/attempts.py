@@ -14,7 +14,7 @@ from library_site.db.sql import among, asked, carried_out, from_now
 from webhooks.delivery import Claimed
 from webhooks.endpoints import disable
 from webhooks.models import Delivery, Endpoint
-from webhooks.schedule import LONGEST_DELAY, delay, is_last
+from webhooks.queue import LONGEST_DELAY, delay, is_last
 
 # So many in a row, and an endpoint is sent nothing more.
 DEAD_IN_A_ROW = 10

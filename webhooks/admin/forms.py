@@ -7,11 +7,11 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
-from webhooks.addresses import RefusedAddress, check_url
-from webhooks.kinds import ALL, KINDS
+from webhooks.encryption import GIVEN, GIVEN_WORDS
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Endpoint
+from webhooks.registry import ALL, KINDS
 from webhooks.replaying import NO_SPAN
-from webhooks.vault import GIVEN, GIVEN_WORDS
+from webhooks.ssrf import RefusedAddress, check_url
 
 
 class KindsField(forms.MultipleChoiceField):
