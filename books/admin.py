@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from books import changes
-from books.filters import MAX_LENGTH, MAX_WORDS
+from books.api.filters import MAX_LENGTH, MAX_WORDS
 from books.models import FOLDED, Book, sort_key
-from books.searching import contains, isbn_begins
+from books.search import contains, isbn_begins
 from library_site.admin.base import BoundedPaginator, GuardedAdmin
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 
-from books import announcements, at_once
+from books import events, write_statements
 from books.fields import naive_utc
 from books.models import DERIVED, Book
 from library_site.db.integers import LARGEST
@@ -50,7 +50,7 @@ class ChangedMeanwhile(Exception):
 
 def create(values: Mapping[str, Any], now: datetime) -> Book:
     """A new book, `now` being an aware datetime. Raises IsbnInUse, ChangedMeanwhile."""
-    if at_once.possible():
+    if write_statements.possible():
         with suppress(SeveralSubjects):
             return created_at_once(values, now)
     with transaction.atomic():
@@ -61,7 +61,7 @@ def created_at_once(values: Mapping[str, Any], now: datetime) -> Book:
     """Raises IsbnInUse, ChangedMeanwhile, SeveralSubjects."""
     book = new(values, now)
     with refusals_named(book.isbn):
-        written = at_once.insert(book, now)
+        written = write_statements.insert(book, now)
     if not written:
         raise IsbnInUse(book.isbn)
     return book
@@ -69,7 +69,7 @@ def created_at_once(values: Mapping[str, Any], now: datetime) -> Book:
 
 def update(pk: int, values: Mapping[str, Any], require: Callable[[Book], None], now: datetime) -> Book:
     """The book, changed unless `require` raises. Raises BookNotFound, IsbnInUse, ChangedMeanwhile."""
-    if at_once.possible():
+    if write_statements.possible():
         with suppress(Overtaken, SeveralSubjects):
             return updated_at_once(pk, values, require, now)
     with transaction.atomic():
@@ -81,14 +81,14 @@ def update(pk: int, values: Mapping[str, Any], require: Callable[[Book], None], 
 
 def updated_at_once(pk: int, values: Mapping[str, Any], require: Callable[[Book], None], now: datetime) -> Book:
     """Without a lock. Raises BookNotFound, IsbnInUse, ChangedMeanwhile, Overtaken, SeveralSubjects."""
-    book = at_once.find(pk)
+    book = write_statements.find(pk)
     if book is None:
         raise BookNotFound
     require(book)
     if differing := differing_values(book, values):
         before = altered(book, differing, now)
         with refusals_named(book.isbn):
-            written = at_once.rewrite(book, [*with_derived(differing), "updated_at", "version"], before, now)
+            written = write_statements.rewrite(book, [*with_derived(differing), "updated_at", "version"], before, now)
         if not written:
             raise Overtaken
     return book
@@ -100,7 +100,7 @@ def add(values: Mapping[str, Any], now: datetime, quietly: bool = False) -> Book
     with refusals_named(book.isbn):
         book.save(force_insert=True)
     if not quietly:
-        publish([announcements.added(book)], now)
+        publish([events.added(book)], now)
     return book
 
 
@@ -121,7 +121,7 @@ def add_many(rows: Sequence[Mapping[str, Any]], now: datetime, quietly: bool = F
     with refusals_named():
         written = write(rows, now)
     if not quietly:
-        publish(map(announcements.added, Book.objects.filter(isbn__in=written).order_by("pk")), now)
+        publish(map(events.added, Book.objects.filter(isbn__in=written).order_by("pk")), now)
     return written
 
 
@@ -175,7 +175,7 @@ def change(book: Book, values: Mapping[str, Any], now: datetime, quietly: bool =
     with refusals_named(book.isbn):
         book.save(update_fields=[*with_derived(differing), "updated_at", "version"])
     if not quietly:
-        publish([announcements.changed(book, before)], now)
+        publish([events.changed(book, before)], now)
 
 
 def differing_values(book: Book, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,13 +190,13 @@ def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
         with refusals_named():
             marked += found.update(available=available, updated_at=now, version=F("version") + 1)
         before = [altered(book, {"available": available}, now) for book in batch]
-        publish(map(announcements.changed, batch, before), now)
+        publish(map(events.changed, batch, before), now)
     return marked
 
 
 def altered(book: Book, values: Mapping[str, Any], now: datetime) -> Row:
     """Changes the object alone; answers its row as it was."""
-    before = announcements.row(book)
+    before = events.row(book)
     for name, value in {**values, "updated_at": naive_utc(now), "version": book.version + 1}.items():
         setattr(book, name, value)
     return before
@@ -204,7 +204,7 @@ def altered(book: Book, values: Mapping[str, Any], now: datetime) -> Row:
 
 def remove(book: Book, now: datetime, quietly: bool = False) -> None:
     """Deletes a locked book. Raises ChangedMeanwhile."""
-    announcement = announcements.removed(book)
+    announcement = events.removed(book)
     with refusals_named():
         book.delete()
     if not quietly:
@@ -214,7 +214,7 @@ def remove(book: Book, now: datetime, quietly: bool = False) -> None:
 def remove_all(books: QuerySet[Book], now: datetime) -> None:
     """Deletes all of these books. Raises ChangedMeanwhile."""
     for batch in locked_batches(books):
-        removals = [announcements.removed(book) for book in batch]
+        removals = [events.removed(book) for book in batch]
         with refusals_named():
             Book.objects.filter(pk__in=[book.pk for book in batch]).delete()
         publish(removals, now)

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from books.isbns import isbn13
+from books.isbn import isbn13
 
 
 def folded(text: str) -> str:

@@ -7,7 +7,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
 from books import changes
-from books.importing import reason
+from books.exchange.imports import reason
 from books.models import MirroredBook
 from books.serializers import Flag, Integer, NewBookSerializer
 from library_site.db.integers import LARGEST

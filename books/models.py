@@ -86,7 +86,7 @@ FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinst
 
 
 class KeptAnswer(models.Model):
-    """What was answered to a request with an Idempotency-Key; written by `books.idempotency` alone."""
+    """What was answered to a request with an Idempotency-Key; written by `books.api.idempotency` alone."""
 
     # SHA-256 of the caller and the key, and of the request.
     key = models.CharField(max_length=64, primary_key=True)

@@ -2,9 +2,9 @@
 
 from django.urls import path, re_path
 
-from books.questions import one_book, part_of_all
-from books.versions.v1.views import Version1
-from books.versions.v2.views import Version2
+from books.api.fast_routes import one_book, part_of_all
+from books.api.v1.views import Version1
+from books.api.v2.views import Version2
 from oauth.api.v2.views import APIKeys
 from webhooks.api.v2.deliveries import Deliveries
 from webhooks.api.v2.endpoints import Webhooks

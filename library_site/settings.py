@@ -207,7 +207,7 @@ DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
 
 # Events (specification, Section 6)
 EVENT_API_VERSION = 2
-EVENT_REPRESENTATION = f"books.versions.v{EVENT_API_VERSION}.serializers.REPRESENTATION"
+EVENT_REPRESENTATION = f"books.api.v{EVENT_API_VERSION}.serializers.REPRESENTATION"
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 

@@ -7,7 +7,7 @@ from django.urls import include, path, re_path
 from django.views.defaults import page_not_found
 from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
-from books.bulk import LARGEST_BODY
+from books.api.bulk import LARGEST_BODY
 from books.urls import version_1, version_2
 from library_site.http.versioning import ROOT, Lifecycle, Version, served
 from library_site.shapes import detail, envelope

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import migrations, models
 
 import books.fields
-from books.isbns import isbn13
+from books.isbn import isbn13
 
 BATCH = 5_000
 

@@ -16,9 +16,9 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
-from books.addresses import url_of_book
+from books.api.conditional import PreconditionFailed
 from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
-from books.conditional import PreconditionFailed
+from books.links import url_of_book
 from library_site.api.negotiation import UnsupportedVersion
 from library_site.http import request_id
 from library_site.shapes import Failure, Problem, Shape, detail, envelope, oauth_error

@@ -16,8 +16,8 @@ from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
-from books.questions import Answer, Asked, Question
-from books.views import ABSENT
+from books.api.fast_routes import Answer, Asked, Question
+from books.api.views import ABSENT
 from oauth.permissions import anonymous_may
 
 if TYPE_CHECKING:

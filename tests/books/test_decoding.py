@@ -9,10 +9,10 @@ from django.core.validators import MaxLengthValidator, RegexValidator
 from hypothesis import given
 from rest_framework import serializers
 
+from books.api.v1.views import Version1
+from books.api.v2.views import Version2
 from books.models import LENGTHS
 from books.serializers import Text
-from books.versions.v1.views import Version1
-from books.versions.v2.views import Version2
 from library_site.api.decoding import Decode, NotCompilable, decoder
 from library_site.api.parsers import JSONParser
 from tests.books.examples import new_book

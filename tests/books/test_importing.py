@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
-from books.importing import Failure, import_books
+from books.exchange.imports import Failure, import_books
 from books.models import Book
 from tests.books.examples import new_book
 

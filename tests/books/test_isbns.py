@@ -2,7 +2,7 @@
 
 import pytest
 
-from books.isbns import isbn13
+from books.isbn import isbn13
 
 pytestmark = pytest.mark.once
 

@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books import changes, searching
+from books import changes, search
 from books.fields import folded
 from books.models import FOLDED, Book
-from books.searching import containing, isbn_begins
+from books.search import containing, isbn_begins
 from tests.books.examples import new_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -34,7 +34,7 @@ def stored(**members: Any) -> Book:
 def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is little of, and what there is much of, are found by different ways."""
     if request.param == "common":
-        monkeypatch.setattr(searching, "FEW", 0)
+        monkeypatch.setattr(search, "FEW", 0)
 
 
 @pytest.mark.usefixtures("db", "scarcity")

@@ -8,14 +8,14 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from stdnum import isbn
 
-from books import seeding
+from books.exchange import seeds
 from books.models import Book
 from tests.books.examples import new_book
 
 # `seed_books` announces nothing unless it is asked to.
 pytestmark = pytest.mark.quiet
 
-CLASSICS = list(seeding.classics())
+CLASSICS = list(seeds.classics())
 
 
 def seed(count: int, **options: int | bool) -> None:
@@ -32,7 +32,7 @@ def test_the_classics_are_some_three_hundred_well_formed_books() -> None:
 
 
 def test_every_isbn_is_valid_and_of_our_own_range() -> None:
-    numbers = [book["isbn"] for book in seeding.books(len(CLASSICS) + 500, seed=3)]
+    numbers = [book["isbn"] for book in seeds.books(len(CLASSICS) + 500, seed=3)]
     assert all(isbn.is_valid(number) and number.startswith("9799") for number in numbers)
     assert len(set(numbers)) == len(numbers)
 
@@ -96,5 +96,5 @@ def indexes() -> list[str]:
 
 
 def test_the_data_file_names_its_columns() -> None:
-    with seeding.CLASSICS.open(encoding="utf-8", newline="") as file:
+    with seeds.CLASSICS.open(encoding="utf-8", newline="") as file:
         assert next(csv.reader(file)) == ["title", "author", "year", "isbn", "genre"]

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from books.keyset import SORTS, Cursor
+from books.api.pagination import SORTS, Cursor
 from tests.books.examples import LENGTHS
 from tests.books.test_hostile import thorough
 from webhooks.outbox import UNKNOWN

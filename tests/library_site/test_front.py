@@ -10,7 +10,7 @@ from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.questions import Answer, Asked, Question
+from books.api.fast_routes import Answer, Asked, Question
 from library_site.http.fast_path import front
 from library_site.urls import VERSIONS
 from tests.books.examples import new_book

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from books.views import BookViewSet
+from books.api.views import BookViewSet
 from library_site.http.rate_limit import MOST_CALLERS, PATIENCE, OwnWindows
 from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle, made

@@ -10,8 +10,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from books.api.views import BookViewSet
 from books.models import Book
-from books.views import BookViewSet
 from oauth import api_keys
 from oauth.models import APIKey
 from oauth.scopes import parsed

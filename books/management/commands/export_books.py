@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from books import exporting
-from books.progress import counted
+from books.exchange import exports
+from books.exchange.progress import counted
 
 
 class Command(BaseCommand):
@@ -19,8 +19,8 @@ class Command(BaseCommand):
         try:
             with (
                 file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output,
-                closing(exporting.rows()) as rows,
+                closing(exports.rows()) as rows,
             ):
-                exporting.write(output, counted(rows, "Exporting books"))
+                exports.write(output, counted(rows, "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error

@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from books.changes import ChangedMeanwhile
-from books.importing import REPORTED, Failure, UnreadableFile, import_books
+from books.exchange.imports import REPORTED, Failure, UnreadableFile, import_books
 
 
 class Command(BaseCommand):

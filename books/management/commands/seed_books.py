@@ -6,10 +6,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from books import changes, seeding
-from books.indexes import analyze, built_afterwards
+from books import changes
+from books.exchange import seeds
+from books.exchange.deferred_indexes import analyze, built_afterwards
+from books.exchange.progress import batches
 from books.models import Book
-from books.progress import batches
 
 BATCH = 10_000
 
@@ -24,17 +25,17 @@ class Command(BaseCommand):
         parser.add_argument("--if-empty", action="store_true", help="do nothing where there is any book")
 
     def handle(self, *args: Any, count: int, seed: int, events: bool, if_empty: bool, **options: Any) -> None:
-        if seed not in seeding.SEEDS:
-            raise CommandError(f"--seed takes {seeding.SEEDS.start} to {seeding.SEEDS.stop - 1}.")
-        if not 0 <= count <= seeding.BOOKS_PER_SEED:
-            raise CommandError(f"--count takes 0 to {seeding.BOOKS_PER_SEED}.")
+        if seed not in seeds.SEEDS:
+            raise CommandError(f"--seed takes {seeds.SEEDS.start} to {seeds.SEEDS.stop - 1}.")
+        if not 0 <= count <= seeds.BOOKS_PER_SEED:
+            raise CommandError(f"--count takes 0 to {seeds.BOOKS_PER_SEED}.")
         empty = not Book.objects.exists()
         if if_empty and not empty:
             return
         with transaction.atomic(), built_afterwards() if empty and count > BATCH else nullcontext():
             added = sum(
                 len(changes.add_many(batch, now=timezone.now(), quietly=not events))
-                for batch in batches(seeding.books(count, seed), BATCH, "Seeding books", count)
+                for batch in batches(seeds.books(count, seed), BATCH, "Seeding books", count)
             )
             analyze()
         self.stdout.write(f"{added} books added, {count - added} were there.")

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from books import idempotency
+from books.api import idempotency
 from oauth import purges as oauth
 from webhooks import purges as webhooks
 

@@ -10,7 +10,7 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, error, invalid, unknown
+from books.api.v2.schema import AT_ANY_TIME, BODY_REFUSED, error, invalid, unknown
 from library_site.api.schema import response_header
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
 

@@ -6,8 +6,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.api.v2.serializers import Instant, Words
 from books.serializers import Closed, Text
-from books.versions.v2.serializers import Instant, Words
 from oauth.models import APIKey
 from oauth.scopes import SCOPES, Granted, UnknownScope, parsed
 from oauth.server.registration import LONGEST_NAME, check_name

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books import changes
-from books.importing import Failure, import_books
+from books.exchange.imports import Failure, import_books
 from tests.books.examples import new_book
 from tests.books.test_hostile import thorough
 from tests.books.v2.pages import LIST, folded, ids, invalid, refused

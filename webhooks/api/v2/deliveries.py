@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
 
-from books.compiled import json_response
-from books.keyset import KeysetPagination
+from books.api.pagination import KeysetPagination
+from books.read_model import json_response
 from library_site.api.query import Problems, bounded, following, require_known
 from library_site.db.integers import LARGEST
 from oauth.server.error_responses import NOT_STORED

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from books.compiled import json_response
+from books.read_model import json_response
 from library_site.api.query import require_known
 from library_site.api.viewsets import OrderedViewSet, no_content
 from oauth.permissions import ScopeOfView

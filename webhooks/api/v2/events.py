@@ -6,8 +6,8 @@ from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from books.compiled import json_response
-from books.keyset import KeysetPagination
+from books.api.pagination import KeysetPagination
+from books.read_model import json_response
 from library_site.api.query import Problems, bounded, following, require_known
 from oauth.server.error_responses import NOT_STORED
 from webhooks import stream

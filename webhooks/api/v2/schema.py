@@ -14,8 +14,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.keyset import KeysetPagination
-from books.versions.v2.document import AT_ANY_TIME, BODY_REFUSED, BOOK, error, invalid, unknown
+from books.api.pagination import KeysetPagination
+from books.api.v2.schema import AT_ANY_TIME, BODY_REFUSED, BOOK, error, invalid, unknown
 from library_site.api.schema import response_header
 from webhooks import endpoints, signing
 from webhooks.api.v2.serializers import (

@@ -6,8 +6,8 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.api.v2.serializers import Instant
 from books.serializers import Closed, Integer, Text
-from books.versions.v2.serializers import Instant
 from oauth.api.v2.serializers import ZonedInstant
 from webhooks.encryption import GIVEN, GIVEN_WORDS
 from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form

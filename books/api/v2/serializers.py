@@ -7,8 +7,8 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.compiled import Representation
 from books.models import Book
+from books.read_model import Representation
 from books.serializers import NO_NUL, Closed, Flag, Integer, NewBookSerializer, StrictSerializer, Text, all_optional
 
 

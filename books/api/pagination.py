@@ -16,9 +16,9 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.compiled import Column, json_response
 from books.fields import TimestampField, WireTime
 from books.models import sort_key
+from books.read_model import Column, json_response
 from library_site.api.query import Problems, boolean, bounded, following
 from library_site.api.schema import query_parameter
 from library_site.db.integers import LARGEST

@@ -13,15 +13,13 @@ from rest_framework.exceptions import ErrorDetail
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
-from books import bulk
-from books.addresses import url_of_book
-from books.compiled import Representation, json_response
-from books.conditional import conditional
-from books.filters import SearchFilter
-from books.idempotency import idempotent
-from books.keyset import KeysetPagination
-from books.versions.v2.document import bulk_document, version_2
-from books.versions.v2.serializers import (
+from books.api import bulk
+from books.api.conditional import conditional
+from books.api.filters import SearchFilter
+from books.api.idempotency import idempotent
+from books.api.pagination import KeysetPagination
+from books.api.v2.schema import bulk_document, version_2
+from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,
     BookCreateSerializer,
@@ -31,7 +29,9 @@ from books.versions.v2.serializers import (
     DeleteSerializer,
     UpdateSerializer,
 )
-from books.views import BookViewSet
+from books.api.views import BookViewSet
+from books.links import url_of_book
+from books.read_model import Representation, json_response
 from library_site.api.decoding import decoders
 from library_site.api.parsers import MergePatchParser
 from library_site.api.query import Problems, boolean, require_known

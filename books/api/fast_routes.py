@@ -9,10 +9,10 @@ from urllib.parse import unquote_plus
 from django.core.exceptions import ValidationError
 from django.db import connection
 
+from books.api.filters import Partial, cleaned
+from books.api.views import BookViewSet
 from books.changes import BookNotFound
-from books.compiled import encode
-from books.filters import Partial, cleaned
-from books.views import BookViewSet
+from books.read_model import encode
 
 BOOK = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
 NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")

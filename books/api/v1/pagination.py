@@ -7,7 +7,7 @@ from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.compiled import json_response
+from books.read_model import json_response
 from library_site.api.query import Problems, bounded
 from library_site.api.schema import query_parameter
 from library_site.db.integers import LARGEST

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
-from books.compiled import Representation
 from books.models import Book
+from books.read_model import Representation
 from library_site.db.sql import Row
 from webhooks.outbox import Announcement
 from webhooks.registry import CREATED, DELETED, UPDATED

@@ -11,9 +11,9 @@ from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from books import changes
-from books.progress import batches
+from books.exchange.csv_cells import unescaped
+from books.exchange.progress import batches
 from books.serializers import NewBookSerializer
-from books.spreadsheets import unescaped
 from library_site.db.integers import integer
 
 REQUIRED = NewBookSerializer.Meta.fields

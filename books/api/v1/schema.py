@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from books.versions.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from library_site.api.schema import (
     BOOK_ID,
     ETAG,

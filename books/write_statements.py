@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import NOT_PROVIDED
 
-from books import announcements
+from books import events
 from books.models import DERIVED, Book
 from library_site.db.integers import LARGEST
 from library_site.db.sql import Row, Statement
@@ -37,7 +37,7 @@ def possible() -> bool:
 def insert(book: Book, now: datetime) -> bool:
     """Gives the new book its id; false where its isbn is in use. Raises SeveralSubjects."""
     follow(book)
-    parameters = [*given(book), *told(nameless(announcements.added(book)), now)]
+    parameters = [*given(book), *told(nameless(events.added(book)), now)]
     for (book.pk,) in write(telling(INSERT, CREATED), parameters):
         return True
     return False
@@ -55,7 +55,7 @@ def rewrite(book: Book, names: Sequence[str], before: Row, now: datetime) -> boo
     """
     follow(book)
     parameters = [*(getattr(book, name) for name in names), book.pk, book.version - 1]
-    parameters += told(nameless(announcements.changed(book, before)), now)
+    parameters += told(nameless(events.changed(book, before)), now)
     return bool(write(telling(updating(tuple(names)), UPDATED), parameters))
 
 

@@ -3,12 +3,12 @@
 from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request
 
-from books.compiled import Representation
-from books.filters import BookFilter
-from books.versions.v1.document import version_1
-from books.versions.v1.paging import SkipLimitPagination
-from books.versions.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
-from books.views import BookViewSet
+from books.api.filters import BookFilter
+from books.api.v1.pagination import SkipLimitPagination
+from books.api.v1.schema import version_1
+from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from books.api.views import BookViewSet
+from books.read_model import Representation
 from library_site.api.decoding import decoders
 
 

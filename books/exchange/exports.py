@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from django.db.models import F
 from django.db.models.expressions import Combinable
 
+from books.exchange.csv_cells import escaped
 from books.fields import WireTime
 from books.models import Book
-from books.spreadsheets import escaped
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

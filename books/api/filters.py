@@ -13,9 +13,9 @@ from drf_spectacular.drainage import set_override
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from books.isbns import isbn13
+from books.isbn import isbn13
 from books.models import FOLDED, Book
-from books.searching import compiled, containing
+from books.search import compiled, containing
 from books.serializers import NO_NUL
 from library_site.api.query import BOOLEANS, NOT_A_BOOLEAN, NOT_AN_INTEGER
 from library_site.db.integers import integer

@@ -13,10 +13,9 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.bulk import LARGEST_BODY, MOST
-from books.idempotency import KEY
-from books.serializers import Closed
-from books.versions.v2.serializers import (
+from books.api.bulk import LARGEST_BODY, MOST
+from books.api.idempotency import KEY
+from books.api.v2.serializers import (
     BookChangeSerializer,
     BookCreateSerializer,
     BookReplaceSerializer,
@@ -25,6 +24,7 @@ from books.versions.v2.serializers import (
     DeleteSerializer,
     UpdateSerializer,
 )
+from books.serializers import Closed
 from library_site.api.schema import BOOK_ID, ETAG, IF_MATCH, IF_NONE_MATCH, NEW_BOOK, request_header, response_header
 
 BOOK = {

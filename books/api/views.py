@@ -15,11 +15,11 @@ from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
 from books import changes
-from books.addresses import of_book
-from books.compiled import Representation, json_response
-from books.conditional import not_modified, require_unchanged
-from books.filters import StrictFilterBackend
+from books.api.conditional import not_modified, require_unchanged
+from books.api.filters import StrictFilterBackend
+from books.links import of_book
 from books.models import Book
+from books.read_model import Representation, json_response
 from library_site.api.query import NOT_AN_INTEGER, Problems, UnknownParameter
 from library_site.api.viewsets import OrderedViewSet, no_content
 from library_site.db.integers import integer
