@@ -26,7 +26,7 @@ for path in {paths!r}:
 PUBLICATION = """
 from django.db import transaction
 from django.utils import timezone
-from webhooks.registry import CREATED
+from books.events import CREATED
 from webhooks.outbox import Announcement, publish
 moment = "2026-01-31T09:30:00.000000Z"
 book = {{"id": 1, "title": "Pride and Prejudice", "author": "Jane Austen", "year": 1813, "isbn": "9799900000012",

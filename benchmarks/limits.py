@@ -58,7 +58,7 @@ def of_server(server: Server, work: Work) -> Limit:
 def granian(application: str) -> Iterator[Server]:
     """Serves one of `benchmarks.bare` as the library is served."""
     port = competitors.free_port()
-    command = [*serve.granian("127.0.0.1", port, WORKERS, THREADS)[:-1], f"benchmarks.bare:{application}"]
+    command = [*serve.build_granian_command("127.0.0.1", port, WORKERS, THREADS)[:-1], f"benchmarks.bare:{application}"]
     variables = competitors.environment("") | {"PYTHONPATH": str(ROOT)}
     with competitors.running(command, variables) as process:
         competitors.wait_until_it_answers(process, application, lambda: competitors.fetch(port, "/"))

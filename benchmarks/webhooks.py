@@ -25,7 +25,7 @@ SINGLE_EVENTS = """
 import random, time
 from django.db import transaction
 from django.utils import timezone
-from webhooks.registry import CREATED
+from books.events import CREATED
 from webhooks.models import Event
 from webhooks.outbox import Announcement, publish
 for n in range({events}):

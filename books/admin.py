@@ -12,14 +12,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from books import changes
-from books.api.filters import MAX_LENGTH, MAX_WORDS
-from books.models import FOLDED, Book, sort_key
-from books.search import contains, isbn_begins
-from library_site.admin.base import BoundedPaginator, GuardedAdmin
+from books.models import FOLDED_COLUMNS, Book, sort_expression
+from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
+from library_site.admin.base import ValidatingAdmin
+from library_site.admin.paginator import BoundedPaginator
 
 
 @admin.register(Book)
-class BookAdmin(GuardedAdmin):
+class BookAdmin(ValidatingAdmin):
     lookups = ("available__exact", "created_at__gte", "created_at__lt")
     list_display = ("by_title", "by_author", "year", "genre", "isbn", "available", "created_at")
     list_filter = ("available", "created_at")
@@ -34,19 +34,19 @@ class BookAdmin(GuardedAdmin):
     show_facets = admin.ShowFacets.NEVER
     actions = ("mark_available", "mark_lent")
 
-    @admin.display(description="title", ordering=sort_key("title"))
+    @admin.display(description="title", ordering=sort_expression("title"))
     def by_title(self, book: Book) -> str:
         return book.title
 
-    @admin.display(description="author", ordering=sort_key("author"))
+    @admin.display(description="author", ordering=sort_expression("author"))
     def by_author(self, book: Book) -> str:
         return book.author
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
     ) -> tuple[QuerySet[Book], bool]:
-        for word in search_term[:MAX_LENGTH].split()[:MAX_WORDS]:
-            queryset = queryset.filter(contains(word, *FOLDED) | isbn_begins(word))
+        for word in search_term[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]:
+            queryset = queryset.filter(contains_condition(word, *FOLDED_COLUMNS) | isbn_prefix_condition(word))
         return queryset, False
 
     @admin.action(description="Mark selected books as available", permissions=["change"])
@@ -69,17 +69,17 @@ class BookAdmin(GuardedAdmin):
     def save_model(self, request: HttpRequest, obj: Book, form: "ModelForm[Book]", change: bool) -> None:
         """Inside the transaction that Django's own view has opened, as is `delete_model`."""
         if change:
-            changed = {name: form.cleaned_data[name] for name in form.changed_data if touched(form, name)}
-            changes.change(changes.locked(obj.pk), changed, now=timezone.now())
+            changed = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
+            changes.apply_change(changes.lock_book(obj.pk), changed, now=timezone.now())
         else:
-            obj.pk = changes.add(form.cleaned_data, now=timezone.now()).pk
+            obj.pk = changes.add_book(form.cleaned_data, now=timezone.now()).pk
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
-        changes.remove(changes.locked(obj.pk), now=timezone.now())
+        changes.delete_book(changes.lock_book(obj.pk), now=timezone.now())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
         with transaction.atomic():
-            changes.remove_all(queryset, now=timezone.now())
+            changes.delete_books(queryset, now=timezone.now())
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.explained(request, super().changelist_view, *arguments, **options)
@@ -96,13 +96,13 @@ class BookAdmin(GuardedAdmin):
         """The view's answer, or the same page again where someone else was quicker."""
         try:
             return view(request, *arguments, **options)
-        except (changes.BookNotFound, changes.IsbnInUse, changes.ChangedMeanwhile):
+        except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
             words = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, words, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
 
-def touched(form: "ModelForm[Book]", name: str) -> bool:
+def is_changed_by_user(form: "ModelForm[Book]", name: str) -> bool:
     """Whether the librarian changed the member, or only the browser, whose one-line inputs drop line breaks."""
     shown = "".join(form.data.get(form.add_initial_prefix(name), "").splitlines()).strip()
     return bool(form.cleaned_data[name] != shown)

@@ -6,5 +6,5 @@ class BooksConfig(AppConfig):
     verbose_name = "Library"
 
     def ready(self) -> None:
-        # Importing registers its handlers.
-        from books import mirroring  # noqa: F401
+        # Importing registers the kinds of events, and the handlers of received ones.
+        from books import events, mirroring  # noqa: F401

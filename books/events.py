@@ -2,41 +2,55 @@
 
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
 from books.models import Book
 from books.read_model import Representation
+from library_site.api.responses import encode_json
 from library_site.db.sql import Row
-from webhooks.outbox import Announcement
-from webhooks.registry import CREATED, DELETED, UPDATED
+from webhooks.outbox import EventData
+from webhooks.registry import register_kind
+
+CREATED = register_kind("book.created", "A book was added.", "books.api.v2.schema.CREATED_EVENT")
+UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
+DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
 
 # Of an upper layer.
-representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # stands for it
+event_representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # stands for it
 # Every change changes them.
-ALWAYS_NEW = {"updated_at", "version"}
+ALWAYS_CHANGED = {"updated_at", "version"}
 
 
-def added(book: Book) -> Announcement:
-    return of(CREATED, book, {})
+def created_event(book: Book) -> EventData:
+    return make_event(CREATED, book, {})
 
 
-def changed(book: Book, before: Row) -> Announcement:
+def created_data_parts(book: Book) -> tuple[bytes, bytes]:
+    """The data of `created_event` as JSON in two parts, between which the id belongs. The book may have none yet."""
+    members = msgspec.structs.asdict(event_representation.shown_one(book))
+    del members["id"]
+    rest = encode_json(members).removeprefix(b"{")
+    return b'{"book":{"id":', b',%b,"previous":{}}' % rest
+
+
+def updated_event(book: Book, before: Row) -> EventData:
     """`before` is `row` of the book as it was."""
-    pairs = zip(representation.members, before, row(book), strict=True)
-    previous = {name: old for name, old, new in pairs if old != new and name not in ALWAYS_NEW}
-    return of(UPDATED, book, previous)
+    pairs = zip(event_representation.members, before, book_row(book), strict=True)
+    previous = {name: old for name, old, new in pairs if old != new and name not in ALWAYS_CHANGED}
+    return make_event(UPDATED, book, previous)
 
 
-def removed(book: Book) -> Announcement:
+def deleted_event(book: Book) -> EventData:
     """Django takes the id away from an object that it deletes: made before."""
-    return of(DELETED, book, {})
+    return make_event(DELETED, book, {})
 
 
-def of(kind: str, book: Book, previous: dict[str, Any]) -> Announcement:
-    return Announcement(kind, book.pk, {"book": representation.shown_one(book), "previous": previous})
+def make_event(kind: str, book: Book, previous: dict[str, Any]) -> EventData:
+    return EventData(kind, book.pk, {"book": event_representation.shown_one(book), "previous": previous})
 
 
-def row(book: Book) -> Row:
-    return representation.row(book)
+def book_row(book: Book) -> Row:
+    return event_representation.row(book)

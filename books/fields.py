@@ -8,10 +8,10 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from books.isbn import isbn13
+from books.isbn import normalize_isbn
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """The form in which texts are compared: NFC and case-folded, accents kept (Unicode, 3.13 and UAX 15)."""
     if text.isascii():
         return text.lower()
@@ -40,7 +40,7 @@ class DerivedField(models.Field):
 class ISBN13Field(DerivedField, models.CharField):
     """The canonical form of an ISBN; null for a text that is none."""
 
-    derived = staticmethod(isbn13)
+    derived = staticmethod(normalize_isbn)
 
     def __init__(self, of: str, **options: Any) -> None:
         super().__init__(of, **{"max_length": 13, "null": True, **options})
@@ -49,14 +49,14 @@ class ISBN13Field(DerivedField, models.CharField):
 class FoldedField(DerivedField, models.TextField):
     """A text, folded. Ordered by code point on every database."""
 
-    derived = staticmethod(folded)
+    derived = staticmethod(fold)
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         collation = "C" if connection.vendor == "postgresql" else None
         return {**super().db_parameters(connection), "collation": collation}
 
 
-def naive_utc(instant: datetime) -> datetime:
+def to_naive_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC).replace(tzinfo=None) if instant.tzinfo else instant
 
 
@@ -75,7 +75,7 @@ class TimestampField(models.DateTimeField):
     def get_prep_value(self, value: Any) -> datetime | None:
         instant: datetime | None = self.to_python(value)
         try:
-            return naive_utc(instant) if instant else None
+            return to_naive_utc(instant) if instant else None
         except OverflowError as error:
             raise ValidationError("It is no time in UTC.") from error
 
@@ -87,7 +87,7 @@ class TimestampField(models.DateTimeField):
         return instant
 
 
-class WireTime(models.Func):
+class FormattedTimestamp(models.Func):
     """The SQL text `YYYY-MM-DDTHH:MM:SS.ffffff` of a timestamp, then `zone`.
 
     Formatting in the database spares Python the rows.
@@ -107,7 +107,7 @@ class WireTime(models.Func):
         return self.as_sql(compiler, connection, template=template, **context)
 
 
-class ReadTime(WireTime):
+class SelectedTimestamp(FormattedTimestamp):
     """The same, where the database is quicker at it than Python: PostgreSQL's is the timestamp as it is."""
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:

@@ -6,27 +6,27 @@ from stdnum import ean
 from stdnum import isbn as isbns
 
 # What no one sees: soft hyphens, zero-width and direction marks.
-INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 # What people write around the number: its name in front, the binding behind.
-AROUND = re.compile(r"^\s*(?:urn:)?isbn(?:[-\s]?1[03](?![0-9]))?\s*:?\s*|\(.*?\)", re.IGNORECASE)
+SURROUNDING_TEXT = re.compile(r"^\s*(?:urn:)?isbn(?:[-\s]?1[03](?![0-9]))?\s*:?\s*|\(.*?\)", re.IGNORECASE)
 # stdnum takes nine digits for ten, and fails on a line end before the last.
-SHAPE = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
+ISBN_PATTERN = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
 # 979-0 is printed music's (ISO 10957).
-CANONICAL = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
+ISBN13_PATTERN = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 # The longest writing worth reading.
-MAX_LENGTH = 64
+MAX_ISBN_TEXT = 64
 
 
-def isbn13(text: str) -> str | None:
+def normalize_isbn(text: str) -> str | None:
     """The 13 digits of a valid ISBN-10 or ISBN-13, else None."""
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_ISBN_TEXT:
         return None
-    if CANONICAL.fullmatch(text):
+    if ISBN13_PATTERN.fullmatch(text):
         return text if ean.calc_check_digit(text[:12]) == text[12] else None
-    number = isbns.compact(AROUND.sub("", INVISIBLE.sub("", text)))
-    return canonical(number) if SHAPE.fullmatch(number) and isbns.is_valid(number) else None
+    number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
+    return to_isbn13(number) if ISBN_PATTERN.fullmatch(number) and isbns.is_valid(number) else None
 
 
-def canonical(number: str) -> str | None:
+def to_isbn13(number: str) -> str | None:
     found: str = isbns.to_isbn13(number)
-    return found if CANONICAL.fullmatch(found) else None
+    return found if ISBN13_PATTERN.fullmatch(found) else None

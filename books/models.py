@@ -10,33 +10,35 @@ from django.db.models.lookups import LessThanOrEqual
 from books.fields import DerivedField, FoldedField, ISBN13Field, TimestampField
 from webhooks.models import Source
 
-LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
-YEARS = (-(2**31), 2**31 - 1)
+MAX_LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
+YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds some 2,700 bytes; 100 characters stay below it in any script.
-SORT_KEY_LENGTH = 100
+SORT_PREFIX_LENGTH = 100
 
 
-def bounded(field: str) -> Left:
+def sort_prefix(field: str) -> Left:
     """The folded text as far as an index holds it."""
-    return Left(f"{field}_folded", SORT_KEY_LENGTH)
+    return Left(f"{field}_folded", SORT_PREFIX_LENGTH)
 
 
-class SortKey(models.Func):
+class SortPrefix(models.Func):
     """`bounded` with its length written out: SQLite takes an index of an expression for the very same one alone."""
 
-    template = f"LEFT(%(expressions)s, {SORT_KEY_LENGTH})"
+    template = f"LEFT(%(expressions)s, {SORT_PREFIX_LENGTH})"
     output_field = models.TextField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template=f"SUBSTR(%(expressions)s, 1, {SORT_KEY_LENGTH})", **context)
+        return self.as_sql(
+            compiler, connection, template=f"SUBSTR(%(expressions)s, 1, {SORT_PREFIX_LENGTH})", **context
+        )
 
 
-def sort_key(field: str) -> SortKey:
+def sort_expression(field: str) -> SortPrefix:
     """What a list is sorted by: the folded text, bounded as its index is."""
-    return SortKey(f"{field}_folded")
+    return SortPrefix(f"{field}_folded")
 
 
-def at_most(field: str, length: int) -> models.CheckConstraint:
+def max_length_check(field: str, length: int) -> models.CheckConstraint:
     """SQLite does not hold a column to its length."""
     return models.CheckConstraint(
         condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
@@ -46,14 +48,14 @@ def at_most(field: str, length: int) -> models.CheckConstraint:
 class Book(models.Model):
     """A book of the library. Written by `books.changes` alone, which raises `version` with every change."""
 
-    title = models.CharField(max_length=LENGTHS["title"])
-    author = models.CharField(max_length=LENGTHS["author"])
-    year = models.IntegerField(validators=[MinValueValidator(YEARS[0]), MaxValueValidator(YEARS[1])])
+    title = models.CharField(max_length=MAX_LENGTHS["title"])
+    author = models.CharField(max_length=MAX_LENGTHS["author"])
+    year = models.IntegerField(validators=[MinValueValidator(YEAR_RANGE[0]), MaxValueValidator(YEAR_RANGE[1])])
     isbn = models.CharField(
-        "ISBN", max_length=LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
+        "ISBN", max_length=MAX_LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
     )
     isbn13 = ISBN13Field("isbn")
-    genre = models.CharField(max_length=LENGTHS["genre"])
+    genre = models.CharField(max_length=MAX_LENGTHS["genre"])
     available = models.BooleanField(default=True, db_default=True)
     created_at = TimestampField("added (UTC)", editable=False)
     updated_at = TimestampField("changed (UTC)", editable=False)
@@ -64,12 +66,12 @@ class Book(models.Model):
 
     class Meta:
         constraints = [
-            *(at_most(field, length) for field, length in LENGTHS.items()),
-            models.CheckConstraint(condition=models.Q(year__range=YEARS), name="book_year_within_32_bits"),
+            *(max_length_check(field, length) for field, length in MAX_LENGTHS.items()),
+            models.CheckConstraint(condition=models.Q(year__range=YEAR_RANGE), name="book_year_within_32_bits"),
         ]
         indexes = [
-            models.Index(bounded("title"), "id", name="book_by_title"),
-            models.Index(bounded("author"), "id", name="book_by_author"),
+            models.Index(sort_prefix("title"), "id", name="book_by_title"),
+            models.Index(sort_prefix("author"), "id", name="book_by_author"),
             models.Index("year", "id", name="book_by_year"),
             models.Index("created_at", "id", name="book_by_created_at"),
             models.Index("isbn13", "id", name="book_by_isbn13"),
@@ -80,12 +82,12 @@ class Book(models.Model):
         return f"{self.title} ({self.author}, {self.year})"
 
 
-DERIVED = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
+DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
 # Each searched member's folded column.
-FOLDED = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+FOLDED_COLUMNS = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
 
 
-class KeptAnswer(models.Model):
+class StoredResponse(models.Model):
     """What was answered to a request with an Idempotency-Key; written by `books.api.idempotency` alone."""
 
     # SHA-256 of the caller and the key, and of the request.
@@ -94,10 +96,13 @@ class KeptAnswer(models.Model):
     status = models.PositiveSmallIntegerField()
     headers = models.JSONField()
     body = models.BinaryField()
-    kept_at = TimestampField(db_index=True)
+    stored_at = TimestampField(db_index=True, db_column="kept_at")
+
+    class Meta:
+        db_table = "books_keptanswer"
 
     def __str__(self) -> str:
-        return f"{self.status}, kept at {self.kept_at}"
+        return f"{self.status}, stored at {self.stored_at}"
 
 
 class MirroredBook(models.Model):

@@ -1,6 +1,6 @@
 """The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
@@ -9,22 +9,20 @@ from typing import Any
 import msgspec
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import Expression, F, QuerySet
-from django.http import HttpResponse
 from rest_framework.fields import DateTimeField, Field
 from rest_framework.serializers import Serializer
 
-from books.fields import ReadTime
+from books.fields import SelectedTimestamp
 from books.models import Book
-from library_site.db.integers import LARGEST
-from library_site.db.sql import Row, Statement
+from library_site.db.integers import BIGINT_MAX
+from library_site.db.sql import PreparedStatement, Row
 
 Column = Expression | F
 # From here on it pays to look for the first book by itself.
-DEEP = 1_000
-DEEP_START = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
+DEEP_OFFSET = 1_000
+DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
 # Of what clients choose among, how much is kept ready.
-KEPT = 100
-encode = msgspec.json.Encoder().encode
+CACHED_STATEMENTS = 100
 
 
 class Representation:
@@ -37,13 +35,13 @@ class Representation:
         self.members = list(self.fields)
         # A book at hand as `page` would give it.
         self.row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
-        self.columns = [column(field) for field in self.fields.values()]
-        self.times = [(name, zone(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
+        self.columns = [select_column(field) for field in self.fields.values()]
+        self.times = [(name, zone_suffix(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
         # Clients choose among thousands of parts: PostgreSQL need not keep plans for all of them.
         self.planned_once = names is None
-        self.frames: dict[tuple[Any, ...], Frame] = {}
-        self.part_of = lru_cache(KEPT)(partial(Representation, serializer))
+        self.frames: dict[tuple[Any, ...], ListStatement] = {}
+        self.part_of = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
 
     def only(self, names: Iterable[str]) -> "Representation":
         """Some of the members, which there are."""
@@ -56,7 +54,7 @@ class Representation:
     def page(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
         """Some of the books. Of a statement only the condition is compiled for every request."""
         try:
-            condition, parameters = compiled_condition(books)
+            condition, parameters = compile_condition(books)
         except EmptyResultSet:
             return []
         return self.frame(books, more).rows(condition, parameters, skip, limit)
@@ -73,23 +71,23 @@ class Representation:
         values = [value for _, value in conditions]
         return self.shown(self.frame(books, ()).rows(where and f" WHERE {where}", values, skip, limit))
 
-    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "Frame":
+    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "ListStatement":
         shape = (*books.query.order_by, *more)
         if shape not in self.frames:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = Frame(selected, by + ordered, shape == ("pk",), self.planned_once)
+            self.frames[shape] = ListStatement(selected, by + ordered, shape == ("pk",), self.planned_once)
         return self.frames[shape]
 
     def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
         """A book, ready to be encoded, and its version."""
-        found = self.one_book.rows((pk,)) if abs(pk) <= LARGEST else []
+        found = self.one_book.rows((pk,)) if abs(pk) <= BIGINT_MAX else []
         return (self.shown(found)[0], found[0][-1]) if found else None
 
     @cached_property
-    def one_book(self) -> Statement:
+    def one_book(self) -> PreparedStatement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return Statement(sql, self.planned_once)
+        return PreparedStatement(sql, self.planned_once)
 
     def shown(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Rows, of which columns after the members are left out, ready to be encoded."""
@@ -104,27 +102,29 @@ class Representation:
         return shown
 
 
-class Frame:
+class ListStatement:
     """The statement of a list but for its condition, the same for all in one order."""
 
     def __init__(self, selected: str, order: str, by_id: bool, planned_once: bool) -> None:
         self.selected, self.ordered = selected, f"{order} LIMIT %s OFFSET %s"
-        self.whole = Statement(f"{selected}{self.ordered}", planned_once)
+        self.whole = PreparedStatement(f"{selected}{self.ordered}", planned_once)
         # Of the books before them, PostgreSQL reads the index alone.
-        self.deep = Statement(f"{selected} WHERE {DEEP_START}{order} LIMIT %s", planned_once) if by_id else None
-        self.where = lru_cache(KEPT)(self.narrowed)
+        self.deep = (
+            PreparedStatement(f"{selected} WHERE {DEEP_OFFSET_SQL}{order} LIMIT %s", planned_once) if by_id else None
+        )
+        self.where = lru_cache(CACHED_STATEMENTS)(self.narrowed)
 
     def rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
         """Some of the books; of all where the condition is empty."""
         if condition:
             return self.where(condition).rows((*parameters, limit, skip))
-        if self.deep and skip > DEEP:
+        if self.deep and skip > DEEP_OFFSET:
             return self.deep.rows((skip, limit))
         return self.whole.rows((limit, skip))
 
-    def narrowed(self, condition: str) -> Statement:
+    def narrowed(self, condition: str) -> PreparedStatement:
         """Planned each time: what suits one text does not suit another."""
-        return Statement(f"{self.selected}{condition}{self.ordered}", planned_once=False)
+        return PreparedStatement(f"{self.selected}{condition}{self.ordered}", planned_once=False)
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> None:
@@ -139,11 +139,7 @@ def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> Non
             setattr(book, name, time.replace(tzinfo=UTC))
 
 
-def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    return HttpResponse(encode(content), "application/json", status, headers=headers)
-
-
-def compiled_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
+def compile_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
     """Raises EmptyResultSet where it can match nothing, such as a year that no column holds."""
     if not books.query.where:
         return "", ()
@@ -154,10 +150,10 @@ def compiled_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
     return f" WHERE {sql}", parameters
 
 
-def column(field: Field[Any, Any, Any, Any]) -> Column:
+def select_column(field: Field[Any, Any, Any, Any]) -> Column:
     source = str(field.source)
-    return ReadTime(source, zone(field)) if isinstance(field, DateTimeField) else F(source)
+    return SelectedTimestamp(source, zone_suffix(field)) if isinstance(field, DateTimeField) else F(source)
 
 
-def zone(field: Field[Any, Any, Any, Any]) -> str:
+def zone_suffix(field: Field[Any, Any, Any, Any]) -> str:
     return "Z" if str(getattr(field, "format", "")).endswith("Z") else ""

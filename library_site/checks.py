@@ -5,12 +5,12 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-THIS_MACHINE = {"127.0.0.1", "localhost", "[::1]", "::1"}
+LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
 @checks.register
-def debugging_in_public(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    if not settings.DEBUG or not others_are_let_in():
+def check_debug(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.DEBUG or not allows_remote_hosts():
         return []
     return [
         checks.Warning(
@@ -22,8 +22,8 @@ def debugging_in_public(app_configs: Any, **options: Any) -> list[checks.CheckMe
 
 
 @checks.register
-def passwords_in_the_clear(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    if settings.HTTPS or settings.HOST in THIS_MACHINE:
+def check_https(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if settings.HTTPS or settings.HOST in LOOPBACK_HOSTS:
         return []
     return [
         checks.Warning(
@@ -35,7 +35,7 @@ def passwords_in_the_clear(app_configs: Any, **options: Any) -> list[checks.Chec
 
 
 @checks.register
-def limits_that_add_up(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_rate_limit(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     if not settings.API_RATE_LIMIT or settings.REDIS_URL or settings.WEB_CONCURRENCY == 1:
         return []
     return [
@@ -48,8 +48,8 @@ def limits_that_add_up(app_configs: Any, **options: Any) -> list[checks.CheckMes
 
 
 @checks.register
-def webhooks_into_this_network(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    if not settings.WEBHOOKS_ALLOW_PRIVATE or not others_are_let_in():
+def check_private_webhooks(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.WEBHOOKS_ALLOW_PRIVATE or not allows_remote_hosts():
         return []
     return [
         checks.Warning(
@@ -61,7 +61,7 @@ def webhooks_into_this_network(app_configs: Any, **options: Any) -> list[checks.
 
 
 @checks.register
-def versions_that_end_before_they_are_deprecated(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_lifecycles(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     return [
         checks.Error(
             f"API_V{number}_SUNSET_ON is set without an API_V{number}_DEPRECATED_ON that is no later (RFC 9745, 4).",
@@ -73,5 +73,5 @@ def versions_that_end_before_they_are_deprecated(app_configs: Any, **options: An
     ]
 
 
-def others_are_let_in() -> bool:
-    return not THIS_MACHINE.issuperset(settings.ALLOWED_HOSTS)
+def allows_remote_hosts() -> bool:
+    return not LOOPBACK_HOSTS.issuperset(settings.ALLOWED_HOSTS)

@@ -10,9 +10,9 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-RATE = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
+SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 def text(name: str, default: str) -> str:
@@ -22,9 +22,9 @@ def text(name: str, default: str) -> str:
 
 def flag(name: str, default: bool) -> bool:
     value = text(name, str(default)).lower()
-    if value not in FLAGS:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes one of {', '.join(FLAGS)}.")
-    return FLAGS[value]
+    if value not in FLAG_VALUES:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes one of {', '.join(FLAG_VALUES)}.")
+    return FLAG_VALUES[value]
 
 
 def integer(name: str, default: int, least: int, most: int) -> int:
@@ -49,12 +49,12 @@ def choice(name: str, default: str, choices: Collection[str]) -> str:
     return value
 
 
-def words(name: str, default: str) -> list[str]:
+def comma_list(name: str, default: str) -> list[str]:
     """The variable's words, split at commas."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
-def numbers(prefix: str, endings: Collection[str]) -> list[int]:
+def version_numbers(prefix: str, endings: Collection[str]) -> list[int]:
     """The numbers right behind the prefix in the names of variables, such as 1 of API_V1_RETIRED."""
     names = [name for name in os.environ if name.startswith(prefix)]
     found = {name: re.fullmatch(rf"{prefix}([1-9][0-9]*)_({'|'.join(endings)})", name) for name in names}
@@ -63,7 +63,7 @@ def numbers(prefix: str, endings: Collection[str]) -> list[int]:
     return sorted({int(match[1]) for match in found.values() if match})
 
 
-def moment(name: str) -> datetime | None:
+def date_time(name: str) -> datetime | None:
     """An aware datetime; a day is its first moment, and without a zone it is in UTC."""
     if not (value := text(name, "")):
         return None
@@ -84,15 +84,15 @@ def url(name: str) -> str:
 
 def origin(name: str, default: str) -> str:
     """Scheme, host and port, without a slash at the end."""
-    return checked_origin(name, text(name, default))
+    return parse_origin(name, text(name, default))
 
 
 def origins(name: str) -> list[str]:
     """The same, any number of them, separated by commas."""
-    return [checked_origin(name, value) for value in words(name, "")]
+    return [parse_origin(name, value) for value in comma_list(name, "")]
 
 
-def checked_origin(name: str, given: str) -> str:
+def parse_origin(name: str, given: str) -> str:
     value = given.removesuffix("/")
     matched = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
     if not matched or int(matched[2] or 0) > 65535:
@@ -109,10 +109,10 @@ def local_origin(host: str, port: int) -> str:
 def rate(name: str) -> tuple[int, int] | None:
     """An amount and the seconds it is for, as `600/minute` or `10/5minutes`; None where there is no such variable."""
     value = text(name, "").lower()
-    found = RATE.fullmatch(value)
+    found = RATE_PATTERN.fullmatch(value)
     if value and not found:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a rate, such as 10/second or 1000/12hours.")
-    return (int(found[1]), int(found[2] or 1) * SECONDS[found[3]]) if found else None
+    return (int(found[1]), int(found[2] or 1) * SECONDS_PER_UNIT[found[3]]) if found else None
 
 
 def redis_url(name: str) -> str:

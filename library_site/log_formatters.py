@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 
-from library_site.http.request_id import current
+from library_site.http.request_id import current_request_id
 
 
-class Lines(logging.Formatter):
+class RequestFormatter(logging.Formatter):
     """Times are RFC 3339, in UTC."""
 
     converter = staticmethod(time.gmtime)
@@ -21,24 +21,24 @@ class Lines(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
         """The traceback without what PostgreSQL quotes: the row that it refuses may be a body, or hold a token."""
         text = super().formatException(ei)
-        for error in chain(ei[1]):
+        for error in iter_causes(ei[1]):
             if isinstance(error, psycopg.Error):
                 text = text.replace(error.diag.message_detail or "\0", "(left out)")
         return text
 
 
-class Text(Lines):
+class TextFormatter(RequestFormatter):
     """A line for people, with a traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = printable(record.getMessage())
-        line = f"{self.formatTime(record)} {record.levelname} {current.get()} {record.name}: {message}"
+        message = escape_unprintable(record.getMessage())
+        line = f"{self.formatTime(record)} {record.levelname} {current_request_id.get()} {record.name}: {message}"
         if not record.exc_info:
             return line
-        return "\n    ".join([line, *map(printable, self.formatException(record.exc_info).split("\n"))])
+        return "\n    ".join([line, *map(escape_unprintable, self.formatException(record.exc_info).split("\n"))])
 
 
-class JSON(Lines):
+class JSONFormatter(RequestFormatter):
     """One object a line, with members of their own for what a record has in `members`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -47,7 +47,7 @@ class JSON(Lines):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": current.get(),
+            "request_id": current_request_id.get(),
             **getattr(record, "members", {}),
         }
         if record.exc_info:
@@ -55,14 +55,14 @@ class JSON(Lines):
         return json.dumps(line)
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """The text with line ends, control characters and the like as Python escapes them."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def chain(error: BaseException | None) -> Iterator[BaseException]:
+def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     """The exception and those that led to it."""
     while error:
         yield error

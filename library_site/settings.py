@@ -9,7 +9,7 @@ from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
 
 from library_site import env
-from library_site.db.config import database
+from library_site.db.config import parse_database_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / ".data"
@@ -18,10 +18,12 @@ DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 # Core
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
-SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", "")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", "")
-DATABASES = {"default": database(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))}
+SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
+ALLOWED_HOSTS = env.comma_list("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+CSRF_TRUSTED_ORIGINS = env.comma_list("CSRF_TRUSTED_ORIGINS", "")
+DATABASES = {
+    "default": parse_database_url(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
 INSTALLED_APPS = [
@@ -37,13 +39,13 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "oauth.apps.Toolkit",
+    "oauth.apps.ToolkitConfig",
     "axes",
     "corsheaders",
     *OWN_APPS,
 ]
 MIDDLEWARE = [
-    "library_site.http.middleware.whole_body",
+    "library_site.http.middleware.require_whole_body",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -59,8 +61,8 @@ MIDDLEWARE = [
 # Programs that speak REST need none of the pages' sessions, cookies and frames.
 API_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "library_site.http.middleware.known_host",
-    "library_site.http.middleware.whole_body",
+    "library_site.http.middleware.require_allowed_host",
+    "library_site.http.middleware.require_whole_body",
 ]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"
@@ -96,14 +98,19 @@ PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
 # When versions of the interface end, by number (specification, Section 9)
 API_LIFECYCLES: dict[int, dict[str, Any]] = {
     number: {
-        "deprecated_on": env.moment(f"API_V{number}_DEPRECATED_ON"),
-        "sunset_on": env.moment(f"API_V{number}_SUNSET_ON"),
+        "deprecated_on": env.date_time(f"API_V{number}_DEPRECATED_ON"),
+        "sunset_on": env.date_time(f"API_V{number}_SUNSET_ON"),
         "migration_url": env.url(f"API_V{number}_MIGRATION_URL"),
         "changelog_url": env.url(f"API_V{number}_CHANGELOG_URL"),
         "retired": env.flag(f"API_V{number}_RETIRED", default=False),
     }
-    for number in env.numbers("API_V", ("DEPRECATED_ON", "SUNSET_ON", "MIGRATION_URL", "CHANGELOG_URL", "RETIRED"))
+    for number in env.version_numbers(
+        "API_V", ("DEPRECATED_ON", "SUNSET_ON", "MIGRATION_URL", "CHANGELOG_URL", "RETIRED")
+    )
 }
+
+# Deleted by `manage.py clear_expired`, in this order: functions from a time to kinds with their rows.
+EXPIRED_ROWS = ["books.api.idempotency.iter_expired", "oauth.purges.iter_expired", "webhooks.purges.iter_expired"]
 
 # People's sign-in
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -124,11 +131,11 @@ SESSION_ENGINE = "library_site.db.sessions"
 
 # Who guesses passwords or secrets waits.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_FAILURE_LIMIT = "oauth.lockout.failure_limit"
+AXES_FAILURE_LIMIT = "oauth.lockout.get_failure_limit"
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "oauth.accounts.locked_out"
-AXES_CLIENT_IP_CALLABLE = "oauth.callers.ip_address"
+AXES_LOCKOUT_CALLABLE = "oauth.lockout.render_locked"
+AXES_CLIENT_IP_CALLABLE = "oauth.callers.get_client_ip"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -175,8 +182,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "text": {"()": "library_site.log_formatters.Text"},
-        "json": {"()": "library_site.log_formatters.JSON"},
+        "text": {"()": "library_site.log_formatters.TextFormatter"},
+        "json": {"()": "library_site.log_formatters.JSONFormatter"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": OTHERS_LOG_LEVEL},
@@ -217,12 +224,12 @@ OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
 # The toolkit's own; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {
-    "OAUTH2_SERVER_CLASS": "oauth.server.backend.Server",
-    "OAUTH2_BACKEND_CLASS": "oauth.server.backend.Core",
-    "OAUTH2_VALIDATOR_CLASS": "oauth.server.validators.Validator",
-    "SCOPES_BACKEND_CLASS": "oauth.scopes.Scopes",
-    "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_tokens.access_token",
-    "REFRESH_TOKEN_GENERATOR": "oauth.tokens.access_tokens.refresh_token",
+    "OAUTH2_SERVER_CLASS": "oauth.server.backend.AuthorizationServer",
+    "OAUTH2_BACKEND_CLASS": "oauth.server.backend.OAuthBackend",
+    "OAUTH2_VALIDATOR_CLASS": "oauth.server.validators.RequestValidator",
+    "SCOPES_BACKEND_CLASS": "oauth.scopes.ScopesBackend",
+    "ACCESS_TOKEN_GENERATOR": "oauth.tokens.access_tokens.generate_access_token",
+    "REFRESH_TOKEN_GENERATOR": "oauth.tokens.access_tokens.generate_refresh_token",
     "CLIENT_SECRET_HASHER": "generated_secret",
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 10 * 60,
     "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
@@ -270,7 +277,7 @@ COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:
-    API_MIDDLEWARE.append("library_site.http.middleware.rate_limit_told")
+    API_MIDDLEWARE.append("library_site.http.middleware.add_rate_limit_headers")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "oauth.authentication.BearerAuthentication",
@@ -283,7 +290,7 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.api.negotiation.JSONNegotiation",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
-    "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersion",
+    "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersioning",
     "UNAUTHENTICATED_USER": None,
     "NUM_PROXIES": env.integer("NUM_PROXIES", 0, 0, 100),
 }
@@ -306,10 +313,10 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
-        "library_site.api.openapi.bodies_required",
-        "library_site.api.openapi.versions_declared",
-        "library_site.api.openapi.challenges_documented",
-        "webhooks.api.v2.schema.events_documented",
-        *(["library_site.api.openapi.limit_documented"] if API_RATE_LIMIT else []),
+        "library_site.api.openapi.mark_required_bodies",
+        "library_site.api.openapi.declare_versions",
+        "library_site.api.openapi.document_challenges",
+        "webhooks.api.openapi.document_events",
+        *(["library_site.api.openapi.document_rate_limit"] if API_RATE_LIMIT else []),
     ],
 }

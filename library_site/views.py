@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from library_site.api.openapi import document
-from library_site.api.schema import message
+from library_site.api.openapi import get_document
+from library_site.api.schema import message_schema
 
-WELCOME = {"message": "Welcome to the Library API. See /docs for its documentation."}
+WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
-class Root(APIView):
+class RootView(APIView):
     versioning_class = None
     throttle_classes = []
     authentication_classes = []
@@ -27,13 +27,13 @@ class Root(APIView):
         operation_id="root",
         summary="Find the documentation",
         tags=["Library"],
-        responses=message("A pointer to /docs.", WELCOME["message"]),
+        responses=message_schema("A pointer to /docs.", WELCOME_BODY["message"]),
     )
     def get(self, request: Request) -> JsonResponse:
-        return JsonResponse(WELCOME)
+        return JsonResponse(WELCOME_BODY)
 
 
-class Document(APIView):
+class DocumentView(APIView):
     """The OpenAPI document of these versions."""
 
     versioning_class = None
@@ -44,10 +44,10 @@ class Document(APIView):
     versions: Sequence[int] = ()
 
     def get(self, request: Request) -> JsonResponse:
-        return JsonResponse(document(tuple(self.versions)))
+        return JsonResponse(get_document(tuple(self.versions)))
 
 
-class Docs(SpectacularSwaggerSplitView):
+class DocsView(SpectacularSwaggerSplitView):
     """Swagger UI of the document named `url_name`, with links to the others."""
 
     versioning_class = None

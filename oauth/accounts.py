@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from csp.decorators import csp_update
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -25,7 +24,7 @@ from oauth.server import redirect_uris
 from oauth.tokens import revocations
 
 
-class SignIn(LoginView):
+class SignInView(LoginView):
     """Whoever is signed in goes on to where sign-in would lead."""
 
     template_name = "accounts/login.html"
@@ -44,17 +43,17 @@ class SignIn(LoginView):
         target = urlsplit(self.get_redirect_url())
         if target.path.rstrip("/") != reverse("oauth:authorize"):
             return None
-        return find(QueryDict(target.query).get("client_id", ""))
+        return find_application(QueryDict(target.query).get("client_id", ""))
 
     def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
         """Of a person who may nothing of what it asks for the app is told at once: the form leads there."""
         uris = context["application"].redirect_uris.split() if context["application"] else []
-        page: Any = csp_update({"form-action": redirect_uris.sources(uris)})
+        page: Any = csp_update({"form-action": redirect_uris.form_action_sources(uris)})
         response: HttpResponse = page(super().render_to_response)(context, **options)
         return response
 
 
-class SignOut(LogoutView):
+class SignOutView(LogoutView):
     """GET asks, POST signs out."""
 
     http_method_names = ["get", "head", "post", "options"]
@@ -65,48 +64,41 @@ class SignOut(LogoutView):
 
 
 @never_cache
-def locked_out(request: HttpRequest, response: HttpResponse, credentials: Any, *arguments: Any) -> HttpResponse:
-    """django-axes' AXES_LOCKOUT_CALLABLE."""
-    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
-    page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
-    page["Retry-After"] = str(seconds)
-    return page
-
-
-@never_cache
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def apps(request: HttpRequest) -> HttpResponse:
+def list_apps(request: HttpRequest) -> HttpResponse:
     """The apps a person let in; POST with `app` ends the access of one."""
     user: Any = request.user
     if request.method == "POST":
-        end_access(request, user)
+        revoke_access(request, user)
         return HttpResponseRedirect(resolve_url("accounts:apps"))
-    return render(request, "accounts/apps.html", {"apps": granted_by(user)})
+    return render(request, "accounts/apps.html", {"apps": list_granted_apps(user)})
 
 
-def end_access(request: HttpRequest, user: User) -> None:
-    app = find(request.POST.get("app", ""))
+def revoke_access(request: HttpRequest, user: User) -> None:
+    app = find_application(request.POST.get("app", ""))
     with transaction.atomic():
         # A code under way would let it in again.
         Grant.objects.filter(user=user, application=app).delete()
-        ended = app and revocations.end(Authorization.objects.filter(user=user, application=app), timezone.now())
+        ended = app and revocations.revoke_authorizations(
+            Authorization.objects.filter(user=user, application=app), timezone.now()
+        )
     if ended:
         messages.success(request, gettext("%(app)s has no access any more.") % {"app": app})
 
 
-def find(client_id: str) -> Application | None:
+def find_application(client_id: str) -> Application | None:
     # PostgreSQL has no NUL to compare with.
     return None if "\0" in client_id else Application.objects.filter(client_id=client_id).first()
 
 
-def granted_by(user: User) -> list[dict[str, Any]]:
+def list_granted_apps(user: User) -> list[dict[str, Any]]:
     """Each app with a sentence for each scope, since when it has access, and when it last asked for a token."""
     live = Authorization.objects.live(timezone.now())
     found = live.filter(user=user, application__isnull=False).select_related("application")
     apps: dict[Any, dict[str, Any]] = {}
     for one in found.order_by("created_at"):
         app = apps.setdefault(one.application_id, {"application": one.application, "since": one.created_at})
-        app["scopes"] = app.get("scopes", scopes.NONE) | frozenset(one.scopes.split())
+        app["scopes"] = app.get("scopes", scopes.NO_SCOPES) | frozenset(one.scopes.split())
         app["used_at"] = max(one.refreshed_at or one.created_at, app.get("used_at", one.created_at))
-    return [{**app, "sentences": scopes.sentences(app["scopes"])} for app in apps.values()]
+    return [{**app, "sentences": scopes.describe_scopes(app["scopes"])} for app in apps.values()]

@@ -3,7 +3,6 @@
 import re
 import secrets
 from datetime import datetime, timedelta
-from hashlib import sha256
 from hmac import compare_digest
 from typing import NamedTuple
 
@@ -11,44 +10,48 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
+from library_site.http.refusals import Refusal
 from oauth import scopes
-from oauth.credentials import Credential
-from oauth.models import ASKED_AGAIN_AFTER, APIKey, Authorization
-from oauth.scopes import Granted
+from oauth.credentials import Credential, sha256_hex
+from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
+from oauth.scopes import ScopeSet
 
-KEY = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 # How many a person may have that are neither revoked nor expired.
-MOST = 100
+MAX_KEYS_PER_USER = 100
 # How exactly `last_used_at` is kept.
-USE_NOTED = timedelta(minutes=1)
-COLUMNS = ("pk", "digest", "scopes", "last_used_at")
+LAST_USED_PRECISION = timedelta(minutes=1)
+KEY_COLUMNS = ("pk", "digest", "scopes", "last_used_at")
 
 
 class InvalidKey(Exception):
     """No key of ours, or one that is over."""
 
 
-class TooManyKeys(Exception):
-    """The owner has MOST of them."""
+class TooManyKeys(Refusal):
+    """The owner has MAX_KEYS_PER_USER keys."""
+
+    status = 409
+    message = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
 
 
-class MakerGone(Exception):
+class MakerRevoked(Exception):
     """The credential that makes the key was revoked meanwhile."""
 
 
-class Found(NamedTuple):
+class ActiveKey(NamedTuple):
     """A key that is good now, with what it is good for."""
 
     pk: int
     owner_id: int
-    scopes: Granted
+    scopes: ScopeSet
     last_used_at: datetime | None
 
 
-def make(
+def create_key(
     owner: User,
     name: str,
-    granted: Granted,
+    granted: ScopeSet,
     now: datetime,
     expires_at: datetime | None = None,
     maker: Credential | None = None,
@@ -62,15 +65,15 @@ def make(
     with transaction.atomic():
         # Makers at the same time would each count too few.
         User.objects.select_for_update().get(pk=owner.pk)
-        if live(now).filter(owner=owner).count() >= MOST:
+        if active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
             raise TooManyKeys
-        ends = [expires_at, maker and last_moment(maker, now)]
+        ends = [expires_at, maker and get_maker_expiry(maker, now)]
         key = APIKey.objects.create(
             name=name,
             owner=owner,
             prefix=prefix,
-            digest=digest(text),
-            scopes=scopes.text(granted),
+            digest=sha256_hex(text),
+            scopes=scopes.format_scopes(granted),
             created_at=now,
             expires_at=min((end for end in ends if end), default=None),
             maker_id=maker and maker.key,
@@ -79,53 +82,55 @@ def make(
     return key, text
 
 
-def last_moment(maker: Credential, now: datetime) -> datetime | None:
+def get_maker_expiry(maker: Credential, now: datetime) -> datetime | None:
     """When a credential ends by itself. Holds it, lest it be revoked before its key is there. Raises MakerGone."""
     if maker.key is not None:
-        if key := live(now).select_for_update().filter(pk=maker.key).first():
+        if key := active_keys(now).select_for_update().filter(pk=maker.key).first():
             return key.expires_at
     elif maker.authorization is not None:
         granted = Authorization.objects.select_for_update().filter(pk=maker.authorization, ended_at=None).first()
         if granted:
-            return granted.created_at + ASKED_AGAIN_AFTER
-    raise MakerGone
+            return granted.created_at + CONSENT_LIFETIME
+    raise MakerRevoked
 
 
-def live(now: datetime) -> QuerySet[APIKey]:
+def active_keys(now: datetime) -> QuerySet[APIKey]:
     """Keys that are neither revoked nor expired."""
-    return APIKey.objects.filter(is_live(now))
+    return APIKey.objects.filter(active_condition(now))
 
 
-def is_live(now: datetime, path: str = "") -> Q:
+def active_condition(now: datetime, path: str = "") -> Q:
     """The same as a condition; `path` leads to the keys."""
     lasts = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
     return lasts & Q((f"{path}revoked_at", None))
 
 
-def find(text: str, now: datetime) -> Found:
+def find_key(text: str, now: datetime) -> ActiveKey:
     """The key with this text, in one query. Raises InvalidKey."""
-    matched = KEY.fullmatch(text)
+    matched = KEY_PATTERN.fullmatch(text)
     if not matched:
         raise InvalidKey
-    owners = scopes.with_rights(User.objects.filter(is_live(now, "api_keys__"), api_keys__prefix=matched[1]))
-    columns = {f"key_{name}": F(f"api_keys__{name}") for name in COLUMNS}
-    found = owners.values("pk", "is_active", *scopes.needing_permission(), **columns).first()
-    if not found or not compare_digest(found["key_digest"], digest(text)):
+    owners = scopes.annotate_scopes(
+        User.objects.filter(active_condition(now, "api_keys__"), api_keys__prefix=matched[1])
+    )
+    columns = {f"key_{name}": F(f"api_keys__{name}") for name in KEY_COLUMNS}
+    found = owners.values("pk", "is_active", *scopes.scope_permissions(), **columns).first()
+    if not found or not compare_digest(found["key_digest"], sha256_hex(text)):
         raise InvalidKey
     if not found["is_active"]:
         raise InvalidKey
-    left = frozenset(found["key_scopes"].split()) & scopes.of_row(found)
-    return Found(found["key_pk"], found["pk"], left, found["key_last_used_at"])
+    left = frozenset(found["key_scopes"].split()) & scopes.read_scopes(found)
+    return ActiveKey(found["key_pk"], found["pk"], left, found["key_last_used_at"])
 
 
-def note_use(key: Found, now: datetime) -> None:
+def record_use(key: ActiveKey, now: datetime) -> None:
     """Once a minute at the most."""
-    if key.last_used_at is None or key.last_used_at < now - USE_NOTED:
-        seen_before = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_NOTED)
+    if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
+        seen_before = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
         APIKey.objects.filter(seen_before, pk=key.pk).update(last_used_at=now)
 
 
-def revoke(keys: QuerySet[APIKey], now: datetime) -> int:
+def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
     """At once, with those that were made by them; tells how many."""
     revoked = 0
     with transaction.atomic():
@@ -134,7 +139,3 @@ def revoke(keys: QuerySet[APIKey], now: datetime) -> int:
             revoked += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
             ids = list(APIKey.objects.filter(maker__in=ids).select_for_update().values_list("pk", flat=True))
     return revoked
-
-
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()

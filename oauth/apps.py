@@ -3,7 +3,7 @@ from django.db.models.signals import post_migrate
 from oauth2_provider.apps import DOTConfig
 
 
-class Toolkit(DOTConfig):
+class ToolkitConfig(DOTConfig):
     """The toolkit under a name that librarians understand."""
 
     verbose_name = "Apps"
@@ -20,4 +20,4 @@ class OAuthConfig(AppConfig):
         from oauth.api import openapi  # noqa: F401
         from oauth.server import docs_client
 
-        post_migrate.connect(docs_client.keep, sender=self)
+        post_migrate.connect(docs_client.sync_docs_client, sender=self)

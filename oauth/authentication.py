@@ -13,13 +13,13 @@ from rest_framework.request import Request
 
 from oauth import api_keys
 from oauth.credentials import Credential
-from oauth.scopes import Granted
+from oauth.scopes import ScopeSet
 from oauth.tokens import access_tokens, revocations
 
 CHALLENGE = 'Bearer realm="Library API"'
 
 
-class BadCredential(AuthenticationFailed):
+class InvalidCredential(AuthenticationFailed):
     """RFC 6750, 3.1."""
 
     default_detail = "The credential is not valid"
@@ -36,10 +36,10 @@ class BearerAuthentication(BaseAuthentication):
             return None
         scheme, _, token = given.partition(" ")
         if scheme.lower() != "bearer":
-            raise BadCredential("Authorization takes a Bearer token")
+            raise InvalidCredential("Authorization takes a Bearer token")
         if "HTTP_X_API_KEY" in request.META:
-            raise BadCredential("Send one credential, a Bearer token or an API key")
-        return of_token(token.strip())
+            raise InvalidCredential("Send one credential, a Bearer token or an API key")
+        return authenticate_token(token.strip())
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
@@ -55,35 +55,35 @@ class APIKeyAuthentication(BaseAuthentication):
             return None
         now = timezone.now()
         try:
-            key = api_keys.find(given, now)
+            key = api_keys.find_key(given, now)
         except api_keys.InvalidKey as error:
-            raise BadCredential("The API key is not valid") from error
-        api_keys.note_use(key, now)
-        return user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key=key.pk)
+            raise InvalidCredential("The API key is not valid") from error
+        api_keys.record_use(key, now)
+        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key=key.pk)
 
 
-def of_token(token: str) -> tuple[User, Credential]:
+def authenticate_token(token: str) -> tuple[User, Credential]:
     """Raises BadCredential."""
     try:
-        claims, left = checked(token, time.time())
+        claims, left = verify_token(token, time.time())
     except access_tokens.TokenExpired as error:
-        raise BadCredential("The access token has expired") from error
+        raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
-        raise BadCredential("The access token is not valid") from error
+        raise InvalidCredential("The access token is not valid") from error
     name = f"app {claims.client_id} for user {claims.user_id}"
-    return user(claims.user_id), Credential(name, left, authorization=claims.sid)
+    return build_user(claims.user_id), Credential(name, left, authorization=claims.sid)
 
 
-def checked(token: str, now: float) -> tuple[access_tokens.Claims, Granted]:
+def verify_token(token: str, now: float) -> tuple[access_tokens.Claims, ScopeSet]:
     """What an access token says, and what is left of its scopes. Raises InvalidToken, TokenExpired."""
-    claims = access_tokens.verified(token, now)
-    left = revocations.current().left(claims.sid, claims.user_id, claims.scopes)
+    claims = access_tokens.verify_access_token(token, now)
+    left = revocations.get_revocations().left(claims.sid, claims.user_id, claims.scopes)
     if left is None:
         raise access_tokens.InvalidToken
     return claims, left
 
 
-def user(pk: int) -> User:
+def build_user(pk: int) -> User:
     """Without a query until another member is read."""
     found: User = User.from_db("default", ["id"], [pk])
     return found

@@ -10,9 +10,9 @@ from oauth.tokens import jwks
 
 
 @checks.register
-def signing_key_there(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_signing_key(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     try:
-        jwks.current()
+        jwks.get_keys()
     except jwks.NoSigningKey as error:
         hint = "`manage.py rotate_signing_key` makes one; OAUTH_JWKS_FILE tells where."
         return [checks.Error(str(error), hint=hint, id="oauth.E001")]
@@ -20,7 +20,7 @@ def signing_key_there(app_configs: Any, **options: Any) -> list[checks.CheckMess
 
 
 @checks.register
-def signing_keys_private(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_key_file_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     path = settings.OAUTH_JWKS_FILE
     if not path.exists() or not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return []
@@ -34,7 +34,7 @@ def signing_keys_private(app_configs: Any, **options: Any) -> list[checks.CheckM
 
 
 @checks.register
-def writes_open(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_library_access(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     if settings.DEBUG or settings.LIBRARY_ACCESS != "open":
         return []
     return [

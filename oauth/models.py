@@ -6,7 +6,7 @@ from django.db import models
 from oauth2_provider.models import Application
 
 # A person is asked again after this, however often the app refreshed.
-ASKED_AGAIN_AFTER = timedelta(days=90)
+CONSENT_LIFETIME = timedelta(days=90)
 
 
 class Allowance(models.Model):
@@ -22,7 +22,7 @@ class Allowance(models.Model):
 class AuthorizationQuerySet(models.QuerySet["Authorization"]):
     def live(self, now: datetime) -> "AuthorizationQuerySet":
         """Neither ended nor too old; without a refresh for long they may be over all the same."""
-        return self.filter(ended_at=None, created_at__gt=now - ASKED_AGAIN_AFTER)
+        return self.filter(ended_at=None, created_at__gt=now - CONSENT_LIFETIME)
 
 
 class Authorization(models.Model):

@@ -11,7 +11,7 @@ from oauth.authentication import CHALLENGE
 from oauth.credentials import Credential
 
 # What needs no credential.
-OPEN: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
+ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
 
 
 class InsufficientScope(PermissionDenied):
@@ -27,16 +27,16 @@ class LibraryAccess(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InsufficientScope."""
-        scope = needed(str(request.method))
+        scope = required_scope(str(request.method))
         credential = cast("Credential | None", request.auth)
-        if credential is None and not anonymous_may(scope):
+        if credential is None and not is_open_to_anonymous(scope):
             raise NotAuthenticated
         if credential and scope not in credential.scopes:
             raise InsufficientScope(scope)
         return True
 
 
-class AnyCredential(BasePermission):
+class HasCredential(BasePermission):
     """A credential, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -46,7 +46,7 @@ class AnyCredential(BasePermission):
         return True
 
 
-class ScopeOfView(BasePermission):
+class HasViewScope(BasePermission):
     """A credential with the scope that the view names as `scope`, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -59,10 +59,10 @@ class ScopeOfView(BasePermission):
         return True
 
 
-def anonymous_may(scope: str) -> bool:
-    return scope in OPEN[settings.LIBRARY_ACCESS]
+def is_open_to_anonymous(scope: str) -> bool:
+    return scope in ANONYMOUS_SCOPES[settings.LIBRARY_ACCESS]
 
 
-def needed(method: str) -> str:
+def required_scope(method: str) -> str:
     """The scope that a request needs by its method."""
     return "read" if method in SAFE_METHODS else "write"

@@ -10,35 +10,29 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
-from oauth.models import ASKED_AGAIN_AFTER, APIKey, Authorization, ChangedRights
+from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, ChangedRights
 from oauth.tokens import revocations
 
-BATCH = 1_000
 # Their owners may look for keys that are over.
-KEYS_SHOWN = timedelta(days=30)
+KEY_RETENTION = timedelta(days=30)
 
 
-def clear_expired(now: datetime) -> dict[str, int]:
-    """Deletes some rows at a time, so that no writer waits long; tells how many of each kind."""
-    return {kind: deleted(rows) for kind, rows in expired(now)}
-
-
-def expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Each kind with its rows: what names others before what is named."""
-    forgotten = now - revocations.REMEMBERED
+    forgotten = now - revocations.RETENTION
     # A client that is late is told so for a while.
     yield "codes", Grant.objects.filter(expires__lte=forgotten)
-    yield "refresh tokens", RefreshToken.objects.filter(refused(now))
+    yield "refresh tokens", RefreshToken.objects.filter(unusable_refresh_tokens(now))
     yield "access tokens", AccessToken.objects.filter(expires__lte=now, refresh_token=None)
-    over_since = now - KEYS_SHOWN
+    over_since = now - KEY_RETENTION
     yield "API keys", APIKey.objects.filter(Q(revoked_at__lte=over_since) | Q(expires_at__lte=over_since))
-    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - ASKED_AGAIN_AFTER)
+    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - CONSENT_LIFETIME)
     yield "authorizations", Authorization.objects.filter(ended | lapsed, apikey=None)
     yield "changed rights", ChangedRights.objects.filter(changed_at__lte=forgotten)
     yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - settings.AXES_COOLOFF_TIME)
 
 
-def refused(now: datetime) -> Q:
+def unusable_refresh_tokens(now: datetime) -> Q:
     """Refresh tokens that are good for nothing.
 
     One that was replaced is still good for something: who shows it again has stolen it, or was stolen from.
@@ -46,12 +40,3 @@ def refused(now: datetime) -> Q:
     idle = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     ended = ~Exists(Authorization.objects.live(now).filter(pk=OuterRef("token_family")))
     return Q(ended) | Q(revoked__lte=idle) | Q(revoked=None, access_token=None) | Q(access_token__expires__lte=idle)
-
-
-def deleted(rows: QuerySet[Any]) -> int:
-    """How many there were. What changed meanwhile, and is over no longer, stays."""
-    count = 0
-    while batch := list(rows.values_list("pk", flat=True)[:BATCH]):
-        _, found = rows.filter(pk__in=batch).delete()
-        count += found.get(rows.model._meta.label, 0)
-    return count

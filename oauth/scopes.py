@@ -21,17 +21,17 @@ SCOPES = {
     "write": Scope(_("Add, change and delete books"), "books.change_book"),
     "webhooks": Scope(_("Manage webhooks and read events"), "webhooks.change_endpoint"),
 }
-DEFAULT = "read"
+DEFAULT_SCOPE = "read"
 
-Granted = frozenset[str]
-NONE: Granted = frozenset()
+ScopeSet = frozenset[str]
+NO_SCOPES: ScopeSet = frozenset()
 
 
 class UnknownScope(Exception):
     """A scope that there is not."""
 
 
-class Scopes(BaseScopes):
+class ScopesBackend(BaseScopes):
     """The toolkit's SCOPES_BACKEND_CLASS: known scopes may be asked for; `grantable` decides what comes of it."""
 
     def get_all_scopes(self) -> dict[str, Any]:
@@ -41,10 +41,10 @@ class Scopes(BaseScopes):
         return list(SCOPES)
 
     def get_default_scopes(self, *arguments: Any, **options: Any) -> list[str]:
-        return [DEFAULT]
+        return [DEFAULT_SCOPE]
 
 
-def parsed(text: str) -> Granted:
+def parse_scopes(text: str) -> ScopeSet:
     """The scopes of a space-separated text. Raises UnknownScope."""
     names = frozenset(text.split())
     if strange := sorted(names - SCOPES.keys()):
@@ -52,43 +52,45 @@ def parsed(text: str) -> Granted:
     return names
 
 
-def text(scopes: Iterable[str]) -> str:
+def format_scopes(scopes: Iterable[str]) -> str:
     """Space-separated, in the order of SCOPES."""
     return " ".join(name for name in SCOPES if name in set(scopes))
 
 
-def sentences(scopes: Iterable[str]) -> list[Any]:
+def describe_scopes(scopes: Iterable[str]) -> list[Any]:
     """What they let someone do."""
-    return [SCOPES[name].sentence for name in text(scopes).split()]
+    return [SCOPES[name].sentence for name in format_scopes(scopes).split()]
 
 
-def allowed(users: QuerySet[User]) -> dict[int, Granted]:
+def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
     """What each of these users may have, by id, in one query; nothing for those who are not active."""
-    return {row["pk"]: of_row(row) for row in with_rights(users).values("pk", "is_active", *needing_permission())}
+    return {
+        row["pk"]: read_scopes(row) for row in annotate_scopes(users).values("pk", "is_active", *scope_permissions())
+    }
 
 
-def allowed_to(user: User) -> Granted:
+def get_user_scopes(user: User) -> ScopeSet:
     """As they are in the database now."""
-    return allowed(User.objects.filter(pk=user.pk)).get(user.pk, NONE)
+    return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
 
 
-def with_rights(users: QuerySet[User]) -> QuerySet[User]:
+def annotate_scopes(users: QuerySet[User]) -> QuerySet[User]:
     """Users with a column for each scope that needs a permission."""
-    return users.annotate(**{name: holds(permission) for name, permission in needing_permission().items()})
+    return users.annotate(**{name: has_permission(permission) for name, permission in scope_permissions().items()})
 
 
-def of_row(row: dict[str, Any]) -> Granted:
+def read_scopes(row: dict[str, Any]) -> ScopeSet:
     """The scopes in a row of `with_rights`."""
     if not row["is_active"]:
-        return NONE
+        return NO_SCOPES
     return frozenset(name for name in SCOPES if row.get(name, True))
 
 
-def needing_permission() -> dict[str, str]:
+def scope_permissions() -> dict[str, str]:
     return {name: scope.permission for name, scope in SCOPES.items() if scope.permission}
 
 
-def holds(permission: str) -> Q:
+def has_permission(permission: str) -> Q:
     """As Django's ModelBackend has it: a superuser, by name, or by group."""
     app, codename = permission.split(".")
     found = Permission.objects.filter(content_type__app_label=app, codename=codename)

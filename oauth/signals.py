@@ -15,33 +15,35 @@ from oauth.models import Authorization
 from oauth.tokens import revocations
 
 
-def sign_out(users: QuerySet[User]) -> None:
+def revoke_all_access(users: QuerySet[User]) -> None:
     """Ends all that these people granted, codes under way included."""
     with transaction.atomic():
         Grant.objects.filter(user__in=users).delete()
-        revocations.end(Authorization.objects.filter(user__in=users), timezone.now())
+        revocations.revoke_authorizations(Authorization.objects.filter(user__in=users), timezone.now())
 
 
 @receiver(pre_save, sender=User)
-def user_changing(instance: User, update_fields: Any, **others: Any) -> None:
+def revoke_before_save(instance: User, update_fields: Any, **others: Any) -> None:
     """Before the change is there: what fails in between leaves apps signed out, never in."""
-    before = User.objects.filter(pk=instance.pk).first() if decides(update_fields, "password", "is_active") else None
-    if before and (new_password(before, instance, update_fields) or (before.is_active and not instance.is_active)):
-        sign_out(User.objects.filter(pk=instance.pk))
+    before = (
+        User.objects.filter(pk=instance.pk).first() if saves_any_of(update_fields, "password", "is_active") else None
+    )
+    if before and (has_new_password(before, instance, update_fields) or (before.is_active and not instance.is_active)):
+        revoke_all_access(User.objects.filter(pk=instance.pk))
 
 
 @receiver(post_save, sender=User)
-def user_changed(instance: User, created: bool, update_fields: Any, **others: Any) -> None:
-    if not created and decides(update_fields, "is_active", "is_superuser"):
-        changed([instance.pk])
+def update_rights_after_save(instance: User, created: bool, update_fields: Any, **others: Any) -> None:
+    if not created and saves_any_of(update_fields, "is_active", "is_superuser"):
+        update_rights([instance.pk])
 
 
-def decides(update_fields: Any, *names: str) -> bool:
+def saves_any_of(update_fields: Any, *names: str) -> bool:
     """Whether one of these members is saved."""
     return update_fields is None or not set(names).isdisjoint(update_fields)
 
 
-def new_password(before: User, after: User, update_fields: Any) -> bool:
+def has_new_password(before: User, after: User, update_fields: Any) -> bool:
     """Whether it is another one, and not the same in a stronger hash, as Django keeps it at sign-in."""
     unsaid = after._password is None  # type: ignore[attr-defined]  # not in the stubs
     rehashed = unsaid and after.has_usable_password() and set(update_fields or ()) == {"password"}
@@ -49,39 +51,39 @@ def new_password(before: User, after: User, update_fields: Any) -> bool:
 
 
 @receiver(pre_delete, sender=User)
-def user_deleted(instance: User, **others: Any) -> None:
-    sign_out(User.objects.filter(pk=instance.pk))
+def revoke_deleted_user(instance: User, **others: Any) -> None:
+    revoke_all_access(User.objects.filter(pk=instance.pk))
 
 
 @receiver(pre_delete, sender=Application)
-def application_deleted(instance: Application, **others: Any) -> None:
-    revocations.end(Authorization.objects.filter(application=instance), timezone.now())
+def revoke_deleted_application(instance: Application, **others: Any) -> None:
+    revocations.revoke_authorizations(Authorization.objects.filter(application=instance), timezone.now())
 
 
 @receiver(m2m_changed, sender=User.groups.through)
 @receiver(m2m_changed, sender=User.user_permissions.through)
 @receiver(m2m_changed, sender=Group.permissions.through)
-def rights_given_or_taken(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
+def update_rights_of_relation(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
     if action == "pre_clear":
         # Afterwards nobody knows who was in the group.
-        instance.were_concerned = list(concerned(instance, model, pk_set))
+        instance.were_concerned = list(find_affected_users(instance, model, pk_set))
     elif action == "post_clear":
-        changed(instance.were_concerned)
+        update_rights(instance.were_concerned)
     elif action in ("post_add", "post_remove"):
-        changed(concerned(instance, model, pk_set))
+        update_rights(find_affected_users(instance, model, pk_set))
 
 
 @receiver(pre_delete, sender=Group)
-def group_going(instance: Any, **others: Any) -> None:
-    instance.were_concerned = list(concerned(instance, Permission, None))
+def remember_group_users(instance: Any, **others: Any) -> None:
+    instance.were_concerned = list(find_affected_users(instance, Permission, None))
 
 
 @receiver(post_delete, sender=Group)
-def group_gone(instance: Any, **others: Any) -> None:
-    changed(instance.were_concerned)
+def update_rights_of_group(instance: Any, **others: Any) -> None:
+    update_rights(instance.were_concerned)
 
 
-def concerned(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
+def find_affected_users(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
     """The ids of the users whose rights a relation between users, groups and permissions is about; None means all."""
     if isinstance(instance, User):
         return [instance.pk]
@@ -93,5 +95,5 @@ def concerned(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[in
     return User.objects.filter(groups__in=groups).values_list("pk", flat=True)
 
 
-def changed(pks: Iterable[int]) -> None:
-    revocations.rights_changed(User.objects.filter(pk__in=list(pks)), timezone.now())
+def update_rights(pks: Iterable[int]) -> None:
+    revocations.record_changed_rights(User.objects.filter(pk__in=list(pks)), timezone.now())

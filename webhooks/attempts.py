@@ -10,23 +10,23 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from library_site.db.sql import among, asked, carried_out, from_now
-from webhooks.delivery import Claimed
-from webhooks.endpoints import disable
+from library_site.db.sql import execute, fetch_all, id_list, now_plus
+from webhooks.delivery import LeasedDelivery
+from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
-from webhooks.queue import LONGEST_DELAY, delay, is_last
+from webhooks.queue import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt
 
 # So many in a row, and an endpoint is sent nothing more.
-DEAD_IN_A_ROW = 10
-DISABLED = f"{DEAD_IN_A_ROW} deliveries in a row failed for good."
-HELD = "SELECT id, lease FROM webhooks_delivery WHERE id IN ({}) AND lease IS NOT NULL{}"
-ATTEMPTS = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
-ROWS = "VALUES (%s, %s, %s, %s, %s, %s)"
+MAX_DEAD_IN_A_ROW = 10
+DISABLED_REASON = f"{MAX_DEAD_IN_A_ROW} deliveries in a row failed for good."
+HELD_SQL = "SELECT id, lease FROM webhooks_delivery WHERE id IN ({}) AND lease IS NOT NULL{}"
+INSERT_ATTEMPTS_SQL = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
+VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
 # One statement for many rows costs PostgreSQL half of what as many statements do.
-COLUMNS = (
+UNNEST_SQL = (
     "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
 )
-FINISH = (
+FINISH_SQL = (
     "UPDATE webhooks_delivery SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + 1"
     " WHERE id IN ({})"
 )
@@ -35,7 +35,7 @@ FINISH = (
 class Outcome(NamedTuple):
     """What came of an attempt. `retry_after` is what the receiver asked for, in seconds; `refused` is for good."""
 
-    claimed: Claimed
+    claimed: LeasedDelivery
     started_at: datetime
     milliseconds: int
     status: int | None = None
@@ -50,78 +50,78 @@ class Outcome(NamedTuple):
 
 
 @transaction.atomic
-def record(outcomes: Sequence[Outcome], chance: Callable[[], float]) -> list[Endpoint]:
+def record_outcomes(outcomes: Sequence[Outcome], chance: Callable[[], float]) -> list[Endpoint]:
     """Answers the endpoints that were disabled for it. `chance` from 0 to 1 spreads what is tried again."""
     # Endpoints before deliveries, as a claim takes them.
-    disabled = charge(outcomes)
-    ours = still_held(outcomes, "" if connection.vendor == "sqlite" else " FOR UPDATE")
-    keep(ours)
-    finish([outcome for outcome in ours if outcome.delivered], Delivery.State.DELIVERED)
-    finish([outcome for outcome in ours if is_dead(outcome)], Delivery.State.DEAD)
+    disabled = count_dead(outcomes)
+    ours = keep_leased(outcomes, "" if connection.vendor == "sqlite" else " FOR UPDATE")
+    insert_attempts(ours)
+    finish_deliveries([outcome for outcome in ours if outcome.delivered], Delivery.State.DELIVERED)
+    finish_deliveries([outcome for outcome in ours if is_dead(outcome)], Delivery.State.DEAD)
     for outcome in ours:
         if not outcome.delivered and not is_dead(outcome):
-            put_off(outcome, chance())
+            schedule_retry(outcome, chance())
     return disabled
 
 
-def still_held(outcomes: Sequence[Outcome], lock: str = "") -> list[Outcome]:
+def keep_leased(outcomes: Sequence[Outcome], lock: str = "") -> list[Outcome]:
     """Fences off late ones: their delivery is another worker's."""
-    found = asked(HELD.format(among(outcome.claimed.pk for outcome in outcomes), lock))
+    found = fetch_all(HELD_SQL.format(id_list(outcome.claimed.pk for outcome in outcomes), lock))
     held = {pk: UUID(str(lease)) for pk, lease in found}
     return [outcome for outcome in outcomes if held.get(outcome.claimed.pk) == outcome.claimed.lease]
 
 
-def keep(outcomes: Collection[Outcome]) -> None:
-    rows = list(map(attempt, outcomes))
+def insert_attempts(outcomes: Collection[Outcome]) -> None:
+    rows = list(map(attempt_row, outcomes))
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
-            cursor.executemany(ATTEMPTS.format(ROWS), rows)
+            cursor.executemany(INSERT_ATTEMPTS_SQL.format(VALUES_SQL), rows)
         elif rows:
-            cursor.execute(ATTEMPTS.format(COLUMNS), [list(column) for column in zip(*rows, strict=True)])
+            cursor.execute(INSERT_ATTEMPTS_SQL.format(UNNEST_SQL), [list(column) for column in zip(*rows, strict=True)])
 
 
-def attempt(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
+def attempt_row(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
     """The values of ATTEMPTS."""
     started_at = connection.ops.adapt_datetimefield_value(outcome.started_at)
     return outcome.claimed.pk, started_at, outcome.milliseconds, outcome.status, outcome.error, outcome.answer
 
 
-def finish(outcomes: Collection[Outcome], state: Delivery.State) -> None:
+def finish_deliveries(outcomes: Collection[Outcome], state: Delivery.State) -> None:
     if outcomes:
-        carried_out(FINISH.format(from_now(0), among(outcome.claimed.pk for outcome in outcomes)), [state])
+        execute(FINISH_SQL.format(now_plus(0), id_list(outcome.claimed.pk for outcome in outcomes)), [state])
 
 
-def put_off(outcome: Outcome, chance: float) -> None:
+def schedule_retry(outcome: Outcome, chance: float) -> None:
     Delivery.objects.filter(pk=outcome.claimed.pk).update(
-        next_at=Now() + pause(outcome, chance), lease=None, attempted=F("attempted") + 1
+        next_at=Now() + get_next_delay(outcome, chance), lease=None, attempted=F("attempted") + 1
     )
 
 
-def pause(outcome: Outcome, chance: float) -> timedelta:
+def get_next_delay(outcome: Outcome, chance: float) -> timedelta:
     """Until the next attempt: the schedule's, or longer where the receiver asks for it."""
-    asked = timedelta(seconds=min(outcome.retry_after or 0, LONGEST_DELAY.total_seconds()))
-    return max(delay(outcome.claimed.attempted + 1, chance), asked)
+    asked = timedelta(seconds=min(outcome.retry_after or 0, MAX_RETRY_DELAY.total_seconds()))
+    return max(get_retry_delay(outcome.claimed.attempted + 1, chance), asked)
 
 
 def is_dead(outcome: Outcome) -> bool:
     """Refused, or failed for the last time."""
-    return not outcome.delivered and (outcome.refused or is_last(outcome.claimed.attempted + 1))
+    return not outcome.delivered and (outcome.refused or is_last_attempt(outcome.claimed.attempted + 1))
 
 
-def charge(outcomes: Sequence[Outcome]) -> list[Endpoint]:
+def count_dead(outcomes: Sequence[Outcome]) -> list[Endpoint]:
     """Counts the deliveries in a row that each endpoint let die; answers those that are disabled for it."""
     well = {outcome.claimed.endpoint_id for outcome in outcomes if outcome.delivered}
     Endpoint.objects.filter(pk__in=well, dead_in_a_row__gt=0).update(dead_in_a_row=0)
     dead = [outcome for outcome in outcomes if is_dead(outcome) and outcome.claimed.endpoint_id not in well]
     if not dead:
         return []
-    ill = Counter(outcome.claimed.endpoint_id for outcome in still_held(dead))
+    ill = Counter(outcome.claimed.endpoint_id for outcome in keep_leased(dead))
     for pk in sorted(ill):
         Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + ill[pk])
-    return disable(Endpoint.objects.filter(pk__in=ill, dead_in_a_row__gte=DEAD_IN_A_ROW), DISABLED)
+    return disable_endpoints(Endpoint.objects.filter(pk__in=ill, dead_in_a_row__gte=MAX_DEAD_IN_A_ROW), DISABLED_REASON)
 
 
-def result(outcome: Outcome) -> str:
+def name_result(outcome: Outcome) -> str:
     """In a word, for those who count."""
     if outcome.delivered:
         return "sent"

@@ -12,24 +12,28 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from webhooks.encryption import SealBroken, new_secret, seal, unseal
+from library_site.http.refusals import Refusal
+from webhooks.encryption import DecryptionError, decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
-from webhooks.outbox import wake_workers
-from webhooks.queue import LEASE, POISON, POISONED, delay, is_last
+from webhooks.outbox import notify_workers
+from webhooks.queue import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON, get_retry_delay, is_last_attempt
 
 log = logging.getLogger(__name__)
 
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
 
 Handler = Callable[[Received, dict[str, Any], datetime], None]
-HANDLERS: dict[str, list[Handler]] = defaultdict(list)
+HANDLERS_BY_KIND: dict[str, list[Handler]] = defaultdict(list)
 
 
-class UnknownSource(Exception):
-    """Nobody of this name may send events here, or not at present."""
+class UnknownSource(Refusal):
+    """No source of this name may send events here now."""
+
+    status = 404
+    message = "Not Found"
 
 
-def handles(*kinds: str) -> Callable[[Handler], Handler]:
+def register_handler(*kinds: str) -> Callable[[Handler], Handler]:
     """Registers a function that carries out events of these kinds, in a transaction together with their done mark.
 
     It gets the event, its body and the time, and is called again after it raised.
@@ -37,13 +41,13 @@ def handles(*kinds: str) -> Callable[[Handler], Handler]:
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:
-            HANDLERS[kind].append(handler)
+            HANDLERS_BY_KIND[kind].append(handler)
         return handler
 
     return register
 
 
-def source(name: str) -> Source:
+def find_source(name: str) -> Source:
     """Raises UnknownSource."""
     found = Source.objects.filter(name=name, enabled=True).first()
     if found is None:
@@ -51,23 +55,23 @@ def source(name: str) -> Source:
     return found
 
 
-def secrets(of: Source) -> Iterator[str]:
+def iter_secrets(of: Source) -> Iterator[str]:
     """All that it may sign with."""
     for secret in SourceSecret.objects.filter(source=of):
         try:
-            yield unseal(secret.sealed)
-        except SealBroken:
+            yield decrypt(secret.sealed)
+        except DecryptionError:
             log.error("A secret of the source %s cannot be read: give it a new one.", of)  # noqa: TRY400  # says it all
 
 
 def add_secret(of: Source, secret: str | None, now: datetime) -> str:
     """Another that it may sign with: this one, or a new one."""
-    text = secret or new_secret()
-    SourceSecret.objects.create(source=of, sealed=seal(text), created_at=now)
+    text = secret or generate_secret()
+    SourceSecret.objects.create(source=of, sealed=encrypt(text), created_at=now)
     return text
 
 
-def receive(source: Source, event_id: str, kind: str, body: bytes) -> None:
+def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
     """Keeps an event, if it is none that was sent before. Raises UnknownSource.
 
     `carry_out` reads `body` as a JSON object.
@@ -76,91 +80,91 @@ def receive(source: Source, event_id: str, kind: str, body: bytes) -> None:
     try:
         with transaction.atomic():
             Received.objects.bulk_create([event], ignore_conflicts=True)
-            wake_workers()
+            notify_workers()
     except IntegrityError as error:
         # Conflicts are passed over: what is left is a source that was deleted meanwhile.
         raise UnknownSource from error
 
 
-def drain(limit: int, chance: Callable[[], float]) -> int:
+def process_due(limit: int, chance: Callable[[], float]) -> int:
     """Works off what is due, but no more than so many; answers how many there were.
 
     `chance` gives numbers from 0 to 1, which spread what is tried again.
     """
     for done in range(limit):
-        if not is_due():
+        if not has_due():
             return done
         # One at a time: the leases of others could end while a handler is slow.
-        for received in claim(1):
-            work_off(received, chance())
+        for received in claim_due(1):
+            process_event(received, chance())
     return limit
 
 
-def is_due() -> bool:
+def has_due() -> bool:
     """Asked without a transaction, which on SQLite would hold up writers."""
     return Received.objects.filter(next_at__lte=Now()).exists()
 
 
 @transaction.atomic(durable=True)
-def claim(limit: int) -> list[Received]:
+def claim_due(limit: int) -> list[Received]:
     """Some of what is due, which no other worker takes while LEASE lasts."""
     lease = uuid4()
     due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
     found = Received.objects.filter(pk__in=list(due.values_list("pk", flat=True)[:limit]))
-    found.update(next_at=Now() + LEASE, lease=lease, claimed=F("claimed") + 1)
-    end(found.filter(claimed__gt=F("attempted") + POISON), Received.State.DEAD, POISONED)
+    found.update(next_at=Now() + LEASE_TIME, lease=lease, claimed=F("claimed") + 1)
+    finish_events(found.filter(claimed__gt=F("attempted") + MAX_LOST_WORKERS), Received.State.DEAD, POISONED_REASON)
     return list(found.filter(lease=lease).select_related("source").order_by("pk"))
 
 
-def work_off(received: Received, chance: float) -> None:
+def process_event(received: Received, chance: float) -> None:
     """Has a claimed event carried out and marks it done, both or neither, as long as it is ours."""
     try:
         with transaction.atomic(durable=True):
-            carry_out(received)
+            run_handlers(received)
     # Whatever a handler raises is for people to read: others wait behind this event.
     except Exception as error:
         log.warning("Event %s of kind %s failed.", received.pk, received.kind, exc_info=error)
-        put_off(received, words(error), chance)
+        schedule_retry(received, format_error(error), chance)
 
 
-def carry_out(received: Received) -> None:
+def run_handlers(received: Received) -> None:
     """The lock keeps other workers out to the end, also of a lease that is over."""
-    ours = held(received)
+    ours = leased_event(received)
     if now := ours.select_for_update().annotate(now=Now()).values_list("now", flat=True).first():
-        for handle in HANDLERS.get(received.kind, ()):
+        for handle in HANDLERS_BY_KIND.get(received.kind, ()):
             handle(received, json.loads(bytes(received.body)), now)
         ours.update(attempted=F("attempted") + 1)
-        end(ours, Received.State.DONE)
+        finish_events(ours, Received.State.DONE)
 
 
 @transaction.atomic
-def put_off(received: Received, error: str, chance: float) -> None:
+def schedule_retry(received: Received, error: str, chance: float) -> None:
     """Charges an attempt; after the last, the event is dead."""
-    ours = held(received)
+    ours = leased_event(received)
     ours.update(attempted=F("attempted") + 1)
-    if is_last(received.attempted + 1):
-        end(ours, Received.State.DEAD, error)
+    if is_last_attempt(received.attempted + 1):
+        finish_events(ours, Received.State.DEAD, error)
     else:
-        ours.update(next_at=Now() + delay(received.attempted + 1, chance), lease=None, error=error)
+        ours.update(next_at=Now() + get_retry_delay(received.attempted + 1, chance), lease=None, error=error)
 
 
-def revive(events: QuerySet[Received]) -> int:
+def requeue_dead(events: QuerySet[Received]) -> int:
     """Has the dead among them worked off again, as if they had just come; tells how many. Needs a transaction."""
-    wake_workers()
+    notify_workers()
     dead = events.filter(state=Received.State.DEAD)
     return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
 
 
-def held(received: Received) -> QuerySet[Received]:
+def leased_event(received: Received) -> QuerySet[Received]:
     """The event, unless another worker has it by now."""
     return Received.objects.filter(pk=received.pk, lease=received.lease)
 
 
-def end(events: QuerySet[Received], state: Received.State, error: str = "") -> None:
+def finish_events(events: QuerySet[Received], state: Received.State, error: str = "") -> None:
     events.update(state=state, next_at=None, lease=None, finished_at=Now(), error=error)
 
 
-def words(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """What every database can keep."""
     text = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
-    return text.replace("\0", "?")[:LONGEST_ERROR]
+    return text.replace("\0", "?")[:MAX_ERROR_LENGTH]

@@ -9,14 +9,14 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from webhooks.registry import ALL
-from webhooks.ssrf import LONGEST_URL
+from webhooks.registry import ALL_KINDS
+from webhooks.ssrf import MAX_URL_LENGTH
 
 # How many deliveries an endpoint may want at the same time.
-LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 1, 1_000
-LARGEST_ANSWER = 16 * 1024
+MIN_IN_FLIGHT, MAX_IN_FLIGHT = 1, 1_000
+MAX_ANSWER_BYTES = 16 * 1024
 # How far back the stream goes, and what can be replayed.
-KEPT_FOR = timedelta(days=30)
+EVENT_RETENTION = timedelta(days=30)
 
 
 class Transaction(models.Func):
@@ -51,7 +51,7 @@ class Event(models.Model):
         return f"{self.kind} {self.uuid}"
 
 
-class Form(models.TextChoices):
+class SignatureForm(models.TextChoices):
     """How a body is signed (specification, Section 6)."""
 
     A = "A", "A: the body"
@@ -67,7 +67,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.filter(state=Endpoint.State.ACTIVE, owner__is_active=True)
 
     def taking(self, kind: str) -> "EndpointQuerySet":
-        return self.listening().filter(Q(kinds=ALL) | Q(kinds__contains=kind))
+        return self.listening().filter(Q(kinds=ALL_KINDS) | Q(kinds__contains=kind))
 
 
 class Endpoint(models.Model):
@@ -81,10 +81,10 @@ class Endpoint(models.Model):
         DELETED = "deleted"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="endpoints")
-    url = models.CharField("URL", max_length=LONGEST_URL)
+    url = models.CharField("URL", max_length=MAX_URL_LENGTH)
     # Space-separated, or ALL.
-    kinds = models.CharField(max_length=200, default=ALL)
-    form = models.CharField("signature form", max_length=1, choices=Form, default=Form.B)
+    kinds = models.CharField(max_length=200, default=ALL_KINDS)
+    form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
     description = models.CharField(max_length=200, blank=True)
     in_flight_limit = models.PositiveSmallIntegerField(default=50)
     state = models.CharField(max_length=10, choices=State, default=State.ACTIVE, db_default=State.ACTIVE)
@@ -98,7 +98,7 @@ class Endpoint(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(in_flight_limit__range=(LEAST_IN_FLIGHT, MOST_IN_FLIGHT)), name="endpoint_in_flight_limit"
+                condition=Q(in_flight_limit__range=(MIN_IN_FLIGHT, MAX_IN_FLIGHT)), name="endpoint_in_flight_limit"
             )
         ]
 
@@ -125,7 +125,7 @@ class EndpointSecret(models.Model):
         return f"{self.state} secret of {self.endpoint}"
 
 
-class Leased(models.Model):
+class LeasedModel(models.Model):
     """What one worker at a time has. `next_at` is when it is due and, while a worker has it, when its lease ends."""
 
     # By the database's clock, which all workers share.
@@ -140,7 +140,7 @@ class Leased(models.Model):
         abstract = True
 
 
-class Delivery(Leased):
+class Delivery(LeasedModel):
     """One event for one endpoint."""
 
     class State(models.TextChoices):
@@ -188,7 +188,7 @@ class Source(models.Model):
     """Another service, which may send events here."""
 
     name = models.SlugField(unique=True)
-    form = models.CharField("signature form", max_length=1, choices=Form, default=Form.B)
+    form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
     enabled = models.BooleanField(default=True)
     mirrors = models.BooleanField("mirrors its books", default=False)
     created_at = models.DateTimeField(editable=False)
@@ -208,7 +208,7 @@ class SourceSecret(models.Model):
         return f"secret of {self.source}"
 
 
-class Received(Leased):
+class Received(LeasedModel):
     """An event that a source sent, worked off as deliveries are. Written by `webhooks.inbox` alone."""
 
     class State(models.TextChoices):

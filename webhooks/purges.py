@@ -6,19 +6,13 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from oauth.purges import deleted
-from webhooks.models import KEPT_FOR, Attempt, Delivery, Endpoint, Event, Received
+from webhooks.models import EVENT_RETENTION, Attempt, Delivery, Endpoint, Event, Received
 
 
-def clear_expired(now: datetime) -> dict[str, int]:
-    """Some rows at a time, so that no writer waits long; tells how many of each kind."""
-    return {kind: deleted(rows) for kind, rows in expired(now)}
-
-
-def expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Each kind with its rows: what names others before what is named."""
     # A day more: an event is in the stream after its transaction, however long that took.
-    past = now - KEPT_FOR - timedelta(days=1)
+    past = now - EVENT_RETENTION - timedelta(days=1)
     yield "attempts", Attempt.objects.filter(delivery__event__created_at__lte=past)
     yield "deliveries", Delivery.objects.filter(event__created_at__lte=past)
     yield "events", Event.objects.filter(created_at__lte=past)

@@ -1,9 +1,32 @@
-"""What happens in the library (specification, Section 6)."""
+"""The kinds of events (specification, Section 6). Each app registers the kinds that it announces."""
 
-CREATED, UPDATED, DELETED = "book.created", "book.updated", "book.deleted"
-# Sent by hand, and not in the stream.
-PING = "test.ping"
-# Each kind of the stream with a sentence for people.
-KINDS = {CREATED: "A book was added.", UPDATED: "A book was changed.", DELETED: "A book was deleted."}
-# An endpoint that takes it takes all of the stream.
-ALL = "*"
+from typing import Any, NamedTuple
+
+
+class EventDocument(NamedTuple):
+    """The JSON schema of an event's `data`, and an example of it."""
+
+    payload: dict[str, Any]
+    example: dict[str, Any]
+
+
+class EventKind(NamedTuple):
+    """`sentence` is for people; `document` is the dotted name of an EventDocument, imported when it is needed."""
+
+    name: str
+    sentence: str
+    document: str
+
+
+# The kinds of the stream by name, in the order of their registration.
+EVENT_KINDS: dict[str, EventKind] = {}
+# Sent by hand; it is not in the stream.
+PING_KIND = "test.ping"
+# An endpoint with it receives all kinds of the stream.
+ALL_KINDS = "*"
+
+
+def register_kind(name: str, sentence: str, document: str) -> str:
+    """Adds a kind to the stream, and returns its name. Called while the app's modules are imported."""
+    EVENT_KINDS[name] = EventKind(name, sentence, document)
+    return name

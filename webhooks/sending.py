@@ -14,20 +14,20 @@ from django.conf import settings
 from yarl import URL
 
 from webhooks.attempts import Outcome
-from webhooks.delivery import Claimed
-from webhooks.models import LARGEST_ANSWER
-from webhooks.queue import POISONED
+from webhooks.delivery import LeasedDelivery
+from webhooks.models import MAX_ANSWER_BYTES
+from webhooks.queue import POISONED_REASON
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
-from webhooks.ssrf import RefusedAddress, check_url, socket_factory
+from webhooks.ssrf import ForbiddenAddress, make_socket_factory, validate_url
 
 # Seconds for all of it: connecting, headers and body.
-TIME_OUT = 10
+REQUEST_TIMEOUT = 10
 # People read the answer as it came.
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Library-API", "Accept-Encoding": "identity"}
 # The words for those who own the endpoint; the first that fits.
-WORDS: list[tuple[type[Exception], str]] = [
+ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
     (TimeoutError, "No whole answer came in time."),
-    (RefusedAddress, "The address is not a public one."),
+    (ForbiddenAddress, "The address is not a public one."),
     (aiohttp.ClientConnectorDNSError, "The host is not known."),
     (ssl.SSLError, "The certificate or the TLS connection is not good."),
     (aiohttp.ClientSSLError, "The certificate or the TLS connection is not good."),
@@ -37,10 +37,10 @@ WORDS: list[tuple[type[Exception], str]] = [
 
 
 # A worker looks at each URL once.
-let_through = lru_cache(maxsize=10_000)(check_url)
+validate_url_cached = lru_cache(maxsize=10_000)(validate_url)
 
 
-class Clock:
+class DatabaseClock:
     """The database's time, which all workers share, carried on by this process's own pace."""
 
     def __init__(self, now: datetime) -> None:
@@ -62,12 +62,14 @@ class Sender(NamedTuple):
 
 
 @asynccontextmanager
-async def sender(connections: int, now: Callable[[], datetime], time_out: float = TIME_OUT) -> AsyncIterator[Sender]:
+async def open_sender(
+    connections: int, now: Callable[[], datetime], time_out: float = REQUEST_TIMEOUT
+) -> AsyncIterator[Sender]:
     """Dials no address that is not public, follows nobody, and keeps no cookies."""
     allow_private: bool = settings.WEBHOOKS_ALLOW_PRIVATE
     connector = aiohttp.TCPConnector(
         limit=connections,
-        socket_factory=socket_factory(allow_private),
+        socket_factory=make_socket_factory(allow_private),
         # Names are looked up beside each other: of the system's own look-ups libuv has two under way at once.
         resolver=aiohttp.AsyncResolver(),
     )
@@ -81,7 +83,7 @@ async def sender(connections: int, now: Callable[[], datetime], time_out: float 
         yield Sender(client, allow_private, now)
 
 
-async def send(sender: Sender, claimed: Claimed) -> Outcome:
+async def send_delivery(sender: Sender, claimed: LeasedDelivery) -> Outcome:
     """Any status is an answer; a redirect is one that is no 2xx, since a receiver could point us inside."""
     started_at, begun = sender.now(), time.monotonic()
 
@@ -89,37 +91,37 @@ async def send(sender: Sender, claimed: Claimed) -> Outcome:
         return Outcome(claimed, started_at, round((time.monotonic() - begun) * 1000), **found)
 
     if claimed.poisoned:
-        return outcome(error=POISONED, refused=True)
-    headers = signed(claimed, int(started_at.timestamp()))
+        return outcome(error=POISONED_REASON, refused=True)
+    headers = sign_headers(claimed, int(started_at.timestamp()))
     try:
         # It was when it was registered; what is let through may be less by now.
-        let_through(claimed.url, sender.allow_private)
+        validate_url_cached(claimed.url, sender.allow_private)
         url = URL(claimed.url, encoded=True)
         async with sender.client.post(url, data=claimed.body, headers=headers, allow_redirects=False) as response:
-            answer = await beginning(response.content)
-            retry_after = seconds(response.headers.get("Retry-After", ""), sender.now())
+            answer = await read_beginning(response.content)
+            retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
             return outcome(status=response.status, answer=answer, retry_after=retry_after)
     # What a receiver can make a connection fail with has no end; what fails is tried again.
     except Exception as error:
         cause = getattr(error, "os_error", error)
-        return outcome(error=words(cause, error), refused=isinstance(cause, RefusedAddress))
+        return outcome(error=describe_error(cause, error), refused=isinstance(cause, ForbiddenAddress))
 
 
-def signed(claimed: Claimed, timestamp: int) -> dict[str, str]:
+def sign_headers(claimed: LeasedDelivery, timestamp: int) -> dict[str, str]:
     """The headers (specification, Section 6)."""
     made = signature(claimed.form, claimed.secret, timestamp, claimed.body)
     return {EVENT: claimed.kind, TIMESTAMP: str(timestamp), SIGNATURE: made}
 
 
-async def beginning(content: aiohttp.StreamReader) -> bytes:
+async def read_beginning(content: aiohttp.StreamReader) -> bytes:
     """As much of the answer as is kept; the rest is not waited for."""
     read = bytearray()
-    while len(read) < LARGEST_ANSWER and (chunk := await content.read(LARGEST_ANSWER - len(read))):
+    while len(read) < MAX_ANSWER_BYTES and (chunk := await content.read(MAX_ANSWER_BYTES - len(read))):
         read += chunk
     return bytes(read)
 
 
-def seconds(retry_after: str, now: datetime) -> float | None:
+def parse_retry_after(retry_after: str, now: datetime) -> float | None:
     """From the header, a number or a date (RFC 9110, 10.2.3); None where it is neither."""
     if not retry_after:
         return None
@@ -132,5 +134,5 @@ def seconds(retry_after: str, now: datetime) -> float | None:
         return None
 
 
-def words(*errors: BaseException) -> str:
-    return next(words for kind, words in WORDS if any(isinstance(error, kind) for error in errors))
+def describe_error(*errors: BaseException) -> str:
+    return next(words for kind, words in ERROR_MESSAGES if any(isinstance(error, kind) for error in errors))

@@ -11,7 +11,7 @@ AddrInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 # IANA's registries of special-purpose addresses. Python's is_global changes between its releases, and calls multicast
 # global and many an IPv6 address that is an IPv4 address in disguise.
-INSIDE = tuple(
+PRIVATE_NETWORKS = tuple(
     map(
         ip_network,
         [
@@ -41,66 +41,68 @@ INSIDE = tuple(
 # All that is given out of IPv6; mapped, compatible and translated IPv4 (64:ff9b::/96) are outside of it.
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 # RFC 5214, 6.1: what the third quarter of an address says when the last is IPv4, with or without the universal bit.
-ISATAP = {0x0000_5EFE, 0x0200_5EFE}
+ISATAP_IDENTIFIERS = {0x0000_5EFE, 0x0200_5EFE}
 
-LONGEST_URL = 2_000
-LONGEST_HOST = 253
-LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+MAX_URL_LENGTH = 2_000
+MAX_HOST_LENGTH = 253
+HOST_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 # A host that every parser reads alike; after it what is printable, but neither backslash nor fragment.
-WRITTEN = re.compile(
-    rf"(?P<scheme>https?)://(?P<host>{LABEL}(?:\.{LABEL})*|\[[0-9a-f.]*:[0-9a-f:.]*\])"
+URL_PATTERN = re.compile(
+    rf"(?P<scheme>https?)://(?P<host>{HOST_LABEL}(?:\.{HOST_LABEL})*|\[[0-9a-f.]*:[0-9a-f:.]*\])"
     r'(?::(?P<port>[1-9][0-9]{0,4}))?(?:[/?][!"$-\[\]-~]*)?'
 )
 # Brackets, or a number at the end: to some resolver 2130706433, 0x7f.1 and 127.1 are all 127.0.0.1.
-LITERAL = re.compile(r"\[.*\]|(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+IP_LITERAL = re.compile(r"\[.*\]|(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 # RFC 6761, RFC 6762, RFC 8375, and what ICANN keeps for private use.
-INSIDE_NAMES = (".localhost", ".local", ".internal", ".home.arpa")
+PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa")
 
-UNFIT = (
+INVALID_URL_MESSAGE = (
     "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
-    f" and is at most {LONGEST_URL} printable ASCII characters."
+    f" and is at most {MAX_URL_LENGTH} printable ASCII characters."
 )
 # The same for all of them: who asks learns nothing about what is there.
-NOT_PUBLIC = "A receiver is on the public internet."
+NOT_PUBLIC_MESSAGE = "A receiver is on the public internet."
 
 
-class RefusedAddress(OSError):
+class ForbiddenAddress(OSError):
     """As an OSError it is to aiohttp a connection that failed: os_error of its ClientConnectorError.
 
     Of several errors in one attempt aiohttp keeps one only if all say the same; so the words name no address.
     """
 
 
-def check_url(url: str, allow_private: bool) -> None:
+def validate_url(url: str, allow_private: bool) -> None:
     """Of a receiver that is registered. Raises RefusedAddress, with words for whoever asked.
 
     No name is looked up: what it leads to later is the socket factory's to see.
     """
-    written = WRITTEN.fullmatch(url) if len(url) <= LONGEST_URL else None
+    written = URL_PATTERN.fullmatch(url) if len(url) <= MAX_URL_LENGTH else None
     if (
         not written
-        or len(written["host"]) > LONGEST_HOST
+        or len(written["host"]) > MAX_HOST_LENGTH
         or int(written["port"] or 443) > 65535
         or (written["scheme"] == "http" and not allow_private)
     ):
-        raise RefusedAddress(UNFIT)
-    outside = literal_is_public(written["host"]) if LITERAL.fullmatch(written["host"]) else is_outside(written["host"])
+        raise ForbiddenAddress(INVALID_URL_MESSAGE)
+    outside = (
+        is_public_literal(written["host"]) if IP_LITERAL.fullmatch(written["host"]) else is_public_name(written["host"])
+    )
     if not (outside or allow_private):
-        raise RefusedAddress(NOT_PUBLIC)
+        raise ForbiddenAddress(NOT_PUBLIC_MESSAGE)
 
 
-def literal_is_public(host: str) -> bool:
+def is_public_literal(host: str) -> bool:
     """Raises RefusedAddress of one that is not written as everybody reads it."""
     address = host.strip("[]")
     try:
         ip_address(address)
     except ValueError:
-        raise RefusedAddress(UNFIT) from None
+        raise ForbiddenAddress(INVALID_URL_MESSAGE) from None
     return is_public(address)
 
 
-def is_outside(name: str) -> bool:
-    return "." in name and not f".{name}".endswith(INSIDE_NAMES)
+def is_public_name(name: str) -> bool:
+    return "." in name and not f".{name}".endswith(PRIVATE_SUFFIXES)
 
 
 def is_public(address: str) -> bool:
@@ -109,16 +111,16 @@ def is_public(address: str) -> bool:
         ip = ip_address(address)
     except ValueError:
         return False
-    if any(ip in network for network in INSIDE):
+    if any(ip in network for network in PRIVATE_NETWORKS):
         return False
     return ip.version == 4 or (ip in GLOBAL_UNICAST and "%" not in address and not is_isatap(ip))
 
 
 def is_isatap(ip: IPv6Address) -> bool:
-    return (int(ip) >> 32) % 2**32 in ISATAP
+    return (int(ip) >> 32) % 2**32 in ISATAP_IDENTIFIERS
 
 
-def socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
+def make_socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
     """For aiohttp's TCPConnector: it sees each address that is dialled, whatever a name meant a moment before.
 
     Through a proxy it would see the proxy's; and what the connector's pool holds was dialled under this guard.
@@ -127,7 +129,7 @@ def socket_factory(allow_private: bool) -> Callable[[AddrInfo], socket.socket]:
     def guarded_socket(addr_info: AddrInfo) -> socket.socket:
         family, kind, protocol, _, (address, *_) = addr_info
         if not (allow_private or is_public(address)):
-            raise RefusedAddress(NOT_PUBLIC)
+            raise ForbiddenAddress(NOT_PUBLIC_MESSAGE)
         dialling = socket.socket(family, kind, protocol)
         dialling.settimeout(0)
         return dialling

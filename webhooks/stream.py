@@ -12,30 +12,31 @@ from django.db import connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
-from library_site.db.sql import asked
-from webhooks.models import KEPT_FOR, Event
+from library_site.api.cursors import InvalidCursor
+from library_site.db.sql import fetch_all
+from library_site.http.refusals import Refusal
+from webhooks.models import EVENT_RETENTION, Event
 
-LONGEST_CURSOR = 200
+MAX_CURSOR_LENGTH = 200
 # Who begins at the oldest event has so long to go on from it; rows are kept for longer.
-TO_GO_ON = timedelta(hours=12)
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+READING_GRACE = timedelta(hours=12)
+CursorInteger = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+CursorTime = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class NoCursor(Exception):
-    """The text is none of ours."""
-
-
-class CursorTooOld(Exception):
+class CursorTooOld(Refusal):
     """Events behind it are no longer kept."""
 
+    status = 410
+    message = "The cursor is older than the events that are kept: begin anew without it"
 
-class Place(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+
+class StreamCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Behind an event of the stream, and when a reader was there at the latest."""
 
-    transaction: Number
-    id: Number
-    at: Instant
+    transaction: CursorInteger
+    id: CursorInteger
+    at: CursorTime
 
     def text(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
@@ -45,52 +46,52 @@ class Page(NamedTuple):
     """`bodies` are as they are sent; `end` is where to read on, `more` whether there is more by now."""
 
     bodies: Sequence[bytes]
-    end: Place
+    end: StreamCursor
     more: bool
 
 
-def place(text: str) -> Place:
+def decode_cursor(text: str) -> StreamCursor:
     """Raises NoCursor."""
-    if len(text) > LONGEST_CURSOR:
-        raise NoCursor
+    if len(text) > MAX_CURSOR_LENGTH:
+        raise InvalidCursor
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=Place)
+        return msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=StreamCursor)
     except ValueError as error:
-        raise NoCursor from error
+        raise InvalidCursor from error
 
 
-def page(after: Place | None, kinds: Collection[str], limit: int, now: datetime) -> Page:
+def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> Page:
     """Events of these kinds behind a place, or the oldest that are kept. Raises CursorTooOld."""
-    if after and after.at < now - KEPT_FOR - TO_GO_ON:
+    if after and after.at < now - EVENT_RETENTION - READING_GRACE:
         raise CursorTooOld
-    rest = settled().filter(beyond(after) if after else Q(created_at__gte=now - KEPT_FOR))
+    rest = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
     # One more tells whether there is another page.
     rows = rest.filter(kind__in=kinds).order_by("transaction", "id")[: limit + 1]
     found = list(rows.values_list("body", "transaction", "id", "created_at"))
     bodies = [bytes(body) for body, *_ in found[:limit]]
     if len(found) > limit:
-        return Page(bodies, Place(*found[limit - 1][1:]), more=True)
-    return Page(bodies, end(rest, after, now), more=False)
+        return Page(bodies, StreamCursor(*found[limit - 1][1:]), more=True)
+    return Page(bodies, last_position(rest, after, now), more=False)
 
 
-def settled() -> QuerySet[Event]:
+def settled_events() -> QuerySet[Event]:
     """Those before which nothing is still to come, the same however often they are asked for."""
     if connection.vendor == "sqlite":
         # Its writers follow one another.
         return Event.objects.filter(id__lte=Event.objects.aggregate(last=Max("id", default=0))["last"])
-    [(number,)] = asked("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    [(number,)] = fetch_all("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
     return Event.objects.filter(transaction__lt=int(number))
 
 
-def beyond(after: Place) -> Q:
+def after_condition(after: StreamCursor) -> Q:
     if connection.vendor == "sqlite":
         # It finds no place in an index by two columns.
         return Q(transaction=0, id__gt=after.id)
     return Q(TupleGreaterThan(Tuple(F("transaction"), F("id")), (after.transaction, after.id)))
 
 
-def end(rest: QuerySet[Event], after: Place | None, now: datetime) -> Place:
+def last_position(rest: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:
     """Of all that there is, of other kinds too, which a reader of few need not pass again."""
     last = rest.order_by("-transaction", "-id").values_list("transaction", "id").first()
     behind = (after.transaction, after.id) if after else (0, 0)
-    return Place(*(last or behind), now)
+    return StreamCursor(*(last or behind), now)

@@ -13,18 +13,15 @@ from drf_spectacular.drainage import set_override
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from books.isbn import isbn13
-from books.models import FOLDED, Book
-from books.search import compiled, containing
-from books.serializers import NO_NUL
-from library_site.api.query import BOOLEANS, NOT_A_BOOLEAN, NOT_AN_INTEGER
-from library_site.db.integers import integer
-
-MAX_LENGTH = 500
-MAX_WORDS = 20
+from books.isbn import normalize_isbn
+from books.models import FOLDED_COLUMNS, Book
+from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
+from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER
+from library_site.api.serializers import NO_NUL_SCHEMA
+from library_site.db.integers import parse_integer
 
 
-def document(filter: Filter, schema: dict[str, Any]) -> None:
+def set_filter_schema(filter: Filter, schema: dict[str, Any]) -> None:
     """drf-spectacular takes a filter's help text only where it guesses the schema, too."""
     set_override(filter, "field", {**schema, "description": filter.extra["help_text"]})
 
@@ -33,27 +30,27 @@ class TextFilter(CharFilter):
     """Takes a text as it is sent."""
 
     def __init__(self, member: str | None = None, **options: Any) -> None:
-        super().__init__(member, max_length=MAX_LENGTH, strip=False, **options)
-        document(self, {"type": "string", "maxLength": MAX_LENGTH, **NO_NUL})
+        super().__init__(member, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
+        set_filter_schema(self, {"type": "string", "maxLength": MAX_SEARCH_LENGTH, **NO_NUL_SCHEMA})
 
 
-class Partial(TextFilter):
+class ContainsFilter(TextFilter):
     """Finds the text anywhere in the member, whatever its case; `%`, `_` and `\\` stand for themselves."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
-        return containing(qs, value, self.field_name) if value else qs
+        return filter_containing(qs, value, self.field_name) if value else qs
 
     def compiled(self, value: str) -> tuple[str, str]:
         """The condition of `filter`, of a value that is not empty, as SQL and its one parameter (PostgreSQL)."""
-        return compiled(value, str(self.field_name))
+        return contains_sql(value, str(self.field_name))
 
 
 class BookFilter(FilterSet):
-    author = Partial("author", help_text="Case-insensitive partial match on the author.")
-    genre = Partial("genre", help_text="Case-insensitive partial match on the genre.")
+    author = ContainsFilter("author", help_text="Case-insensitive partial match on the author.")
+    genre = ContainsFilter("genre", help_text="Case-insensitive partial match on the genre.")
 
 
-class Strict(forms.CharField):
+class StrictField(forms.CharField):
     """Reads one text as `read` does; where that finds nothing, it is refused with `problem`."""
 
     def __init__(self, read: Callable[[str], Any], problem: ErrorDetail, **options: Any) -> None:
@@ -70,26 +67,26 @@ class Strict(forms.CharField):
 class YearFilter(Filter):
     """A bound of the year, itself included."""
 
-    field_class: type[forms.Field] = Strict
+    field_class: type[forms.Field] = StrictField
 
     def __init__(self, lookup: str, **options: Any) -> None:
-        super().__init__("year", lookup, read=integer, problem=NOT_AN_INTEGER, **options)
-        document(self, {"type": "integer"})
+        super().__init__("year", lookup, read=parse_integer, problem=INVALID_INTEGER, **options)
+        set_filter_schema(self, {"type": "integer"})
 
 
 class AvailableFilter(Filter):
-    field_class: type[forms.Field] = Strict
+    field_class: type[forms.Field] = StrictField
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("available", read=BOOLEANS.get, problem=NOT_A_BOOLEAN, **options)
-        document(self, {"type": "boolean"})
+        super().__init__("available", read=BOOLEANS.get, problem=INVALID_BOOLEAN, **options)
+        set_filter_schema(self, {"type": "boolean"})
 
 
 class ISBNFilter(TextFilter):
     """One ISBN in any writing; a text that is none is compared to the letter."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
-        if canonical := isbn13(value):
+        if canonical := normalize_isbn(value):
             return qs.filter(isbn13=canonical)
         found: QuerySet[Book] = super().filter(qs, value)
         return found
@@ -100,24 +97,24 @@ class WordsFilter(TextFilter):
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         for word in value.split():
-            qs = containing(qs, word, *FOLDED)
+            qs = filter_containing(qs, word, *FOLDED_COLUMNS)
         return qs
 
 
-def few_words(text: str) -> None:
-    if len(text.split()) > MAX_WORDS:
-        raise forms.ValidationError(f"Ensure that there are no more than {MAX_WORDS} words.", "max_words")
+def validate_word_count(text: str) -> None:
+    if len(text.split()) > MAX_SEARCH_WORDS:
+        raise forms.ValidationError(f"Ensure that there are no more than {MAX_SEARCH_WORDS} words.", "max_words")
 
 
-class SearchFilter(BookFilter):
+class BookSearchFilter(BookFilter):
     """All that a book can be found by."""
 
-    title = Partial("title", help_text="Case-insensitive partial match on the title.")
+    title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")
     available = AvailableFilter(help_text="Whether the book is there.")
     year_min = YearFilter("gte", help_text="From this year on.")
     year_max = YearFilter("lte", help_text="Up to this year.")
-    q = WordsFilter(validators=[few_words], help_text="Every word somewhere in title, author or genre.")
+    q = WordsFilter(validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
 
 
 class StrictFilterBackend(DjangoFilterBackend):
@@ -128,7 +125,7 @@ class StrictFilterBackend(DjangoFilterBackend):
         filters: Mapping[str, Filter] = self.get_filterset_class(view, queryset).base_filters
         given = {name: str(value) for name, value in request.query_params.items() if name in filters}
         try:
-            values = cleaned(filters, given)
+            values = clean_values(filters, given)
         except forms.ValidationError:
             # A filter set costs as much as the rest of the request: one is made where it has problems to name.
             problems |= translate_validation(self.get_filterset(request, queryset, view).errors).detail
@@ -139,6 +136,6 @@ class StrictFilterBackend(DjangoFilterBackend):
         return queryset
 
 
-def cleaned(filters: Mapping[str, Filter], given: Mapping[str, str]) -> dict[str, Any]:
+def clean_values(filters: Mapping[str, Filter], given: Mapping[str, str]) -> dict[str, Any]:
     """What parameters say to these filters, as a filter set's form would read each. Raises forms.ValidationError."""
     return {name: filters[name].field.clean(value) for name, value in given.items()}

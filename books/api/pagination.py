@@ -16,22 +16,20 @@ from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.fields import TimestampField, WireTime
-from books.models import sort_key
-from books.read_model import Column, json_response
-from library_site.api.query import Problems, boolean, bounded, following
+from books.fields import FormattedTimestamp, TimestampField
+from books.models import sort_expression
+from books.read_model import Column
+from library_site.api.cursors import InvalidCursor
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, build_link, read_boolean, read_integer
+from library_site.api.responses import json_response
 from library_site.api.schema import query_parameter
-from library_site.db.integers import LARGEST
+from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import Row
 
 MAX_CURSOR_LENGTH = 2_000
 
 
-class NoCursor(ValueError):
-    """The text is none of ours, or of another order."""
-
-
-class Sort(NamedTuple):
+class SortOrder(NamedTuple):
     """An order of books, ties broken by id; `shown` is the key as a cursor holds it, `read` takes it back."""
 
     key: Column
@@ -39,7 +37,7 @@ class Sort(NamedTuple):
     read: Callable[[object], Any]
 
 
-class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class BookCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A place between two books of the list in this order, and the direction to read on from it."""
 
     sort: str
@@ -51,69 +49,69 @@ class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
-def read_cursor(text: str, sort: str) -> Cursor:
+def decode_cursor(text: str, sort: str) -> BookCursor:
     """Raises ValueError for what was not made by `Cursor.text`, or for another order."""
     if len(text) > MAX_CURSOR_LENGTH:
-        raise NoCursor
-    cursor = msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=Cursor)
+        raise InvalidCursor
+    cursor = msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=BookCursor)
     if cursor.sort != sort:
-        raise NoCursor
-    SORTS[sort.removeprefix("-")].read(cursor.key)
-    column_integer(cursor.pk)
+        raise InvalidCursor
+    SORT_ORDERS[sort.removeprefix("-")].read(cursor.key)
+    parse_bigint(cursor.pk)
     return cursor
 
 
-def column_integer(value: object) -> int:
-    if not isinstance(value, int) or abs(value) >= LARGEST:
-        raise NoCursor
+def parse_bigint(value: object) -> int:
+    if not isinstance(value, int) or abs(value) >= BIGINT_MAX:
+        raise InvalidCursor
     return value
 
 
-def characters(value: object) -> str:
+def parse_text(value: object) -> str:
     # PostgreSQL takes no NUL, and no database lone surrogates: of those `encode` says so.
     if not isinstance(value, str) or b"\0" in value.encode():
-        raise NoCursor
+        raise InvalidCursor
     return value
 
 
-def instant(value: object) -> Value:
-    naive = datetime.strptime(characters(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # as the column has it
+def parse_timestamp(value: object) -> Value:
+    naive = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # as the column has it
     return Value(naive, TimestampField())
 
 
-TITLE, AUTHOR = sort_key("title"), sort_key("author")
-SORTS = {
-    "id": Sort(F("id"), F("id"), column_integer),
-    "title": Sort(TITLE, TITLE, characters),
-    "author": Sort(AUTHOR, AUTHOR, characters),
-    "year": Sort(F("year"), F("year"), column_integer),
-    "created_at": Sort(F("created_at"), WireTime("created_at"), instant),
+TITLE, AUTHOR = sort_expression("title"), sort_expression("author")
+SORT_ORDERS = {
+    "id": SortOrder(F("id"), F("id"), parse_bigint),
+    "title": SortOrder(TITLE, TITLE, parse_text),
+    "author": SortOrder(AUTHOR, AUTHOR, parse_text),
+    "year": SortOrder(F("year"), F("year"), parse_bigint),
+    "created_at": SortOrder(F("created_at"), FormattedTimestamp("created_at"), parse_timestamp),
 }
 
 
-def order(name: str, descending: bool) -> tuple[OrderBy, ...]:
-    keys = [F("id")] if name == "id" else [SORTS[name].key, F("id")]
+def order_by(name: str, descending: bool) -> tuple[OrderBy, ...]:
+    keys = [F("id")] if name == "id" else [SORT_ORDERS[name].key, F("id")]
     return tuple(OrderBy(key, descending=descending) for key in keys)
 
 
 # Made once: a statement is looked up by them.
-ORDERS = {(name, descending): order(name, descending) for name in SORTS for descending in (False, True)}
+ORDER_BY = {(name, descending): order_by(name, descending) for name in SORT_ORDERS for descending in (False, True)}
 
 
 class KeysetPagination(BasePagination):
     """`sort`, `limit`, `cursor` and `count`; the answer links the next and the previous page (RFC 8288)."""
 
-    default_limit = 100
-    max_limit = 500
+    default_limit = DEFAULT_PAGE_SIZE
+    max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
 
-    def problems(self, request: Request) -> Problems:
+    def problems(self, request: Request) -> FieldErrors:
         """Reads the parameters; answers what is wrong with them, by name."""
         self.request = request
-        self.sort, wrong_sort = chosen_sort(request)
-        self.limit, wrong_limit = bounded(request, "limit", self.default_limit, 1, self.max_limit)
-        self.counted, wrong_count = boolean(request, "count")
-        self.cursor, wrong_cursor = (None, {}) if wrong_sort else chosen_cursor(request, self.sort)
+        self.sort, wrong_sort = read_sort_parameter(request)
+        self.limit, wrong_limit = read_integer(request, "limit", self.default_limit, 1, self.max_limit)
+        self.counted, wrong_count = read_boolean(request, "count")
+        self.cursor, wrong_cursor = (None, {}) if wrong_sort else read_cursor_parameter(request, self.sort)
         return wrong_sort | wrong_limit | wrong_count | wrong_cursor
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
@@ -121,12 +119,12 @@ class KeysetPagination(BasePagination):
         self.count = queryset.count() if self.counted else None
         name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
         backward = bool(self.cursor and self.cursor.backward)
-        books = queryset.order_by(*ORDERS[name, descending != backward])
+        books = queryset.order_by(*ORDER_BY[name, descending != backward])
         if self.cursor:
-            books = books.filter(beyond(self.cursor, name, descending != backward))
+            books = books.filter(after_condition(self.cursor, name, descending != backward))
         representation = view.get_representation()
         # One more tells whether there is another page.
-        rows = representation.page(books, 0, self.limit + 1, SORTS[name].shown, F("id"))
+        rows = representation.page(books, 0, self.limit + 1, SORT_ORDERS[name].shown, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, more=len(rows) > self.limit)
         shown: list[Any] = representation.shown(page)
@@ -141,13 +139,13 @@ class KeysetPagination(BasePagination):
 
     def beside(self) -> Row:
         """Just past the cursor of an empty page, so that the way back begins with the book that the cursor names."""
-        cursor = cast("Cursor", self.cursor)
+        cursor = cast("BookCursor", self.cursor)
         step = -1 if self.sort.startswith("-") != cursor.backward else 1
         return cursor.key, cursor.pk + step
 
     def link(self, row: Row, backward: bool) -> str:
         key, pk = row[-2:]
-        return following(self.request, cursor=Cursor(self.sort, backward, key, pk).text())
+        return build_link(self.request, cursor=BookCursor(self.sort, backward, key, pk).text())
 
     def get_paginated_response(self, data: Any) -> HttpResponse:
         links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
@@ -171,7 +169,7 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        orders = [prefix + name for name in SORTS for prefix in ("", "-")]
+        orders = [prefix + name for name in SORT_ORDERS for prefix in ("", "-")]
         limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
         return [
             query_parameter("sort", {"type": "string", "enum": orders, "default": "id"}, "With `-`, descending."),
@@ -181,28 +179,28 @@ class KeysetPagination(BasePagination):
         ]
 
 
-def chosen_sort(request: Request) -> tuple[str, Problems]:
+def read_sort_parameter(request: Request) -> tuple[str, FieldErrors]:
     sort = request.query_params.get("sort", "id")
-    if sort.removeprefix("-") in SORTS:
+    if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
-    return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORTS)}, perhaps behind a minus.", code="enum")]}
+    return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
 
 
-def chosen_cursor(request: Request, sort: str) -> tuple[Cursor | None, Problems]:
+def read_cursor_parameter(request: Request, sort: str) -> tuple[BookCursor | None, FieldErrors]:
     if "cursor" not in request.query_params:
         return None, {}
     try:
-        return read_cursor(request.query_params["cursor"], sort), {}
+        return decode_cursor(request.query_params["cursor"], sort), {}
     except ValueError:
         return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
 
 
-def beyond(cursor: Cursor, name: str, descending: bool) -> Q:
+def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
     """The books behind the cursor's place, read in this direction."""
     if name == "id":
         return Q(id__lt=cursor.pk) if descending else Q(id__gt=cursor.pk)
     compared, bound = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
-    sort = SORTS[name]
+    sort = SORT_ORDERS[name]
     key = sort.read(cursor.key)
     # SQLite finds the place in an index by a bound of the key alone.
     return Q(bound(sort.key, key)) & Q(compared(Tuple(sort.key, F("id")), (key, cursor.pk)))

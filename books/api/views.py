@@ -1,7 +1,5 @@
 """Books over HTTP: the work that every version does. What each makes of it stands in `books.versions`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -9,26 +7,24 @@ import msgspec
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseNotModified
 from django.utils import timezone
-from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
-from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
 from books import changes
-from books.api.conditional import not_modified, require_unchanged
+from books.api.conditional import is_not_modified, require_precondition
 from books.api.filters import StrictFilterBackend
-from books.links import of_book
+from books.api.operations import check_existence_first, parse_book_id
+from books.links import book_path
 from books.models import Book
-from books.read_model import Representation, json_response
-from library_site.api.query import NOT_AN_INTEGER, Problems, UnknownParameter
-from library_site.api.viewsets import OrderedViewSet, no_content
-from library_site.db.integers import integer
-
-# In the environ of a request for a book that was looked for, and is not there.
-ABSENT = "library.absent"
+from books.read_model import Representation
+from library_site.api.query import FieldErrors
+from library_site.api.responses import json_response, make_no_content
+from library_site.api.viewsets import APIViewSet
+from library_site.http.fast_path import MISSING_KEY
 
 
-class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
+class BookViewSet(APIViewSet, ModelViewSet[Book]):
     """A version names its serializers, its filters, and a paginator that has `problems(request)`."""
 
     queryset = Book.objects.order_by("pk")
@@ -43,38 +39,40 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
         return response
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
-        with outranked_by_absence(book_id):
+        with check_existence_first(book_id):
             self.require_parameters()
-        pk = identifier(book_id)
-        if ABSENT in request.META:
+        pk = parse_book_id(book_id)
+        if MISSING_KEY in request.META:
             raise changes.BookNotFound
         shown, etag = self.found(pk, self.get_representation())
-        if not_modified(request, etag):
+        if is_not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
         return json_response(shown, headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
         self.require_parameters()
-        book = changes.create(self.body(request), now=timezone.now())
-        return self.answer(book, status=201, headers={"Location": of_book(request, book.pk)})
+        book = changes.create_book(self.body(request), now=timezone.now())
+        return self.answer(book, status=201, headers={"Location": book_path(request, book.pk)})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
-        with outranked_by_absence(book_id):
+        with check_existence_first(book_id):
             self.require_parameters()
             values = self.body(request)
-        book = changes.update(identifier(book_id), values, partial(self.require_unchanged, request), now=timezone.now())
+        book = changes.change_book(
+            parse_book_id(book_id), values, partial(self.require_unchanged, request), now=timezone.now()
+        )
         return self.answer(book)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
-        with outranked_by_absence(book_id):
+        with check_existence_first(book_id):
             self.require_parameters()
         with transaction.atomic():
-            book = changes.locked(identifier(book_id))
+            book = changes.lock_book(parse_book_id(book_id))
             self.require_unchanged(request, book)
-            changes.remove(book, now=timezone.now())
-        return no_content()
+            changes.delete_book(book, now=timezone.now())
+        return make_no_content()
 
-    def parameter_problems(self) -> Problems:
+    def parameter_problems(self) -> FieldErrors:
         """What is wrong with the query, but for filters."""
         return cast("Any", self.paginator).problems(self.request) if self.action == "list" else {}
 
@@ -89,7 +87,7 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
 
     def require_unchanged(self, request: Request, book: Book) -> None:
         """Raises PreconditionFailed."""
-        require_unchanged(request, self.etag(book.pk, book.version))
+        require_precondition(request, self.etag(book.pk, book.version))
 
     def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
         headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
@@ -107,33 +105,3 @@ class BookViewSet(OrderedViewSet, ModelViewSet[Book]):
     @classmethod
     def etag(cls, pk: int, version: int) -> str:
         return f'"{cls.etag_prefix}-{pk}-{version}"'
-
-
-def identifier(book_id: str, problems: Any = ()) -> int:
-    """The path's integer. Raises ValidationError for anything but ASCII digits with an optional minus.
-
-    `problems` are what else is wrong with the request, to be named with it.
-    """
-    number = integer(book_id)
-    if number is None:
-        raise ValidationError({"book_id": [NOT_AN_INTEGER], **dict(problems)})
-    return number
-
-
-@contextmanager
-def outranked_by_absence(book_id: str) -> Iterator[None]:
-    """An unknown id outranks what else is wrong with a request. Raises BookNotFound, ValidationError."""
-    try:
-        yield
-    except ParseError as error:
-        require_book(identifier(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
-        raise
-    except (ValidationError, UnknownParameter) as error:
-        require_book(identifier(book_id, error.detail))
-        raise
-
-
-def require_book(pk: int) -> None:
-    """Raises BookNotFound."""
-    if not Book.objects.filter(pk=pk).exists():
-        raise changes.BookNotFound

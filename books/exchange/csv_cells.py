@@ -3,10 +3,10 @@
 FORMULA_STARTS = tuple("=+-@\t\r'")
 
 
-def escaped(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
 
 
-def unescaped(cell: str) -> str:
+def unescape_formula(cell: str) -> str:
     """The text that `escaped` was given."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS) else cell

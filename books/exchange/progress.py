@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 Item = TypeVar("Item")
 
 
-def batches(items: Iterable[Item], size: int, what: str, total: int | None = None) -> Iterator[list[Item]]:
+def iter_batches(items: Iterable[Item], size: int, what: str, total: int | None = None) -> Iterator[list[Item]]:
     """The items in lists of `size`; the bar moves as each is worked off."""
     remaining = iter(items)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -21,6 +21,6 @@ def batches(items: Iterable[Item], size: int, what: str, total: int | None = Non
             bar.advance(task, len(batch))
 
 
-def counted(items: Iterable[Item], what: str) -> Iterator[Item]:
+def show_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
     """The same items; the bar moves by the thousand."""
-    return (item for batch in batches(items, 1_000, what) for item in batch)
+    return (item for batch in iter_batches(items, 1_000, what) for item in batch)

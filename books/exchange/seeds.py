@@ -15,7 +15,7 @@ SEEDS = range(9)
 BOOKS_PER_SEED = 10_000_000
 
 LOCALES = ["en_GB", "fr_FR", "de_DE", "es_ES", "pl_PL", "pt_BR", "sv_SE", "tr_TR", "cs_CZ", "el_GR", "ru_RU", "ja_JP"]
-PLACES = LOCALES[:7]
+PLACE_LOCALES = LOCALES[:7]
 GENRES = ["Novel", "Mystery", "Fantasy", "Science Fiction", "Poetry", "History", "Memoir", "Children", "Essay", "Drama"]
 NOUNS = """
     Archive Ash Atlas Bell Bird Boat Bridge Candle Cartographer Cathedral Clock Coast Compass Country Daughter
@@ -30,7 +30,7 @@ ADJECTIVES = """
     Open Other Pale Patient Quiet Restless Second Secret Silver Silent Slow Small Strange Sunken Tender Third
     Unfinished Wandering White Wild Winter Wooden
 """.split()
-TITLES = [
+TITLE_PATTERNS = [
     "The {adjective} {noun}",
     "The {noun} of {place}",
     "{noun} and {noun2}",
@@ -42,52 +42,52 @@ TITLES = [
 ]
 
 
-def books(count: int, seed: int) -> Iterator[dict[str, Any]]:
+def iter_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """The first `count` books of a seed, as values of a creation."""
     found = 0
-    for found, book in enumerate(classics(), 1):
+    for found, book in enumerate(read_classics(), 1):
         if found > count:
             return
         yield book
-    yield from generated(count - found, seed)
+    yield from generate_books(count - found, seed)
 
 
-def classics() -> Iterator[dict[str, Any]]:
+def read_classics() -> Iterator[dict[str, Any]]:
     with CLASSICS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             yield {**row, "year": int(row["year"])}
 
 
-def generated(count: int, seed: int) -> Iterator[dict[str, Any]]:
+def generate_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
     chance = random.Random(seed)
-    words = Words(seed)
+    words = TitleGenerator(seed)
     for number in range(count):
         yield {
             "title": words.title(chance),
             "author": chance.choice(words.authors),
             "year": int(chance.triangular(1850, 2025, 2015)),
-            "isbn": isbn(seed, number),
+            "isbn": make_isbn(seed, number),
             "genre": chance.choice(GENRES),
         }
 
 
-def isbn(seed: int, number: int) -> str:
+def make_isbn(seed: int, number: int) -> str:
     """An ISBN-13 of our own range, with its check digit (ISO 2108)."""
     digits = f"9799{seed}{number:07d}"
     return digits + ean.calc_check_digit(digits)
 
 
-class Words:
+class TitleGenerator:
     """The names that books are made of: Faker is too slow to be asked for every book of a million."""
 
     def __init__(self, seed: int) -> None:
         fakes = Faker(LOCALES)
         fakes.seed_instance(seed)
         self.authors = [f"{fakes[own].first_name()} {fakes[own].last_name()}" for own in LOCALES * 400]
-        self.places = [fakes[own].city() for own in PLACES * 150]
+        self.places = [fakes[own].city() for own in PLACE_LOCALES * 150]
 
     def title(self, chance: random.Random) -> str:
-        return chance.choice(TITLES).format(
+        return chance.choice(TITLE_PATTERNS).format(
             adjective=chance.choice(ADJECTIVES),
             noun=chance.choice(NOUNS),
             noun2=chance.choice(NOUNS),

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import migrations, models
 
 import books.fields
-from books.isbn import isbn13
+from books.isbn import normalize_isbn
 
 BATCH = 5_000
 
@@ -15,7 +15,7 @@ def fill(apps: Any, schema_editor: Any) -> None:
     last: int | None = None
     with schema_editor.connection.cursor() as cursor:
         while batch := list((rows if last is None else rows.filter(pk__gt=last))[:BATCH]):
-            found = [(canonical, pk) for pk, isbn in batch if (canonical := isbn13(isbn))]
+            found = [(canonical, pk) for pk, isbn in batch if (canonical := normalize_isbn(isbn))]
             cursor.executemany("UPDATE books_book SET isbn13 = %s WHERE id = %s", found)
             last = batch[-1][0]
 

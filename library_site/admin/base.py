@@ -1,7 +1,7 @@
 """What every page of the admin is built on: it refuses what Django's own fails on, and counts no table to its end."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -9,32 +9,14 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.utils.functional import cached_property
 
-COUNT_LIMIT = 10_000
-
-
-class BoundedPaginator(Paginator):
-    """Counts no further than anyone pages: a full count reads the whole table."""
-
-    @cached_property
-    def count(self) -> int:
-        counted = cast("QuerySet[Any]", self.object_list).order_by()[: COUNT_LIMIT + 1].count()
-        return Over(COUNT_LIMIT) if counted > COUNT_LIMIT else counted
+from library_site.admin.paginator import MAX_COUNT, BoundedPaginator
 
 
-class Over(int):
-    """A count that stopped here."""
-
-    def __str__(self) -> str:
-        return f"over {int(self):,}"
-
-
-class GuardedAdmin(admin.ModelAdmin):
+class ValidatingAdmin(admin.ModelAdmin):
     """Refuses what Django's admin fails on."""
 
     # Those of `list_filter`: Django would take any of any column, regular expressions among them.
@@ -48,8 +30,8 @@ class GuardedAdmin(admin.ModelAdmin):
         """Refuses ids that are none, and a deletion whose confirmation would list a million rows."""
         if not all(map(self.could_be_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
             words = "Nothing was changed: what was selected does not exist."
-        elif deletes_all(request) and queryset[COUNT_LIMIT:].exists():
-            words = f"Nothing was deleted: select {COUNT_LIMIT:,} at most."
+        elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
+            words = f"Nothing was deleted: select {MAX_COUNT:,} at most."
         else:
             return super().response_action(request, queryset)
         self.message_user(request, words, messages.ERROR)
@@ -63,7 +45,7 @@ class GuardedAdmin(admin.ModelAdmin):
         return True
 
 
-class DeskAdmin(GuardedAdmin):
+class BaseAdmin(ValidatingAdmin):
     """Pages of what there may be a million of, and of secrets."""
 
     paginator = BoundedPaginator
@@ -89,7 +71,7 @@ class DeskAdmin(GuardedAdmin):
         LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
 
 
-class ReadOnlyAdmin(DeskAdmin):
+class ReadOnlyAdmin(BaseAdmin):
     """What is written by the service alone, and read here."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -103,7 +85,7 @@ class ReadOnlyAdmin(DeskAdmin):
         return obj is None and super().has_change_permission(request)
 
 
-class OwnersAdmin(DeskAdmin):
+class OwnedAdmin(BaseAdmin):
     """Shows people what is their own, and superusers all."""
 
     # The path from a row to whom it belongs.
@@ -121,6 +103,6 @@ class OwnersAdmin(DeskAdmin):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def deletes_all(request: HttpRequest) -> bool:
+def is_delete_all(request: HttpRequest) -> bool:
     across = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
     return "delete_selected" in request.POST.getlist("action") and bool(across)

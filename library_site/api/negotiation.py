@@ -10,6 +10,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.versioning import NamespaceVersioning
 
+from library_site.http.errors import UnsupportedVersion
+
 
 class PayloadTooLarge(APIException):
     """RFC 9110, 15.5.14."""
@@ -18,14 +20,7 @@ class PayloadTooLarge(APIException):
     default_code = "payload_too_large"
 
 
-class UnsupportedVersion(APIException):
-    """The request names a version that is not served, or several."""
-
-    status_code = 400
-    default_code = "unsupported_version"
-
-
-class ServedVersion(NamespaceVersioning):
+class ServedVersioning(NamespaceVersioning):
     """Refuses what `library_site.http.versioning` could not read: after the method, and before credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:

@@ -10,10 +10,10 @@ from typing import IO, Any, NoReturn
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
-from library_site.db.integers import integer
+from library_site.db.integers import parse_integer
 
 # More digits than `int` reads, or an exponent that a float may not hold.
-EXTREME = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
+EXTREME_NUMBER = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
 
 
 class JSONParser(BaseParser):
@@ -27,8 +27,8 @@ class JSONParser(BaseParser):
         try:
             text = stream.read().decode()
             # A call for each number costs more than all else, and few texts have one that needs it.
-            decode = CAREFUL if EXTREME.search(text) else json.loads
-            return decode(text, parse_constant=refused)
+            decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
+            return decode(text, parse_constant=reject_constant)
         except (ValueError, RecursionError) as error:
             raise ParseError("The body is not valid JSON.", code="json_invalid") from error
 
@@ -39,17 +39,17 @@ class MergePatchParser(JSONParser):
     media_type = "application/merge-patch+json"
 
 
-def whole(digits: str) -> int | None:
-    return int(digits) if len(digits) < 20 else integer(digits)
+def parse_int(digits: str) -> int | None:
+    return int(digits) if len(digits) < 20 else parse_integer(digits)
 
 
-def finite(digits: str) -> float:
+def parse_float(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else refused(digits)
+    return number if math.isfinite(number) else reject_constant(digits)
 
 
-def refused(literal: str) -> NoReturn:
+def reject_constant(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is not a JSON number")
 
 
-CAREFUL = partial(json.loads, parse_int=whole, parse_float=finite)
+loads_checked = partial(json.loads, parse_int=parse_int, parse_float=parse_float)

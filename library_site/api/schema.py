@@ -6,20 +6,12 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-NEW_BOOK = {
-    "title": "Pride and Prejudice",
-    "author": "Jane Austen",
-    "year": 1813,
-    "isbn": "9780141439518",
-    "genre": "Romance",
-}
-
 
 class MessageSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-def message(description: str, words: str) -> OpenApiResponse:
+def message_schema(description: str, words: str) -> OpenApiResponse:
     return OpenApiResponse(MessageSerializer, description, [OpenApiExample("Message", {"message": words})])
 
 
@@ -35,19 +27,91 @@ def response_header(name: str, description: str, *statuses: int) -> OpenApiParam
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=list(statuses), description=description)
 
 
-BOOK_ID = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
-ETAG = "The state of the book, for `If-Match` and `If-None-Match`."
-IF_MATCH = request_header("If-Match", "Go on only if the book is in one of these states.")
-IF_NONE_MATCH = request_header("If-None-Match", "Go on only if the book is in none of these states.")
-
-
-class ClosedSchema(OpenApiSerializerExtension):
+class RejectUnknownSchema(OpenApiSerializerExtension):
     """Says what a closed body refuses."""
 
-    target_class = "books.serializers.Closed"
+    target_class = "library_site.api.serializers.RejectUnknownMixin"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         passed_over = {name: {"readOnly": True} for name in sorted(self.target.passed_over)}
         return {**schema, "properties": passed_over | schema["properties"], "additionalProperties": False}
+
+
+REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
+
+
+class DetailSerializer(serializers.Serializer[Any]):
+    """One thing that is wrong with a request."""
+
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    details = DetailSerializer(many=True, required=False)
+    requestId = serializers.CharField(help_text="As in X-Request-ID and in the logs.")  # noqa: N815
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """Any error."""
+
+    error = FailureSerializer()
+
+
+def error_schema(description: str, code: str, message: str, **details: str) -> OpenApiResponse:
+    listed = [{"field": field, "message": words} for field, words in details.items()]
+    content = {
+        "code": code,
+        "message": message,
+        **({"details": listed} if listed else {}),
+        "requestId": REQUEST_ID_EXAMPLE,
+    }
+    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"error": content})])
+
+
+def invalid_schema(field: str, words: str) -> OpenApiResponse:
+    description = "The request is not valid; every problem is listed."
+    return error_schema(description, "VALIDATION_ERROR", "The request is not valid", **{field: words})
+
+
+def unknown_parameter_schema(parameter: str, words: str) -> OpenApiResponse:
+    message = "The query has a parameter that is not known"
+    return error_schema("The query has an unknown parameter.", "UNKNOWN_PARAMETER", message, **{parameter: words})
+
+
+UNAUTHENTICATED_SCHEMA = error_schema(
+    "There is no credential where one is needed, or a bad one.", "UNAUTHENTICATED", "The access token is not valid"
+)
+
+
+FORBIDDEN_SCHEMA = error_schema("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope write")
+
+
+UNAVAILABLE_SCHEMA = error_schema(
+    "The database is out of reach.", "UNAVAILABLE", "The library is out of reach, try again later"
+)
+
+
+COMMON_ERRORS = {401: UNAUTHENTICATED_SCHEMA, 403: FORBIDDEN_SCHEMA, 503: UNAVAILABLE_SCHEMA}
+
+
+MALFORMED_SCHEMA = error_schema(
+    "The body is no JSON, or the query has an unknown parameter.",
+    "MALFORMED_REQUEST",
+    "The body is not valid JSON.",
+    body="The body is not valid JSON.",
+)
+
+
+BODY_ERRORS = {
+    400: MALFORMED_SCHEMA,
+    413: error_schema("The body is over 1 MiB.", "PAYLOAD_TOO_LARGE", "The body is over 1048576 bytes."),
+    415: error_schema(
+        "The body is not JSON.", "UNSUPPORTED_MEDIA_TYPE", 'Unsupported media type "text/plain" in request.'
+    ),
+    422: invalid_schema("year", "Input should be a valid integer."),
+}

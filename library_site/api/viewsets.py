@@ -10,14 +10,14 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
-from library_site.api.decoding import Decode
+from library_site.api.decoding import BodyDecoder
 
 
-class OrderedViewSet(GenericViewSet[Any]):
+class APIViewSet(GenericViewSet[Any]):
     """A viewset names the serializers of its bodies, by action, and decoders made of some of them."""
 
     body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]]
-    decoders: ClassVar[Mapping[str, Decode]] = {}
+    decoders: ClassVar[Mapping[str, BodyDecoder]] = {}
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
         """Answers 405 first, then 400 (version), 401, 403 and 429; 413 and 415 before the action looks for anything."""
@@ -48,10 +48,3 @@ class OrderedViewSet(GenericViewSet[Any]):
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
         return request.data
-
-
-def no_content() -> HttpResponse:
-    """204, which has no type either."""
-    response = HttpResponse(status=204)
-    del response.headers["Content-Type"]
-    return response

@@ -5,7 +5,7 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-OPTIONS: dict[str, dict[str, Any]] = {
+ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     "django.db.backends.postgresql": {},
     # FULL costs an fsync a commit; with NORMAL a power failure may take back what was acknowledged.
     "django.db.backends.sqlite3": {
@@ -17,13 +17,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def database(url: str) -> dict[str, Any]:
+def parse_database_url(url: str) -> dict[str, Any]:
     """Settings of an SQLite or PostgreSQL database, its connections kept open; anything else is refused."""
     try:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
-    if settings.get("ENGINE") not in OPTIONS or settings["NAME"] in ("", ":memory:"):
+    if settings.get("ENGINE") not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
-    settings["OPTIONS"] = OPTIONS[settings["ENGINE"]] | settings.get("OPTIONS", {})
+    settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | settings.get("OPTIONS", {})
     return settings

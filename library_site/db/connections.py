@@ -9,15 +9,15 @@ from django.dispatch import receiver
 
 
 @receiver(request_started)
-def drop_lost(**_: Any) -> None:
+def close_lost_connection(**_: Any) -> None:
     """Closes one that PostgreSQL has closed, lest a request meet it; asking the server would cost a round trip."""
     kept = connections[DEFAULT_DB_ALIAS]
     idle = kept.vendor == "postgresql" and kept.connection is not None and not kept.in_atomic_block
-    if idle and readable(kept.connection.fileno()):
+    if idle and is_readable(kept.connection.fileno()):
         kept.close()
 
 
-def readable(socket: int) -> bool:
+def is_readable(socket: int) -> bool:
     """Between two statements a server has nothing to say but that it goes."""
     poll = select.poll()
     poll.register(socket, select.POLLIN)

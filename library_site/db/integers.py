@@ -2,15 +2,15 @@
 
 import re
 
-INTEGER = re.compile(r"-?[0-9]+")
+INTEGER_PATTERN = re.compile(r"-?[0-9]+")
 # A bigint's largest.
-LARGEST = 2**63 - 1
+BIGINT_MAX = 2**63 - 1
 
 
-def integer(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """ASCII digits with an optional minus, else None; what no database column holds comes back as ±(2**63)."""
-    if not INTEGER.fullmatch(text):
+    if not INTEGER_PATTERN.fullmatch(text):
         return None
     # int() refuses more than 4,300 digits.
     significant = text.lstrip("-0")[:20]
-    return max(-LARGEST - 1, min(LARGEST + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))
+    return max(-BIGINT_MAX - 1, min(BIGINT_MAX + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))

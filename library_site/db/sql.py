@@ -1,7 +1,10 @@
 """For statements of our own, where Django's take longer to put together than to carry out."""
 
+import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,16 +17,22 @@ from psycopg.adapt import Transformer
 
 Row = tuple[Any, ...]
 # As Django's Now(), so many seconds from now.
-FROM_NOW = {
+NOW_PLUS = {
     "postgresql": "STATEMENT_TIMESTAMP() + INTERVAL '{} seconds'",
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
-INT8, UNKNOWN = 20, 0
+INT8_TYPE, UNKNOWN_TYPE = 20, 0
+# Of Django and psycopg; `%%` stands for a percent sign.
+PLACEHOLDER = re.compile("%[s%]")
 # A migration changed the table meanwhile, or a pooler gave another connection: nothing was carried out.
-NO_PLAN = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+LOST_PLAN_ERRORS = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+UNIX_TIME_SQL = {
+    "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400",
+}
 
 
-class Kept:
+class ConnectionCache:
     """What lasts as long as a connection: the names of the statements that PostgreSQL has, and what reads its rows."""
 
     def __init__(self, direct: psycopg.Connection) -> None:
@@ -33,31 +42,31 @@ class Kept:
 
 
 # By Django's connection, which outlasts those to PostgreSQL.
-kept: WeakKeyDictionary[BaseDatabaseWrapper, Kept] = WeakKeyDictionary()
+connection_caches: WeakKeyDictionary[BaseDatabaseWrapper, ConnectionCache] = WeakKeyDictionary()
 
 
-def from_now(seconds: int) -> str:
-    return FROM_NOW[connection.vendor].format(seconds)
+def now_plus(seconds: int) -> str:
+    return NOW_PLUS[connection.vendor].format(seconds)
 
 
-def among(pks: Iterable[int]) -> str:
+def id_list(pks: Iterable[int]) -> str:
     """In place of parameters, of which many take a driver long."""
     return ", ".join(map(str, pks)) or "NULL"
 
 
-def asked(statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+def fetch_all(statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         rows: list[Row] = cursor.fetchall()
         return rows
 
 
-def carried_out(statement: str, parameters: Sequence[Any] = ()) -> None:
+def execute(statement: str, parameters: Sequence[Any] = ()) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
 
 
-class Statement:
+class PreparedStatement:
     """Asked as `asked` does, past Django's cursors and psycopg's: one call of libpq, and rows in binary form.
 
     Its parameters are texts, bytes, integers, booleans, naive times and None. Where `planned_once`, PostgreSQL keeps
@@ -66,48 +75,49 @@ class Statement:
 
     def __init__(self, sql: str, planned_once: bool = True) -> None:
         self.sql = sql
-        self.numbered = numbered(sql).encode()
+        self.numbered = number_placeholders(sql).encode()
         self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if planned_once else b""
 
     def rows(self, parameters: Sequence[Any] = ()) -> list[Row]:
         database = connections[DEFAULT_DB_ALIAS]
-        direct = directly(database)
+        direct = raw_connection(database)
         if not direct:
-            return asked(self.sql, parameters)
-        lasting = kept.get(database)
+            return fetch_all(self.sql, parameters)
+        lasting = connection_caches.get(database)
         if not lasting or lasting.direct is not direct:
-            lasting = kept[database] = Kept(direct)
+            lasting = connection_caches[database] = ConnectionCache(direct)
         with database.wrap_database_errors:
             result = self.result(lasting, parameters)
         lasting.transformer.set_pgresult(result)
         return lasting.transformer.load_rows(0, result.ntuples, tuple)
 
-    def result(self, lasting: Kept, parameters: Sequence[Any]) -> pq.abc.PGresult:
+    def result(self, lasting: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
         libpq = lasting.direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.
-        values: Any = [as_sent(parameter) for parameter in parameters]
+        values: Any = [encode_parameter(parameter) for parameter in parameters]
         # A plan that is no good would end a transaction.
         if self.name and lasting.direct.autocommit:
             try:
                 if self.name not in lasting.names:
-                    checked(libpq, libpq.prepare(self.name, self.numbered, types_of(parameters)))
+                    check_result(libpq, libpq.prepare(self.name, self.numbered, parameter_types(parameters)))
                     lasting.names.add(self.name)
-                return checked(libpq, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
-            except NO_PLAN:
+                return check_result(libpq, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
+            except LOST_PLAN_ERRORS:
                 lasting.names.discard(self.name)
-        types = types_of(parameters)
-        return checked(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
+        types = parameter_types(parameters)
+        return check_result(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
 
 
-def types_of(parameters: Sequence[Any]) -> list[int]:
+def parameter_types(parameters: Sequence[Any]) -> list[int]:
     """PostgreSQL would take an integer beside a smaller column for one as small."""
     return [
-        INT8 if isinstance(parameter, int) and not isinstance(parameter, bool) else UNKNOWN for parameter in parameters
+        INT8_TYPE if isinstance(parameter, int) and not isinstance(parameter, bool) else UNKNOWN_TYPE
+        for parameter in parameters
     ]
 
 
-def directly(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
+def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
     """PostgreSQL's connection, but where Django looks at statements, or psycopg is yet to begin a transaction."""
     if (
         database.vendor != "postgresql"
@@ -123,7 +133,7 @@ def directly(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
     return direct if begun else None
 
 
-def checked(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
+def check_result(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
     """Raises psycopg's error for what is none."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return result
@@ -132,13 +142,13 @@ def checked(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
     raise errors.error_from_result(result)
 
 
-def numbered(sql: str) -> str:
+def number_placeholders(sql: str) -> str:
     """With PostgreSQL's own places."""
-    first, *rest = sql.split("%s")
-    return "".join([first, *(f"${number}{part}" for number, part in enumerate(rest, 1))]).replace("%%", "%")
+    numbers = count(1)
+    return PLACEHOLDER.sub(lambda found: "%" if found[0] == "%%" else f"${next(numbers)}", sql)
 
 
-def as_sent(value: Any) -> bytes | None:
+def encode_parameter(value: Any) -> bytes | None:
     """In PostgreSQL's text form. Raises psycopg.DataError for a NUL, at which libpq would end the text."""
     if value is None:
         return None
@@ -148,3 +158,8 @@ def as_sent(value: Any) -> bytes | None:
     if b"\0" in sent:
         raise psycopg.DataError("PostgreSQL's texts hold no NUL")
     return sent
+
+
+def get_database_time() -> datetime:
+    [(seconds,)] = fetch_all(UNIX_TIME_SQL[connection.vendor], [])
+    return datetime.fromtimestamp(float(seconds), UTC)

@@ -6,17 +6,17 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from library_site.http.bodies import watched
+from library_site.http.bodies import call_on_close
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 log = logging.getLogger("library_site.access")
 
-MESSAGE = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
+LINE_FORMAT = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 
 
-def recorded(application: "WSGIApplication") -> "WSGIApplication":
+def log_access(application: "WSGIApplication") -> "WSGIApplication":
     """Logs method, path, status and milliseconds once the body is closed.
 
     The path is percent-encoded, as it came. Its query is left out: codes and tokens travel there.
@@ -38,10 +38,10 @@ def recorded(application: "WSGIApplication") -> "WSGIApplication":
             line["duration_ms"] = round((perf_counter() - begun) * 1000, 2)
             # As log.info does, but for looking up where it was called: that would cost as much as the formatting.
             record = log.makeRecord(
-                log.name, logging.INFO, __file__, 0, MESSAGE, (line,), None, extra={"members": line}
+                log.name, logging.INFO, __file__, 0, LINE_FORMAT, (line,), None, extra={"members": line}
             )
             log.handle(record)
 
-        return watched(application(environ, starting), done)
+        return call_on_close(application(environ, starting), done)
 
     return recording

@@ -1,8 +1,8 @@
-"""From exceptions to answers: one table. The request's version gives an answer its shape."""
+"""From exceptions to answers: what Django and the database raise, and every Refusal, in the format of the version."""
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig
@@ -16,78 +16,113 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
-from books.api.conditional import PreconditionFailed
-from books.changes import BookNotFound, ChangedMeanwhile, IsbnInUse
-from books.links import url_of_book
-from library_site.api.negotiation import UnsupportedVersion
-from library_site.http import request_id
-from library_site.shapes import Failure, Problem, Shape, detail, envelope, oauth_error
-from oauth import api_keys
-from oauth.api_keys import TooManyKeys
-from webhooks import endpoints, replaying
-from webhooks.endpoints import EndpointDisabled, NoPendingSecret, TooManyEndpoints
-from webhooks.inbox import UnknownSource
-from webhooks.replaying import TooManyEvents
-from webhooks.signing import SIGNATURE, InvalidSignature
-from webhooks.stream import CursorTooOld
+from library_site.http.refusals import Failure, Problem, Refusal
+from library_site.http.request_id import current_request_id
 
 log = logging.getLogger(__name__)
 
-OUT_OF_REACH = Failure(503, "The library is out of reach, try again later")
-OWN_SHAPES: dict[str, Shape] = {"/oauth/": oauth_error, "/webhooks/": envelope}
-FAILURES: dict[type[BaseException], Failure] = {
-    # RFC 9110, 11.6.1 wants a challenge.
-    InvalidSignature: Failure(401, "The signature is not valid", headers={"WWW-Authenticate": SIGNATURE}),
-    UnknownSource: Failure(404, "Not Found"),
-    BookNotFound: Failure(404, "Book not found"),
-    ChangedMeanwhile: Failure(409, "The book was changed by another request at the same time"),
-    TooManyKeys: Failure(409, f"You have {api_keys.MOST} API keys: revoke one first"),
-    TooManyEndpoints: Failure(409, f"You have {endpoints.MOST} webhooks: delete one first"),
-    EndpointDisabled: Failure(409, "The webhook is disabled: set its state to active first"),
-    NoPendingSecret: Failure(409, "There is no pending secret: add one first"),
-    CursorTooOld: Failure(410, "The cursor is older than the events that are kept: begin anew without it"),
-    PreconditionFailed: Failure(412, "The book is not in the state the request asks for"),
+# From a failure and the request's id to status and body.
+ErrorFormat = Callable[[Failure, str], tuple[int, dict[str, Any]]]
+
+UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
+FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     RequestDataTooBig: Failure(413, "The body is too large"),
-    TooManyEvents: Failure(422, f"More than {replaying.MOST:,} events are meant: ask for a shorter time"),
-    # One that stands by for another, or is being moved.
-    ReadOnlySqlTransaction: OUT_OF_REACH,
-    InterfaceError: OUT_OF_REACH,
-    OperationalError: OUT_OF_REACH,
+    # A replica, or a server that is being moved.
+    ReadOnlySqlTransaction: UNAVAILABLE,
+    InterfaceError: UNAVAILABLE,
+    OperationalError: UNAVAILABLE,
 }
+# REST framework's codes, and pydantic's names for them.
+PROBLEM_TYPES = {
+    "required": "missing",
+    "invalid": "model_attributes_type",
+    "null": "model_attributes_type",
+    "max_length": "string_too_long",
+    "min_value": "greater_than_equal",
+    "max_value": "less_than_equal",
+    "null_characters_not_allowed": "value_error",
+    "surrogate_characters_not_allowed": "string_unicode",
+}
+CODES_BY_STATUS = {
+    400: "MALFORMED_REQUEST",
+    401: "UNAUTHENTICATED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    409: "CONFLICT",
+    410: "GONE",
+    412: "PRECONDITION_FAILED",
+    413: "PAYLOAD_TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    422: "VALIDATION_ERROR",
+    429: "RATE_LIMIT",
+    500: "INTERNAL_ERROR",
+    503: "UNAVAILABLE",
+}
+# Which of the 400s it is, by REST framework's codes; every other follows from the status.
+CODES_BY_DRF_CODE = {"unsupported_version": "UNSUPPORTED_VERSION", "unknown_parameter": "UNKNOWN_PARAMETER"}
+OAUTH_ERRORS_BY_STATUS = {404: "not_found", 500: "server_error", 503: "temporarily_unavailable"}
+
+
+class UnsupportedVersion(APIException):
+    """The request names a version that is not served, or several."""
+
+    status_code = 400
+    default_code = "unsupported_version"
+
+
+def detail_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+    """Version 1: a sentence, or the list of problems, for which there is no status but 422."""
+    if failure.status in (400, 422) and failure.problems:
+        return 422, {"detail": [format_problem(problem) for problem in failure.problems]}
+    return failure.status, {"detail": failure.message}
+
+
+def format_problem(problem: Problem) -> dict[str, Any]:
+    location = [problem.place, problem.member] if problem.member else [problem.place]
+    return {"loc": location, "msg": problem.message, "type": PROBLEM_TYPES.get(problem.code, problem.code)}
+
+
+def oauth_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+    """The authorization server's (RFC 6749, 5.2)."""
+    error = OAUTH_ERRORS_BY_STATUS.get(failure.status, "invalid_request")
+    return failure.status, {"error": error, "error_description": failure.message}
+
+
+def envelope_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
+    """The family's: `{"error": {"code", "message", "details"?, "requestId"}}`."""
+    details = [{"field": one.member or one.place, "message": one.message} for one in failure.problems]
+    error = {
+        "code": CODES_BY_DRF_CODE.get(failure.code, CODES_BY_STATUS[failure.status]),
+        "message": failure.message,
+        **({"details": details} if details else {}),
+        "requestId": request_id,
+    }
+    return failure.status, {"error": error}
+
+
+FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks/": envelope_format}
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
-    failure = described(error, context)
-    return answer(context["request"], failure) if failure else None
+    failure = describe_error(error, context)
+    return render_failure(context["request"], failure) if failure else None
 
 
-def described(error: Exception, context: dict[str, Any]) -> Failure | None:
-    if isinstance(error, IsbnInUse):
-        return isbn_in_use(error, context["request"])
+def describe_error(error: Exception, context: dict[str, Any]) -> Failure | None:
     if isinstance(error, ParseError):
-        return Failure(400, str(error.detail), [problem("body", "", error.detail)])
+        return Failure(400, str(error.detail), [make_problem("body", "", error.detail)])
     if isinstance(error, ValidationError):
-        return Failure(422, "The request is not valid", list(problems(error.detail, context)))
+        return Failure(422, "The request is not valid", list(iter_problems(error.detail, context)))
     if isinstance(error, APIException):
-        return refused(error, context)
-    return known(error)
+        return describe_api_exception(error, context)
+    return describe_known(error, context["request"])
 
 
-def isbn_in_use(error: IsbnInUse, request: Request) -> Failure:
-    """Names the book that has the isbn, as long as it is there."""
-    message = "Another book has this isbn"
-    holder = error.holder()
-    if not holder:
-        return Failure(409, message, [Problem("body", "isbn", message, "unique")])
-    url = url_of_book(request, holder)
-    problem = Problem("body", "isbn", f"The book at {url} has it", "unique")
-    return Failure(409, message, [problem], {"Link": f'<{url}>; rel="related"'})
-
-
-def refused(error: APIException, context: dict[str, Any]) -> Failure:
+def describe_api_exception(error: APIException, context: dict[str, Any]) -> Failure:
     """What REST framework refuses, and what we refuse by its means: one sentence, or problems by member."""
-    found = list(problems(error.detail, context)) if isinstance(error.detail, dict) else []
+    found = list(iter_problems(error.detail, context)) if isinstance(error.detail, dict) else []
     message = str(error.default_detail if found else error.detail)
     challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
     given = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
@@ -95,46 +130,49 @@ def refused(error: APIException, context: dict[str, Any]) -> Failure:
     return Failure(error.status_code, message, found, headers, error.default_code)
 
 
-def known(error: BaseException | None) -> Failure | None:
-    """What the table has for an exception."""
-    # Django's name for a failure may be wider than the database's own.
-    named = error.__cause__ if isinstance(error, InternalError) else error
-    failure = next((FAILURES[kind] for kind in type(named).__mro__ if kind in FAILURES), None)
-    if failure is OUT_OF_REACH:
+def describe_known(error: BaseException | None, request: HttpRequest | Request) -> Failure | None:
+    """The failure that a Refusal carries, or that stands in the table for what Django and the database raise."""
+    if isinstance(error, Refusal):
+        return error.to_failure(request)
+    # Django's class for a failure may be wider than the database's own.
+    cause = error.__cause__ if isinstance(error, InternalError) else error
+    classes = type(cause).__mro__
+    failure = next((FAILURES_BY_EXCEPTION[one] for one in classes if one in FAILURES_BY_EXCEPTION), None)
+    if failure is UNAVAILABLE:
         log.error("The database did not answer.", exc_info=error)
     return failure
 
 
-def problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
+def iter_problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
     """Each problem of a request with its place: a member of the path, the query or the body."""
     elsewhere = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
     for name, found in details.items():
         place = "path" if name in context["kwargs"] else elsewhere
         member = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
-        yield from (problem(place, member, one) for one in found)
+        yield from (make_problem(place, member, one) for one in found)
 
 
-def problem(place: str, member: str, found: Any) -> Problem:
+def make_problem(place: str, member: str, found: Any) -> Problem:
     return Problem(place, member, str(found), found.code)
 
 
-def answer(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
+def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
     """JSON whatever the view renders."""
-    status, body = shape(request)(failure, request_id.current.get())
+    status, body = select_format(request)(failure, current_request_id.get())
     return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
 
 
-def shape(request: HttpRequest | Request) -> Shape:
+def select_format(request: HttpRequest | Request) -> ErrorFormat:
     """The version's; addresses of none speak as the first, but for families of their own."""
     if "library.version" in request.META:
-        versions: Shape = request.META["library.version"].shape
-        return versions
-    return next((own for start, own in OWN_SHAPES.items() if request.path_info.startswith(start)), detail)
+        version_format: ErrorFormat = request.META["library.version"].error_format
+        return version_format
+    return next((own for start, own in FORMATS_BY_PREFIX.items() if request.path_info.startswith(start)), detail_format)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: what its own guards refuse, such as a strange Host, and what `BadRequest` tells."""
-    return answer(request, Failure(400, str(exception) if isinstance(exception, BadRequest) else "Bad Request"))
+    return render_failure(request, Failure(400, str(exception) if isinstance(exception, BadRequest) else "Bad Request"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -142,10 +180,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith(reverse("admin:index")):
         return defaults.page_not_found(request, exception)
     if refusal := request.META.get("library.refusal"):
-        return answer(request, Failure(400, refusal, code=UnsupportedVersion.default_code))
-    return answer(request, Failure(404, "Not Found"))
+        return render_failure(request, Failure(400, refusal, code=UnsupportedVersion.default_code))
+    return render_failure(request, Failure(404, "Not Found"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler500, for what a page meets as well."""
-    return answer(request, known(sys.exception()) or Failure(500, "Internal Server Error"))
+    return render_failure(request, describe_known(sys.exception(), request) or Failure(500, "Internal Server Error"))

@@ -6,7 +6,7 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 
-def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Holds programs to ALLOWED_HOSTS, lest a page rebind its own name to a local library."""
 
     def checked(request: HttpRequest) -> HttpResponse:
@@ -16,7 +16,7 @@ def known_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[
     return checked
 
 
-def whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Refuses a body that ended before its length."""
 
     def checked(request: HttpRequest) -> HttpResponse:
@@ -27,7 +27,9 @@ def whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[
     return checked
 
 
-def rate_limit_told(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def add_rate_limit_headers(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
     """Puts the headers of `throttling.CallerThrottle` on whatever a counted request is answered."""
 
     def told(request: HttpRequest) -> HttpResponse:

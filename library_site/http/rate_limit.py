@@ -6,6 +6,7 @@ step that no other request can come into, so as many as the limit says get throu
 
 import logging
 from collections import OrderedDict
+from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
@@ -16,13 +17,13 @@ from redis.retry import Retry
 log = logging.getLogger(__name__)
 
 # Callers that a process remembers, in some 30 MB; beyond, the window that began first is forgotten.
-MOST_CALLERS = 100_000
+MAX_CALLERS = 100_000
 
 # Seconds that a request waits for Redis, and between two tries while it is away.
-PATIENCE = 0.25
-PAUSE = 1.0
+REDIS_TIMEOUT = 0.25
+REDIS_RETRY_AFTER = 1.0
 
-COUNT = """
+COUNT_SCRIPT = """
 local requests = redis.call('INCR', KEYS[1])
 if requests == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return {requests, redis.call('PTTL', KEYS[1])}
@@ -36,7 +37,7 @@ class Window(NamedTuple):
     left: float
 
 
-class OwnWindows:
+class LocalCounter:
     """Windows of `seconds`, counted by this process."""
 
     def __init__(self, seconds: int) -> None:
@@ -55,12 +56,12 @@ class OwnWindows:
         """Drops ended windows. All last equally long, so those that began first come first."""
         while self.windows:
             _, ends = next(iter(self.windows.values()))
-            if ends > now and len(self.windows) < MOST_CALLERS:
+            if ends > now and len(self.windows) < MAX_CALLERS:
                 break
             self.windows.popitem(last=False)
 
 
-class SharedWindows:
+class RedisCounter:
     """Windows of `seconds`, counted by Redis; while it is away, by this process.
 
     Redis keeps them by its own clock: machines need not agree on the time.
@@ -68,13 +69,13 @@ class SharedWindows:
 
     def __init__(self, url: str, seconds: int) -> None:
         self.seconds = seconds
-        self.own = OwnWindows(seconds)
+        self.own = LocalCounter(seconds)
         self.lock = Lock()
         self.next_try: float | None = None
         # A second try would count the request twice. Without HELLO (protocol 3) any Redis is spoken to.
-        patience = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE}
+        patience = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
         redis = Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **patience)
-        self.script = redis.register_script(COUNT)
+        self.script = redis.register_script(COUNT_SCRIPT)
 
     def count(self, caller: str, now: float) -> Window:
         away = self.next_try is not None
@@ -95,12 +96,12 @@ class SharedWindows:
         with self.lock:
             due = self.next_try is None or now >= self.next_try
             if due:
-                self.next_try = now + PAUSE
+                self.next_try = now + REDIS_RETRY_AFTER
         return due
 
     def lost(self, error: RedisError, now: float) -> None:
         with self.lock:
-            first, self.next_try = self.next_try is None, now + PAUSE
+            first, self.next_try = self.next_try is None, now + REDIS_RETRY_AFTER
         if first:
             log.error("Redis is away, so each process counts requests by itself: %s", error)
 
@@ -109,3 +110,17 @@ class SharedWindows:
             first, self.next_try = self.next_try is not None, None
         if first:
             log.warning("Redis is back and counts requests again.")
+
+
+COUNTER_LOCK = Lock()
+
+
+def get_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:
+    """The process's windows. A cache alone would let two threads make them, and each count in its own."""
+    with COUNTER_LOCK:
+        return make_counter(redis_url, seconds)
+
+
+@cache
+def make_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:
+    return RedisCounter(redis_url, seconds) if redis_url else LocalCounter(seconds)

@@ -1,5 +1,5 @@
-"""The pages of this app in the admin."""
+"""The pages of this app in the admin; Django imports this package alone."""
 
-from oauth.admin import apps, users
+from oauth.admin import api_keys, apps, authorizations, users
 
-__all__ = ["apps", "users"]
+__all__ = ["api_keys", "apps", "authorizations", "users"]

@@ -8,13 +8,13 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
-from library_site.admin.base import GuardedAdmin
+from library_site.admin.base import ValidatingAdmin
 
 admin.site.unregister([User, Group])
 
 
 @admin.register(User)
-class GuardedUserAdmin(GuardedAdmin, UserAdmin):
+class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
     lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
 
     def get_deleted_objects(
@@ -26,5 +26,5 @@ class GuardedUserAdmin(GuardedAdmin, UserAdmin):
 
 
 @admin.register(Group)
-class GuardedGroupAdmin(GuardedAdmin, GroupAdmin):
+class LibraryGroupAdmin(ValidatingAdmin, GroupAdmin):
     """Has no filters."""

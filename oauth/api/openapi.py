@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
-from oauth.permissions import LibraryAccess, ScopeOfView, anonymous_may, needed
+from oauth.permissions import HasViewScope, LibraryAccess, is_open_to_anonymous, required_scope
 from oauth.scopes import SCOPES
 
 Requirement = dict[str, list[str]]
@@ -25,7 +25,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
         return {"type": "oauth2", "description": "An app's access, with PKCE.", "flows": {"authorizationCode": flow}}
 
     def get_security_requirement(self, auto_schema: Any) -> Requirement:
-        return {self.name: scopes_needed(auto_schema)}
+        return {self.name: required_scopes(auto_schema)}
 
 
 class APIKeyScheme(OpenApiAuthenticationExtension):
@@ -37,15 +37,15 @@ class APIKeyScheme(OpenApiAuthenticationExtension):
 
     def get_security_requirement(self, auto_schema: Any) -> list[Requirement]:
         """With it, whether there may be no credential: REST framework's own permissions tell nothing of ours."""
-        open_to_all = guarded(auto_schema) and anonymous_may(needed(auto_schema.method))
+        open_to_all = has_library_access(auto_schema) and is_open_to_anonymous(required_scope(auto_schema.method))
         return [{self.name: []}, *([{}] if open_to_all else [])]
 
 
-def scopes_needed(auto_schema: Any) -> list[str]:
-    if ScopeOfView in auto_schema.view.permission_classes:
+def required_scopes(auto_schema: Any) -> list[str]:
+    if HasViewScope in auto_schema.view.permission_classes:
         return [auto_schema.view.scope]
-    return [needed(auto_schema.method)] if guarded(auto_schema) else []
+    return [required_scope(auto_schema.method)] if has_library_access(auto_schema) else []
 
 
-def guarded(auto_schema: Any) -> bool:
+def has_library_access(auto_schema: Any) -> bool:
     return LibraryAccess in auto_schema.view.permission_classes

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 
-def active(username: str) -> User:
+def get_active_user(username: str) -> User:
     """Raises CommandError."""
     found = User.objects.filter(username=username).first()
     if found is None:

@@ -12,55 +12,57 @@ from oauthlib.oauth2.rfc6749.errors import InvalidRequestError, InvalidScopeErro
 
 from oauth import scopes
 from oauth.models import Allowance
-from oauth.scopes import Granted
+from oauth.scopes import ScopeSet
 
 # The base64url of a SHA-256 (RFC 7636, 4.2).
 CODE_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class Server(WebApplicationServer):
+class AuthorizationServer(WebApplicationServer):
     """The toolkit's OAUTH2_SERVER_CLASS."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.auth_grant.custom_validators.pre_auth = [well_formed]
-        self.auth_grant.custom_validators.post_token = [narrowed]
-        self.refresh_grant.custom_validators.post_token = [narrowed]
+        self.auth_grant.custom_validators.pre_auth = [validate_request]
+        self.auth_grant.custom_validators.post_token = [narrow_scopes]
+        self.refresh_grant.custom_validators.post_token = [narrow_scopes]
 
 
 # oauthlib makes an attribute of its request of every parameter, whatever the name.
-HEARD_IN_ADDRESS = {
+AUTHORIZATION_PARAMETERS = {
     *("client_id", "redirect_uri", "response_type", "response_mode", "scope", "state"),
     *("code_challenge", "code_challenge_method"),
 }
-HEARD_ALWAYS = {"grant_type", "client_id", "client_secret", "token", "token_type_hint"}
-HEARD_BY_GRANT = {
+TOKEN_PARAMETERS = {"grant_type", "client_id", "client_secret", "token", "token_type_hint"}
+GRANT_PARAMETERS = {
     "authorization_code": {"code", "redirect_uri", "code_verifier"},
     "refresh_token": {"refresh_token", "scope"},
 }
 
 
-class Core(OAuthLibCore):
+class OAuthBackend(OAuthLibCore):
     """The toolkit's OAUTH2_BACKEND_CLASS: hands oauthlib what it needs, as Django read it, and what has a value."""
 
     def _get_escaped_full_path(self, request: HttpRequest) -> str:
-        asked = {name: value for name, value in request.GET.dict().items() if value and name in HEARD_IN_ADDRESS}
+        asked = {
+            name: value for name, value in request.GET.dict().items() if value and name in AUTHORIZATION_PARAMETERS
+        }
         query = urlencode(asked)
         return f"{request.path}?{query}" if query else request.path
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
-        heard = HEARD_ALWAYS | HEARD_BY_GRANT.get(request.POST.get("grant_type", ""), set())
+        heard = TOKEN_PARAMETERS | GRANT_PARAMETERS.get(request.POST.get("grant_type", ""), set())
         return [(name, value) for name, value in request.POST.dict().items() if value and name in heard]
 
 
-class AddressCore(Core):
+class QueryBackend(OAuthBackend):
     """The same for authorization requests: they stand in the address, and no form can change what it says."""
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         return []
 
 
-def well_formed(request: Request) -> dict[str, Any]:
+def validate_request(request: Request) -> dict[str, Any]:
     """Checks an authorization request for what oauthlib lets through. Raises OAuth2Error."""
     if request.response_type != "code":
         raise UnsupportedResponseTypeError(request=request)
@@ -74,20 +76,20 @@ def well_formed(request: Request) -> dict[str, Any]:
     return {}
 
 
-def narrowed(request: Request) -> None:
+def narrow_scopes(request: Request) -> None:
     """Leaves of a token's scopes what app and person may have now. Raises InvalidScopeError."""
     # Held, lest the app be allowed less while its token is being made.
     held = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
-    left = frozenset(request.scopes) & scopes_of(held) & scopes.allowed_to(request.user)
+    left = frozenset(request.scopes) & allowance_scopes(held) & scopes.get_user_scopes(request.user)
     if not left:
         raise InvalidScopeError(request=request)
-    request.scopes = scopes.text(left).split()
+    request.scopes = scopes.format_scopes(left).split()
 
 
-def grantable(application: Any, asked: Granted) -> Granted:
+def limit_to_allowance(application: Any, asked: ScopeSet) -> ScopeSet:
     """What of the scopes asked for the app may have; without an allowance it may read."""
-    return asked & scopes_of(getattr(application, "allowance", None))
+    return asked & allowance_scopes(getattr(application, "allowance", None))
 
 
-def scopes_of(allowance: Allowance | None) -> Granted:
-    return frozenset((allowance.scopes if allowance else scopes.DEFAULT).split())
+def allowance_scopes(allowance: Allowance | None) -> ScopeSet:
+    return frozenset((allowance.scopes if allowance else scopes.DEFAULT_SCOPE).split())

@@ -17,20 +17,20 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from oauth import scopes
 from oauth.server import redirect_uris
-from oauth.server.backend import AddressCore, grantable
-from oauth.server.error_responses import refusal, unreadable
+from oauth.server.backend import QueryBackend, limit_to_allowance
+from oauth.server.error_responses import error_response, malformed_reason
 
 # oauthlib's errors that are told here, not at an address that the request names.
-TOLD_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
-UNKNOWN_CLIENT = (errors.InvalidClientIdError, errors.MissingClientIdError)
+ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
+UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
 
 
 @method_decorator(never_cache, name="dispatch")
-class Authorize(TemplateResponseMixin, BaseAuthorizationView):
+class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
     """Asks a person for consent."""
 
     template_name = "oauth/authorize.html"
-    oauthlib_backend_class: Any = AddressCore
+    oauthlib_backend_class: Any = QueryBackend
 
     def handle_no_permission(self) -> HttpResponse:
         response: HttpResponse = self.validated() or super().handle_no_permission()
@@ -44,16 +44,16 @@ class Authorize(TemplateResponseMixin, BaseAuthorizationView):
 
     def validated(self) -> HttpResponse | None:
         """The refusal of a request, if it deserves one; else notes what it is for."""
-        if problem := unreadable(self.request.GET):
-            return refusal(400, "invalid_request", problem)
+        if problem := malformed_reason(self.request.GET):
+            return error_response(400, "invalid_request", problem)
         try:
             asked, self.credentials = self.validate_authorization_request(self.request)
         except OAuthToolkitError as error:
             return self.error_response(error, None)
         self.application = self.credentials.pop("request").client
-        self.granted = grantable(self.application, frozenset(asked))
+        self.granted = limit_to_allowance(self.application, frozenset(asked))
         if self.request.user.is_authenticated:
-            self.granted &= scopes.allowed_to(self.request.user)
+            self.granted &= scopes.get_user_scopes(self.request.user)
         if self.request.method == "POST":
             # No more than the person was shown: the app may be allowed more by now.
             self.granted &= frozenset(self.request.POST.get("scopes", "").split())
@@ -65,18 +65,18 @@ class Authorize(TemplateResponseMixin, BaseAuthorizationView):
         origin = f"{target.scheme}://{target.netloc}"
         context = {
             "application": self.application,
-            "sentences": scopes.sentences(self.granted),
-            "scopes": scopes.text(self.granted),
+            "sentences": scopes.describe_scopes(self.granted),
+            "scopes": scopes.format_scopes(self.granted),
             "origin": origin,
         }
-        page: Any = csp_update({"form-action": redirect_uris.sources([redirect_uri])})
+        page: Any = csp_update({"form-action": redirect_uris.form_action_sources([redirect_uri])})
         response: HttpResponse = page(self.render_to_response)(context)
         return response
 
     def answered(self, allow: bool) -> HttpResponse:
         try:
             uri, *_ = self.create_authorization_response(
-                self.request, scopes.text(self.granted), self.credentials, allow
+                self.request, scopes.format_scopes(self.granted), self.credentials, allow
             )
         except OAuthToolkitError as error:
             return self.error_response(error, self.application)
@@ -85,23 +85,23 @@ class Authorize(TemplateResponseMixin, BaseAuthorizationView):
     def refused(self, error: str) -> HttpResponse:
         told = {"error": error, "state": self.credentials["state"]}
         query = urlencode({name: value for name, value in told.items() if value})
-        return self.redirect(with_query(self.credentials["redirect_uri"], query), self.application)
+        return self.redirect(append_query(self.credentials["redirect_uri"], query), self.application)
 
     def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
         """400 for what is wrong with client, address or response type; the client hears of the rest."""
         found = error.oauthlib_error
-        if isinstance(found, TOLD_HERE):
-            word = "invalid_client" if isinstance(found, UNKNOWN_CLIENT) else found.error
-            return refusal(400, word, found.description)
+        if isinstance(found, ERRORS_SHOWN_HERE):
+            word = "invalid_client" if isinstance(found, UNKNOWN_CLIENT_ERRORS) else found.error
+            return error_response(400, word, found.description)
         _, told = OAuthLibMixin.error_response(self, error)
         return self.redirect(told["url"], application)
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:
         """Every answer names who gives it (RFC 9207)."""
-        named = with_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
+        named = append_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
         response: HttpResponse = super().redirect(named, application)
         return response
 
 
-def with_query(uri: str, query: str) -> str:
+def append_query(uri: str, query: str) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}{query}"

@@ -8,10 +8,10 @@ from django.db import DEFAULT_DB_ALIAS
 
 from oauth import scopes
 
-NAME = "Library documentation"
+DOCS_CLIENT_NAME = "Library documentation"
 
 
-def keep(apps: Any = installed, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
+def sync_docs_client(apps: Any = installed, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
     """A receiver of post_migrate: makes the app what the settings say, PUBLIC_URL among them."""
     try:
         allowances = apps.get_model("oauth", "Allowance").objects.using(using)
@@ -25,11 +25,11 @@ def keep(apps: Any = installed, using: str = DEFAULT_DB_ALIAS, **others: Any) ->
         .update_or_create(
             client_id=shown["SWAGGER_UI_OAUTH2_CONFIG"]["clientId"],
             defaults={
-                "name": NAME,
+                "name": DOCS_CLIENT_NAME,
                 "client_type": "public",
                 "authorization_grant_type": "authorization-code",
                 "redirect_uris": shown["SWAGGER_UI_SETTINGS"]["oauth2RedirectUrl"],
             },
         )
     )
-    allowances.update_or_create(application=application, defaults={"scopes": scopes.text(scopes.SCOPES)})
+    allowances.update_or_create(application=application, defaults={"scopes": scopes.format_scopes(scopes.SCOPES)})

@@ -2,18 +2,17 @@
 
 from django.http import JsonResponse, QueryDict
 
-# RFC 6749, 5.1.
-NOT_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+from library_site.api.responses import NO_STORE
 
 
-def refusal(status: int, error: str, description: str | None = None, **headers: str) -> JsonResponse:
+def error_response(status: int, error: str, description: str | None = None, **headers: str) -> JsonResponse:
     """An error in the form of RFC 6749, 5.2."""
     body = {"error": error, **({"error_description": description} if description else {})}
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return JsonResponse(body, status=status, headers={**NOT_STORED, **given})
+    return JsonResponse(body, status=status, headers={**NO_STORE, **given})
 
 
-def unreadable(parameters: QueryDict) -> str:
+def malformed_reason(parameters: QueryDict) -> str:
     """What is wrong with a query or a form as a whole (RFC 6749, 3.1 and 3.2); nothing if all is well."""
     for name, values in parameters.lists():
         if len(values) > 1:

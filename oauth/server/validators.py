@@ -3,7 +3,6 @@
 import base64
 import re
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote_plus
 from uuid import NAMESPACE_OID, UUID, uuid5
@@ -17,52 +16,57 @@ from oauth2_provider.settings import oauth2_settings
 from oauthlib.common import Request
 from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error, InvalidGrantError, InvalidRequestError
 
-from oauth.models import ASKED_AGAIN_AFTER, Authorization
+from oauth.credentials import sha256_hex
+from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.server import redirect_uris
 from oauth.tokens import access_tokens, revocations
 
 # RFC 7636, 4.1.
-VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+CODE_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
-class Validator(OAuth2Validator):
+class RequestValidator(OAuth2Validator):
     """The toolkit's OAUTH2_VALIDATOR_CLASS. The view's transaction is around each of its token requests."""
 
     def client_authentication_required(self, request: Request, *arguments: Any, **options: Any) -> bool:
         """Only a known public client that shows no secret is let in by its id alone."""
         application = self._load_application(request.client_id, request) if request.client_id else None
-        return tried_basic(request) or bool(request.client_secret) or application is None or not public(application)
+        return (
+            uses_basic_auth(request) or bool(request.client_secret) or application is None or not is_public(application)
+        )
 
     def authenticate_client(self, request: Request, *arguments: Any, **options: Any) -> bool:
         """A confidential client by its secret, in the header or in the body."""
-        if tried_basic(request) and request.client_secret:
+        if uses_basic_auth(request) and request.client_secret:
             raise InvalidRequestError(description="Use one way to authenticate the client.", request=request)
-        client_id, secret = basic(request) if tried_basic(request) else (request.client_id, request.client_secret)
+        client_id, secret = (
+            parse_basic_auth(request) if uses_basic_auth(request) else (request.client_id, request.client_secret)
+        )
         if not client_id or request.client_id not in (None, client_id):
             return False
         application = self._load_application(client_id, request)
         # Without a secret Django would hash one all the same, and slowly.
-        return bool(secret and application and not public(application)) and check_password(
+        return bool(secret and application and not is_public(application)) and check_password(
             secret, application.client_secret
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
         """For public clients (RFC 9700, 4.14.2); the answer of the specification names no new token."""
-        return public(request.client)
+        return is_public(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        return public(request.client)
+        return is_public(request.client)
 
     def validate_redirect_uri(
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
     ) -> bool:
         """One that is registered, to the letter (RFC 9700, 2.1), but for the port of a loopback address."""
-        return redirect_uris.matches(redirect_uri, request.client.redirect_uris.split())
+        return redirect_uris.is_registered(redirect_uri, request.client.redirect_uris.split())
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
         # Of OpenID Connect and RFC 8707, which are not offered: the toolkit would store what the request says.
         request.nonce, request.claims, request.resource = None, None, []
-        grant: Grant = super()._create_authorization_code(request, {**code, "code": digest(code["code"])}, expires)
+        grant: Grant = super()._create_authorization_code(request, {**code, "code": sha256_hex(code["code"])}, expires)
         return grant
 
     def validate_code(
@@ -71,10 +75,12 @@ class Validator(OAuth2Validator):
         """Holds the code until the transaction ends. A replayed one ends what it was redeemed for (RFC 6749, 4.1.2)."""
         now = timezone.now()
         found = Grant.objects.select_for_update(of=("self",)).select_related("user")
-        grant = found.filter(code=digest(code), application=client).first()
+        grant = found.filter(code=sha256_hex(code), application=client).first()
         request.authorization_id = uuid5(NAMESPACE_OID, code)
         if not grant:
-            revocations.end(Authorization.objects.filter(pk=request.authorization_id, application=client), now)
+            revocations.revoke_authorizations(
+                Authorization.objects.filter(pk=request.authorization_id, application=client), now
+            )
             return False
         if grant.expires <= now:
             raise CustomOAuth2Error("code_expired", description="The code has expired.", request=request)
@@ -86,7 +92,7 @@ class Validator(OAuth2Validator):
     def get_code_challenge(self, code: str, request: Request) -> str | None:
         """Raises InvalidGrantError for a verifier that no challenge asked for (RFC 9700, 4.8.2), or of a wrong form."""
         verifier = request.code_verifier
-        if verifier is not None and not (request.grant.code_challenge and VERIFIER.fullmatch(verifier)):
+        if verifier is not None and not (request.grant.code_challenge and CODE_VERIFIER.fullmatch(verifier)):
             raise InvalidGrantError(request=request)
         return request.grant.code_challenge or None
 
@@ -126,7 +132,7 @@ class Validator(OAuth2Validator):
             Authorization.objects.filter(pk=request.authorization_id).update(refreshed_at=now)
         super()._save_bearer_token(token, request, *arguments, **options)
         if request.grant_type == "refresh_token":
-            leave_out_the_known(token, request)
+            omit_unchanged(token, request)
 
     def _create_refresh_token(
         self, request: Request, refresh_token_code: str, access_token: Any, previous_refresh_token: Any
@@ -141,13 +147,13 @@ class Validator(OAuth2Validator):
         """Holds the token to the end of the transaction. One that was used up ends its family (RFC 9700, 4.14.2)."""
         now = timezone.now()
         found = RefreshToken.objects.select_for_update(of=("self",)).select_related("access_token", "user")
-        token = found.filter(token_checksum=digest(refresh_token), application=client).first()
-        authorization = token and family(token)
+        token = found.filter(token_checksum=sha256_hex(refresh_token), application=client).first()
+        authorization = token and find_authorization(token)
         if not token or not authorization:
             return False
         if token.revoked:
-            revocations.end(Authorization.objects.filter(pk=authorization.pk), now)
-        if token.revoked or not alive(token, authorization, now):
+            revocations.revoke_authorizations(Authorization.objects.filter(pk=authorization.pk), now)
+        if token.revoked or not is_usable(token, authorization, now):
             return False
         request.user, request.authorization_id, request.original_scopes = (
             token.user,
@@ -167,11 +173,11 @@ class Validator(OAuth2Validator):
     ) -> None:
         """Ends the authorization that a token of this client belongs to (RFC 7009, 2.1)."""
         now = timezone.now()
-        if sid := authorization_id(token, now):
-            revocations.end(Authorization.objects.filter(application=request.client, pk=sid), now)
+        if sid := find_authorization_id(token, now):
+            revocations.revoke_authorizations(Authorization.objects.filter(application=request.client, pk=sid), now)
 
 
-def leave_out_the_known(token: dict[str, Any], request: Request) -> None:
+def omit_unchanged(token: dict[str, Any], request: Request) -> None:
     """A refresh answers a token and scopes only where they are others than the client's (RFC 6749, 5.1 and 6)."""
     asked = request.scope or request.original_scopes
     if set(token["scope"].split()) == set(asked.split()):
@@ -180,45 +186,41 @@ def leave_out_the_known(token: dict[str, Any], request: Request) -> None:
         del token["refresh_token"]
 
 
-def authorization_id(token: str, now: datetime) -> UUID | None:
+def find_authorization_id(token: str, now: datetime) -> UUID | None:
     """Of an access or a refresh token."""
     try:
-        return access_tokens.verified(token, now.timestamp()).sid
+        return access_tokens.verify_access_token(token, now.timestamp()).sid
     except access_tokens.InvalidToken:
-        found = RefreshToken.objects.filter(token_checksum=digest(token)).values_list("token_family", flat=True)
+        found = RefreshToken.objects.filter(token_checksum=sha256_hex(token)).values_list("token_family", flat=True)
         return found.order_by(F("revoked").desc(nulls_first=True)).first()
 
 
-def family(token: RefreshToken) -> Authorization | None:
+def find_authorization(token: RefreshToken) -> Authorization | None:
     """The authorization that a refresh token belongs to."""
     return Authorization.objects.filter(pk=token.token_family).first() if token.token_family else None
 
 
-def alive(token: RefreshToken, authorization: Authorization, now: datetime) -> bool:
+def is_usable(token: RefreshToken, authorization: Authorization, now: datetime) -> bool:
     """Not ended, not idle for too long, not too old, and the person still active."""
     idle = timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     return bool(
         authorization.ended_at is None
-        and authorization.created_at > now - ASKED_AGAIN_AFTER
+        and authorization.created_at > now - CONSENT_LIFETIME
         and token.access_token
         and token.access_token.expires > now - idle
         and token.user.is_active
     )
 
 
-def public(application: Application) -> bool:
+def is_public(application: Application) -> bool:
     return bool(application.client_type == Application.CLIENT_PUBLIC)
 
 
-def digest(secret: str) -> str:
-    return sha256(secret.encode()).hexdigest()
-
-
-def tried_basic(request: Request) -> bool:
+def uses_basic_auth(request: Request) -> bool:
     return bool(request.headers.get("HTTP_AUTHORIZATION", "")[:6].lower() == "basic ")
 
 
-def basic(request: Request) -> tuple[str, str]:
+def parse_basic_auth(request: Request) -> tuple[str, str]:
     """Id and secret of an Authorization header (RFC 6749, 2.3.1); blank where it cannot be read."""
     try:
         decoded = base64.b64decode(request.headers["HTTP_AUTHORIZATION"][6:], validate=True).decode()

@@ -20,15 +20,15 @@ from joserfc.jwk import RSAKey
 
 log = logging.getLogger(__name__)
 
-BITS = 2048
-PUBLIC = ("kty", "n", "e", "kid", "use", "alg")
+KEY_BITS = 2048
+PUBLIC_MEMBERS = ("kty", "n", "e", "kid", "use", "alg")
 
 
 class NoSigningKey(Exception):
     """The file is not there, or has no key that may sign."""
 
 
-class Keys(NamedTuple):
+class KeySet(NamedTuple):
     """What the file holds; `expires` has the Unix seconds of those that were replaced."""
 
     signing: RSAKey
@@ -47,9 +47,9 @@ class KeyFile:
         self.path = path
         self.reading = Lock()
         self.seen: tuple[int, ...] = ()
-        self.keys: Keys | None = None
+        self.keys: KeySet | None = None
 
-    def current(self) -> Keys:
+    def current(self) -> KeySet:
         """Raises NoSigningKey. A file that cannot be read leaves the keys as they were: a good token must not fail."""
         if (state := self.state()) != self.seen:
             with self.reading:
@@ -68,40 +68,40 @@ class KeyFile:
 
     def read(self, state: tuple[int, ...]) -> None:
         try:
-            self.keys = keys(json.loads(self.path.read_text())["keys"])
+            self.keys = parse_keys(json.loads(self.path.read_text())["keys"])
         except (OSError, ValueError, LookupError, TypeError, JoseError, NoSigningKey) as error:
             log.error("%s cannot be read: %s", self.path, type(error).__name__)  # noqa: TRY400  # no key in the log
         self.seen = state
 
 
-def keys(members: list[dict[str, Any]]) -> Keys:
+def parse_keys(members: list[dict[str, Any]]) -> KeySet:
     """Raises NoSigningKey."""
     found = {member["kid"]: RSAKey.import_key(member) for member in members}
     signing = next((member["kid"] for member in members if not member.keys() & {"exp", "prepared"}), None)
     if signing is None:
         raise NoSigningKey
-    return Keys(found[signing], found, {member["kid"]: member["exp"] for member in members if "exp" in member})
+    return KeySet(found[signing], found, {member["kid"]: member["exp"] for member in members if "exp" in member})
 
 
-FILE = KeyFile(settings.OAUTH_JWKS_FILE)
-current = FILE.current
+KEY_FILE = KeyFile(settings.OAUTH_JWKS_FILE)
+get_keys = KEY_FILE.current
 
 
-def published(keys: Keys, now: float) -> dict[str, Any]:
+def build_public_jwks(keys: KeySet, now: float) -> dict[str, Any]:
     """The JWKS that others verify by: the public part of each key that still verifies."""
     whole = [key.as_dict(private=False) for kid, key in keys.verifying.items() if keys.find(kid, now)]
-    return {"keys": [{name: members[name] for name in PUBLIC} for members in whole]}
+    return {"keys": [{name: members[name] for name in PUBLIC_MEMBERS} for members in whole]}
 
 
-def stored(path: Path) -> list[dict[str, Any]]:
+def read_key_file(path: Path) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = json.loads(path.read_text())["keys"]
     return members
 
 
-def rotate(path: Path, now: int, overlap: int) -> str:
+def rotate_key(path: Path, now: int, overlap: int) -> str:
     """Lets the prepared key sign, else a new one; replaced ones verify for `overlap` seconds. Answers its kid."""
-    with changing(path) as members:
-        signing = next((member for member in members if member.pop("prepared", False)), None) or new(now)
+    with edit_key_file(path) as members:
+        signing = next((member for member in members if member.pop("prepared", False)), None) or generate_key(now)
         others = [member for member in members if member is not signing]
         for replaced in others:
             if "prepared" not in replaced:
@@ -110,24 +110,24 @@ def rotate(path: Path, now: int, overlap: int) -> str:
     return str(signing["kid"])
 
 
-def prepare(path: Path, now: int) -> str:
+def prepare_key(path: Path, now: int) -> str:
     """Adds a key that verifies, and signs from the next rotation on. Answers its kid."""
-    with changing(path) as members:
-        members.append(new(now) | {"prepared": True})
+    with edit_key_file(path) as members:
+        members.append(generate_key(now) | {"prepared": True})
     return str(members[-1]["kid"])
 
 
-def new(now: int) -> dict[str, Any]:
-    made = RSAKey.generate_key(BITS, {"use": "sig", "alg": "RS256"}, auto_kid=True).as_dict(private=True)
+def generate_key(now: int) -> dict[str, Any]:
+    made = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": "RS256"}, auto_kid=True).as_dict(private=True)
     return {**made, "iat": now}
 
 
 @contextmanager
-def changing(path: Path) -> Iterator[list[dict[str, Any]]]:
+def edit_key_file(path: Path) -> Iterator[list[dict[str, Any]]]:
     """The file's keys, written back whole when the block ends: whoever reads meanwhile reads the old ones."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(path.with_name(f"{path.name}.lock")):
-        members = stored(path) if path.exists() else []
+    with lock_file(path.with_name(f"{path.name}.lock")):
+        members = read_key_file(path) if path.exists() else []
         yield members
         whole = path.with_name(f"{path.name}.new")
         whole.unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def changing(path: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_file(path: Path) -> Iterator[None]:
     """Two rotations at once would lose a key."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

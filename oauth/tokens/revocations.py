@@ -19,21 +19,21 @@ from oauth2_provider.settings import oauth2_settings
 
 from oauth import api_keys, scopes
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.scopes import Granted
+from oauth.scopes import ScopeSet
 
 # Seconds for which the list may be used: what is left of the five is for reading it.
-FRESH_FOR = 4
+MAX_AGE_SECONDS = 4
 # After it nobody holds an access token from before, whatever the clocks of machines say.
-REMEMBERED = timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS) + timedelta(minutes=5)
+RETENTION = timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS) + timedelta(minutes=5)
 
 
 class Revocations(NamedTuple):
     """The ids of authorizations that have ended, and what users have now whose rights changed."""
 
     ended: Collection[UUID]
-    rights: dict[int, Granted]
+    rights: dict[int, ScopeSet]
 
-    def left(self, sid: UUID, user_id: int, granted: Granted) -> Granted | None:
+    def left(self, sid: UUID, user_id: int, granted: ScopeSet) -> ScopeSet | None:
         """What is left of what a token was granted; None where it is revoked, or its person may nothing any more."""
         rights = self.rights.get(user_id, granted)
         return granted & rights if rights and sid not in self.ended else None
@@ -49,11 +49,11 @@ class RevocationList:
 
     def current(self) -> Revocations:
         """Raises what the database does: without the list no token can be trusted."""
-        if time.monotonic() - self.read_at > FRESH_FOR:
+        if time.monotonic() - self.read_at > MAX_AGE_SECONDS:
             with self.reading:
-                if time.monotonic() - self.read_at > FRESH_FOR:
+                if time.monotonic() - self.read_at > MAX_AGE_SECONDS:
                     begun = time.monotonic()
-                    self.found = read(timezone.now())
+                    self.found = load_revocations(timezone.now())
                     self.read_at = begun
         return self.found
 
@@ -63,35 +63,35 @@ class RevocationList:
             self.read_at = -inf
 
 
-REVOKED = RevocationList()
-current = REVOKED.current
+REVOCATION_LIST = RevocationList()
+get_revocations = REVOCATION_LIST.current
 
 
-def read(now: datetime) -> Revocations:
+def load_revocations(now: datetime) -> Revocations:
     """The list as it is in the database."""
-    ended = Authorization.objects.filter(ended_at__gt=now - REMEMBERED).values_list("pk", flat=True)
-    changed = ChangedRights.objects.filter(changed_at__gt=now - REMEMBERED).values_list("pk", "scopes")
+    ended = Authorization.objects.filter(ended_at__gt=now - RETENTION).values_list("pk", flat=True)
+    changed = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes")
     return Revocations(frozenset(ended), {user_id: frozenset(words.split()) for user_id, words in changed})
 
 
-def end(authorizations: QuerySet[Authorization], now: datetime) -> int:
+def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime) -> int:
     """Ends them with all their tokens, and the API keys made by them; tells how many."""
     with transaction.atomic():
         # First: a key that is being made by one of them holds it until it is there.
         ended = authorizations.filter(ended_at=None).update(ended_at=now)
-        api_keys.revoke(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
-        transaction.on_commit(REVOKED.forget)
+        api_keys.revoke_keys(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
+        transaction.on_commit(REVOCATION_LIST.forget)
     return ended
 
 
-def rights_changed(users: QuerySet[User], now: datetime) -> None:
+def record_changed_rights(users: QuerySet[User], now: datetime) -> None:
     """Lets no token of these users do more than they may do now."""
     with transaction.atomic():
         # Held: of two changes at once, the later must see the earlier.
         held = list(users.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
-        allowed = scopes.allowed(User.objects.filter(pk__in=held))
-        rows = [ChangedRights(pk, scopes.text(granted), now) for pk, granted in allowed.items()]
+        allowed = scopes.get_allowed_scopes(User.objects.filter(pk__in=held))
+        rows = [ChangedRights(pk, scopes.format_scopes(granted), now) for pk, granted in allowed.items()]
         ChangedRights.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["user_id"], update_fields=["scopes", "changed_at"]
         )
-        transaction.on_commit(REVOKED.forget)
+        transaction.on_commit(REVOCATION_LIST.forget)

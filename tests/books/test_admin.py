@@ -34,7 +34,7 @@ def librarian(db: None, client: Client) -> Client:
 
 
 def stored(**members: Any) -> Book:
-    return changes.add(new_book(**members), now=timezone.now())
+    return changes.add_book(new_book(**members), now=timezone.now())
 
 
 def form(book: Book, **changed: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_a_librarian_changes_a_book(librarian: Client) -> None:
 def test_what_someone_else_changed_meanwhile_stays(librarian: Client) -> None:
     shown = stored()
     sent = form(shown, title="Emma")
-    changes.change(changes.locked(shown.pk), {"genre": "Romance"}, now=timezone.now())
+    changes.apply_change(changes.lock_book(shown.pk), {"genre": "Romance"}, now=timezone.now())
     librarian.post(page(shown), sent)
     changed = Book.objects.get(pk=shown.pk)
     assert (changed.title, changed.genre) == ("Emma", "Romance")
@@ -130,8 +130,8 @@ def test_a_librarian_deletes_selected_books(librarian: Client) -> None:
 @pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
 def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
     other, marked, already = stored(), stored(), stored()
-    changes.change(already, {"available": available}, now=timezone.now())
-    changes.change(marked, {"available": not available}, now=timezone.now())
+    changes.apply_change(already, {"available": available}, now=timezone.now())
+    changes.apply_change(marked, {"available": not available}, now=timezone.now())
     versions = {book.pk: book.version for book in (other, marked, already)}
     answer = librarian.post(LIST, {"action": action, "_selected_action": [marked.pk, already.pk]}, follow=True)
     assert f"Books now {'available' if available else 'lent'}: 1." in answer.content.decode()
@@ -167,7 +167,7 @@ def test_lists_sort_by_folded_titles(librarian: Client) -> None:
 
 def test_lent_books_can_be_filtered(librarian: Client) -> None:
     stored(title="There")
-    changes.change(stored(title="Lent"), {"available": False}, now=timezone.now())
+    changes.apply_change(stored(title="Lent"), {"available": False}, now=timezone.now())
     assert titles(librarian.get(LIST, {"available__exact": "0"})) == ["Lent"]
 
 
@@ -181,7 +181,7 @@ def test_books_added_today_can_be_filtered(librarian: Client) -> None:
 def large(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library of more books than are counted."""
     monkeypatch.setattr(base, "COUNT_LIMIT", 1_000)
-    changes.add_many([new_book() for _ in range(1_001)], now=timezone.now())
+    changes.add_books([new_book() for _ in range(1_001)], now=timezone.now())
 
 
 @pytest.mark.usefixtures("large")

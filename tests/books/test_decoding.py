@@ -9,29 +9,29 @@ from django.core.validators import MaxLengthValidator, RegexValidator
 from hypothesis import given
 from rest_framework import serializers
 
-from books.api.v1.views import Version1
-from books.api.v2.views import Version2
-from books.models import LENGTHS
-from books.serializers import Text
-from library_site.api.decoding import Decode, NotCompilable, decoder
+from books.api.v1.views import BookViewSetV1
+from books.api.v2.views import BookViewSetV2
+from books.models import MAX_LENGTHS
+from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.parsers import JSONParser
+from library_site.api.serializers import StringField
 from tests.books.examples import new_book
 from tests.library_site.asking import bodies, equal
 
 READERS = [
     pytest.param(version.body_serializers[action], decode, id=f"{version.etag_prefix} {action}")
-    for version in (Version1, Version2)
+    for version in (BookViewSetV1, BookViewSetV2)
     for action, decode in version.decoders.items()
 ]
 readers = pytest.mark.parametrize(("serializer", "decode"), READERS)
 
 
-class Lenient(Text):
+class Lenient(StringField):
     """May have rules of its own: it says nothing of them."""
 
 
 class Plain(serializers.Serializer[Any]):
-    title = Text(max_length=5)
+    title = StringField(max_length=5)
 
 
 class Checked(Plain):
@@ -68,7 +68,7 @@ def of(field: serializers.Field[Any, Any, Any, Any]) -> type[serializers.Seriali
 @pytest.mark.parametrize("serializer", [Checked, CheckedMember, RunOtherwise, ReadOtherwise, Together])
 def test_a_serializer_that_does_more_has_no_decoder(serializer: type[serializers.Serializer[Any]]) -> None:
     with pytest.raises(NotCompilable):
-        decoder(serializer)
+        make_decoder(serializer)
 
 
 @pytest.mark.once
@@ -80,37 +80,37 @@ def test_a_serializer_that_does_more_has_no_decoder(serializer: type[serializers
         serializers.ListField(),
         Plain(),
         Lenient(),
-        Text(trim_whitespace=True),
-        Text(source="name"),
-        Text(read_only=True),
-        Text(default="a"),
-        Text(allow_null=True),
-        Text(validators=[RegexValidator("a")]),
-        Text(max_length=5, validators=[MaxLengthValidator(3)]),
-        Text(allow_blank=False, min_length=0),
-        Text(validators=[print]),
+        StringField(trim_whitespace=True),
+        StringField(source="name"),
+        StringField(read_only=True),
+        StringField(default="a"),
+        StringField(allow_null=True),
+        StringField(validators=[RegexValidator("a")]),
+        StringField(max_length=5, validators=[MaxLengthValidator(3)]),
+        StringField(allow_blank=False, min_length=0),
+        StringField(validators=[print]),
     ],
     ids=repr,
 )
 def test_a_field_with_another_rule_has_no_decoder(field: serializers.Field[Any, Any, Any, Any]) -> None:
     with pytest.raises(NotCompilable):
-        decoder(of(field))
+        make_decoder(of(field))
 
 
 @pytest.mark.once
 @readers
-def test_what_is_usual_is_decoded(serializer: type[serializers.Serializer[Any]], decode: Decode) -> None:
+def test_what_is_usual_is_decoded(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
     book = new_book(title="Über 📖", year=-800)
     assert decode(json.dumps(book).encode()) == book
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", MAX_LENGTHS)
 @readers
 def test_a_decoder_knows_how_long_a_text_may_be(
-    serializer: type[serializers.Serializer[Any]], decode: Decode, name: str
+    serializer: type[serializers.Serializer[Any]], decode: BodyDecoder, name: str
 ) -> None:
-    longest = new_book(**{name: "𐐨" * LENGTHS[name]})
+    longest = new_book(**{name: "𐐨" * MAX_LENGTHS[name]})
     longer = {**longest, name: f"{longest[name]}𐐨"}
     assert decode(json.dumps(longest).encode()) == longest
     assert decode(json.dumps(longer).encode()) is None
@@ -121,7 +121,7 @@ def test_a_decoder_knows_how_long_a_text_may_be(
 @given(body=bodies)
 @readers
 def test_what_is_decoded_is_what_the_serializer_reads(
-    serializer: type[serializers.Serializer[Any]], decode: Decode, body: bytes
+    serializer: type[serializers.Serializer[Any]], decode: BodyDecoder, body: bytes
 ) -> None:
     decoded = decode(body)
     assert decoded is None or typed(decoded) == typed(read(serializer, body))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
-from books.exchange.imports import Failure, import_books
+from books.exchange.imports import FailedRow, import_books
 from books.models import Book
 from tests.books.examples import new_book
 
@@ -213,7 +213,7 @@ def test_availability_comes_with_the_file(api: httpx.Client, tmp_path: Path) -> 
 def test_an_import_that_breaks_off_leaves_nothing() -> None:
     """The first book is written when the second, its isbn in use, cannot be reported."""
 
-    def full_disk(failure: Failure) -> None:
+    def full_disk(failure: FailedRow) -> None:
         raise OSError(28, "No space left on device")
 
     lines = [HEADER, "First,A,1,1,G\n", "Second,A,1,1,G\n"]

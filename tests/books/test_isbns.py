@@ -2,7 +2,7 @@
 
 import pytest
 
-from books.isbn import isbn13
+from books.isbn import normalize_isbn
 
 pytestmark = pytest.mark.once
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.once
     ],
 )
 def test_every_usual_writing_means_the_same_digits(text: str) -> None:
-    assert isbn13(text) == "9780141439518"
+    assert normalize_isbn(text) == "9780141439518"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_every_usual_writing_means_the_same_digits(text: str) -> None:
     ],
 )
 def test_an_isbn_has_13_digits(text: str, digits: str) -> None:
-    assert isbn13(text) == digits
+    assert normalize_isbn(text) == digits
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_an_isbn_has_13_digits(text: str, digits: str) -> None:
     ],
 )
 def test_other_texts_are_no_isbns(text: str) -> None:
-    assert isbn13(text) is None
+    assert normalize_isbn(text) is None
 
 
 def test_the_canonical_form_means_itself() -> None:
-    digits = isbn13("ISBN 0-8044-2957-X")
+    digits = normalize_isbn("ISBN 0-8044-2957-X")
     assert digits is not None
-    assert isbn13(digits) == digits
+    assert normalize_isbn(digits) == digits

@@ -40,8 +40,8 @@ def tell(of: Source, kind: str, book: Any) -> Received:
 
 
 def work(of: Source, sent: dict[str, Any]) -> Received:
-    inbox.receive(of, sent["id"], sent["event"], json.dumps(sent).encode())
-    inbox.drain(10, lambda: 0.5)
+    inbox.store_event(of, sent["id"], sent["event"], json.dumps(sent).encode())
+    inbox.process_due(10, lambda: 0.5)
     return Received.objects.get(source=of, event_id=sent["id"])
 
 
@@ -109,7 +109,7 @@ def test_a_source_that_is_not_mirrored_changes_nothing(db: None) -> None:
 
 def test_ids_are_their_librarys_own(branch: Source) -> None:
     other = source("other", mirrors=True)
-    id = changes.add(new_book(), timezone.now(), quietly=True).pk
+    id = changes.add_book(new_book(), timezone.now(), quietly=True).pk
     one, two = shown(id), shown(id)
     done(branch, "created", one)
     done(other, "created", two)
@@ -236,7 +236,7 @@ def test_an_isbn_in_use_is_waited_for(branch: Source, api: httpx.Client) -> None
     assert Book.objects.count() == 1
     api.delete(f"/api/books/{holder['id']}")
     time_passes()
-    inbox.drain(10, lambda: 0.5)
+    inbox.process_due(10, lambda: 0.5)
     assert mirrored(branch) == told(book)
 
 
@@ -244,11 +244,11 @@ def test_events_of_one_book_may_be_worked_off_at_once(transactional_db: None) ->
     branch, books = source(mirrors=True), [shown(version=version) for version in range(1, 25)]
     for book in books:
         sent = event(event="book.updated", data={"book": book})
-        inbox.receive(branch, sent["id"], sent["event"], json.dumps(sent).encode())
+        inbox.store_event(branch, sent["id"], sent["event"], json.dumps(sent).encode())
 
     def drain(_: int) -> None:
         try:
-            while inbox.drain(2, lambda: 0.5):
+            while inbox.process_due(2, lambda: 0.5):
                 pass
         finally:
             connections.close_all()

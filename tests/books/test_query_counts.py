@@ -9,7 +9,7 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from books import changes
-from books.models import Book, sort_key
+from books.models import Book, sort_expression
 from tests.books.examples import new_book
 
 
@@ -21,7 +21,7 @@ def test_a_list_of_any_length_is_one_query(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, count: int, query: str, texts: int
 ) -> None:
     """SQLite's index is asked before, for each text, whether few books match."""
-    changes.add_many([new_book() for _ in range(count)], now=datetime.now(UTC))
+    changes.add_books([new_book() for _ in range(count)], now=datetime.now(UTC))
     with django_assert_num_queries(1 + (texts if connection.vendor == "sqlite" else 0)):
         answer = api.get(f"/api/books?limit=500{query}")
     assert len(answer.json()) == max(count - query.count("skip"), 0)
@@ -50,4 +50,4 @@ def test_a_sorted_list_is_read_along_its_index(member: str) -> None:
     if connection.vendor == "postgresql":
         # So few books it would rather sort.
         connection.cursor().execute("SET LOCAL enable_sort = off")
-    assert f"book_by_{member}" in Book.objects.order_by(sort_key(member), "pk")[:1].explain()
+    assert f"book_by_{member}" in Book.objects.order_by(sort_expression(member), "pk")[:1].explain()

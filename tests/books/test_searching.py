@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books import changes, search
-from books.fields import folded
-from books.models import FOLDED, Book
-from books.search import containing, isbn_begins
+from books.fields import fold
+from books.models import FOLDED_COLUMNS, Book
+from books.search import filter_containing, isbn_prefix_condition
 from tests.books.examples import new_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -23,11 +23,11 @@ TEXTS = st.text(st.sampled_from("abA \"'*^%_\\(){}:-+.,\tßẞSéÉe\u0301İiς�
 
 
 def found(text: str, *members: str) -> list[str]:
-    return [book.title for book in containing(Book.objects.order_by("pk"), text, *(members or MEMBERS))]
+    return [book.title for book in filter_containing(Book.objects.order_by("pk"), text, *(members or MEMBERS))]
 
 
 def stored(**members: Any) -> Book:
-    return changes.add(new_book(**members), now=NOW)
+    return changes.add_book(new_book(**members), now=NOW)
 
 
 @pytest.fixture(params=["few", "common"])
@@ -74,9 +74,9 @@ def test_texts_that_differ_late_are_told_apart() -> None:
 @pytest.mark.usefixtures("db")
 def test_the_index_follows_changes() -> None:
     book = stored(title="Northanger Abbey", author="Anonymous")
-    changes.change(changes.locked(book.pk), {"author": "Jane Austen"}, now=NOW)
+    changes.apply_change(changes.lock_book(book.pk), {"author": "Jane Austen"}, now=NOW)
     assert (found("anonymous"), found("austen"), found("northanger")) == ([], [book.title], [book.title])
-    changes.remove(changes.locked(book.pk), now=NOW)
+    changes.delete_book(changes.lock_book(book.pk), now=NOW)
     assert found("northanger") == []
     require_index_in_step()
 
@@ -84,10 +84,10 @@ def test_the_index_follows_changes() -> None:
 @pytest.mark.usefixtures("db")
 @pytest.mark.parametrize("count", [3, 2_000])
 def test_the_index_follows_many_books_at_once(count: int) -> None:
-    changes.add_many([new_book(title=f"Volume {number}") for number in range(count)], now=NOW)
+    changes.add_books([new_book(title=f"Volume {number}") for number in range(count)], now=NOW)
     assert len(found("volume")) == count
     assert found(f"volume {count - 1}") == [f"Volume {count - 1}"]
-    changes.remove_all(containing(Book.objects.all(), "volume", "title"), now=NOW)
+    changes.delete_books(filter_containing(Book.objects.all(), "volume", "title"), now=NOW)
     assert found("volume") == []
     require_index_in_step()
 
@@ -116,7 +116,7 @@ def test_what_is_rolled_back_is_not_found() -> None:
         kept = stored(title="Kept")
     with transaction.atomic():
         stored(title="Withdrawn")
-        changes.change(changes.locked(kept.pk), {"title": "Renamed"}, now=NOW)
+        changes.apply_change(changes.lock_book(kept.pk), {"title": "Renamed"}, now=NOW)
         transaction.set_rollback(True)
     assert (found("withdrawn"), found("renamed"), found("kept")) == ([], [], ["Kept"])
     require_index_in_step()
@@ -137,13 +137,13 @@ def test_books_are_found_as_python_finds_texts(rows: list[tuple[str, str, str]],
         books = [stored(**dict(zip(MEMBERS, row, strict=True))) for row in rows]
         for members in [*((member,) for member in MEMBERS), MEMBERS]:
             anywhere = [book.pk for book in books if is_in(one, book, members) and is_in(other, book, MEMBERS)]
-            chained = containing(containing(Book.objects.order_by("pk"), one, *members), other, *MEMBERS)
+            chained = filter_containing(filter_containing(Book.objects.order_by("pk"), one, *members), other, *MEMBERS)
             assert ([book.pk for book in chained], chained.count()) == (anywhere, len(anywhere))
         transaction.set_rollback(True)
 
 
 def is_in(text: str, book: Book, members: tuple[str, ...]) -> bool:
-    return any(folded(text) in getattr(book, FOLDED[member]) for member in members)
+    return any(fold(text) in getattr(book, FOLDED_COLUMNS[member]) for member in members)
 
 
 @pytest.mark.usefixtures("db", "scarcity")
@@ -156,4 +156,4 @@ def test_the_start_of_an_isbn_is_found_to_the_letter() -> None:
 
 
 def begun(text: str) -> list[str]:
-    return [book.isbn for book in Book.objects.filter(isbn_begins(text)).order_by("pk")]
+    return [book.isbn for book in Book.objects.filter(isbn_prefix_condition(text)).order_by("pk")]

@@ -15,7 +15,7 @@ from tests.books.examples import new_book
 # `seed_books` announces nothing unless it is asked to.
 pytestmark = pytest.mark.quiet
 
-CLASSICS = list(seeds.classics())
+CLASSICS = list(seeds.read_classics())
 
 
 def seed(count: int, **options: int | bool) -> None:
@@ -32,7 +32,7 @@ def test_the_classics_are_some_three_hundred_well_formed_books() -> None:
 
 
 def test_every_isbn_is_valid_and_of_our_own_range() -> None:
-    numbers = [book["isbn"] for book in seeds.books(len(CLASSICS) + 500, seed=3)]
+    numbers = [book["isbn"] for book in seeds.iter_books(len(CLASSICS) + 500, seed=3)]
     assert all(isbn.is_valid(number) and number.startswith("9799") for number in numbers)
     assert len(set(numbers)) == len(numbers)
 

@@ -18,10 +18,10 @@ from tests.serving import Service, in_shell
 from tests.webhooks.listening import SECRET, endpoint
 from tests.webhooks.receivers import running
 from tests.webhooks.sources import SECRET as SOURCES_SECRET
-from webhooks.models import Attempt, Delivery, Form
-from webhooks.outbox import ping
+from webhooks.models import Attempt, Delivery, SignatureForm
+from webhooks.outbox import create_ping
 
-in_each_form = pytest.mark.parametrize("form", Form.values)
+in_each_form = pytest.mark.parametrize("form", SignatureForm.values)
 
 
 def deliver(consumer: Consumer, form: str) -> None:
@@ -29,10 +29,10 @@ def deliver(consumer: Consumer, form: str) -> None:
     listening = endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
     now = timezone.now()
     with transaction.atomic():
-        book = changes.add(new_book(title="Überall & <nirgends> 📖"), now)
-        changes.change(changes.locked(book.pk), {"year": 1814}, now)
-        changes.remove(changes.locked(book.pk), now)
-        ping(listening, now)
+        book = changes.add_book(new_book(title="Überall & <nirgends> 📖"), now)
+        changes.apply_change(changes.lock_book(book.pk), {"year": 1814}, now)
+        changes.delete_book(changes.lock_book(book.pk), now)
+        create_ping(listening, now)
     call_command("deliver_webhooks", once=True)
 
 

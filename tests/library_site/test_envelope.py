@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.db import OperationalError, connection
 
-from library_site.log_formatters import JSON
+from library_site.log_formatters import JSONFormatter
 from tests.books.answers import ID, allowed
 from tests.books.examples import new_book
 from tests.library_site.test_logs import Log, logged
@@ -22,7 +22,7 @@ OVER_A_MEBIBYTE = b" " * (1024 * 1024 + 1)
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(JSON(), caplog)
+    yield from logged(JSONFormatter(), caplog)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What is answered before Django's handler is answered as Django does, to the byte, and by nobody who must be known."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import httpx
@@ -10,9 +11,8 @@ from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.api.fast_routes import Answer, Asked, Question
-from library_site.http.fast_path import front
-from library_site.urls import VERSIONS
+from library_site.http.fast_path import Answer, FastRoute, PendingRead, try_fast_path
+from library_site.http.versions import VERSIONS
 from tests.books.examples import new_book
 from tests.books.test_hostile import thorough
 from tests.library_site.ways import Way
@@ -135,16 +135,18 @@ class Django:
         return [b"{}"]
 
 
-def two(*_: str) -> Asked:
+def two(*_: str) -> PendingRead:
     return lambda: Answer(b"{}")
 
 
-def asked_of(django: Django, *requests: dict[str, str], question: Question = two) -> int:
+def asked_of(django: Django, *requests: dict[str, str], question: FastRoute = two) -> int:
     """How often Django is asked in the end."""
-    application = front(django, {1: [question]})
+    version = replace(VERSIONS[1])
+    version.__dict__["fast_routes"] = [question]
+    application = try_fast_path(django)
     always = {
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/books", "QUERY_STRING": "", "HTTP_HOST": "127.0.0.1",
-        "library.version": VERSIONS[1], "library.refusal": "", "wsgi.url_scheme": "http",
+        "library.version": version, "library.refusal": "", "wsgi.url_scheme": "http",
     }  # fmt: skip
     for request in requests:
         list(application({**always, **request}, lambda *_: lambda _: None))

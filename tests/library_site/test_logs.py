@@ -15,7 +15,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from library_site.log_formatters import JSON, Text
+from library_site.log_formatters import JSONFormatter, TextFormatter
 from tests.books.examples import new_book
 from tests.serving import serving
 
@@ -51,12 +51,12 @@ def logged(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) -> It
 
 @pytest.fixture
 def text_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(Text(), caplog)
+    yield from logged(TextFormatter(), caplog)
 
 
 @pytest.fixture
 def json_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(JSON(), caplog)
+    yield from logged(JSONFormatter(), caplog)
 
 
 @pytest.fixture(scope="module")

@@ -347,7 +347,7 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
 
 
 def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
-    key = {"X-API-Key": api_keys.make(flows.librarian(), "Test", frozenset({"read"}), now=timezone.now())[1]}
+    key = {"X-API-Key": api_keys.create_key(flows.librarian(), "Test", frozenset({"read"}), now=timezone.now())[1]}
     bad = flows.bearer("no.token.ofours")
     answers = [
         ("get", BOOKS, api.get(BOOKS, headers=bad)),

@@ -31,7 +31,7 @@ from tests.library_site.test_openapi_v2 import (
 from tests.webhooks.listening import endpoint, key_for, listener
 from webhooks.models import Delivery, Event
 from webhooks.signing import signature
-from webhooks.stream import Place
+from webhooks.stream import StreamCursor
 
 URL = "https://receiver.example/hook"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -165,7 +165,7 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
     delivery = Delivery.objects.get()
     reader = key_for(listener("reader"), "read")
     inside, span = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
-    old = Place(0, 0, LONG_AGO).text()
+    old = StreamCursor(0, 0, LONG_AGO).text()
     answers = [
         ("get", HOOKS, api.get(f"{HOOKS}?limit=5", headers=by)),
         ("get", HOOKS, api.get(HOOKS, headers=reader)),

@@ -19,9 +19,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
-from library_site.http.rate_limit import MOST_CALLERS, PATIENCE, OwnWindows
+from library_site.http.rate_limit import MAX_CALLERS, REDIS_TIMEOUT, LocalCounter, make_counter
 from oauth.credentials import Credential
-from oauth.throttling import CallerThrottle, made
+from oauth.throttling import CallerThrottle
 from tests.books.examples import new_book
 from tests.redis_server import RedisServer, running_redis
 from tests.serving import Service, serving
@@ -60,18 +60,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def limited(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a library that allows three requests a minute."""
     settings.API_RATE_LIMIT = (3, 60)
-    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "library_site.http.middleware.rate_limit_told"]
+    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "library_site.http.middleware.add_rate_limit_headers"]
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
     monkeypatch.setattr(BookViewSet, "authentication_classes", [ByHeader])
-    made.cache_clear()
+    make_counter.cache_clear()
     return client("127.0.0.1")
 
 
 def client(address: str) -> httpx.Client:
     """A caller at that address."""
-    from library_site.wsgi import APIHandler, layered, pages_handler
+    from library_site.wsgi import build_application, pages_handler
 
-    transport = httpx.WSGITransport(layered(APIHandler(), pages_handler), remote_addr=address)
+    transport = httpx.WSGITransport(build_application(pages_handler), remote_addr=address)
     return httpx.Client(transport=transport, base_url="http://127.0.0.1")
 
 
@@ -202,18 +202,18 @@ def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, n
 
 
 def test_a_process_remembers_no_more_callers_than_it_can_hold() -> None:
-    own = OwnWindows(seconds=60)
+    own = LocalCounter(seconds=60)
     own.count("first", now=0.0)
-    for number in range(MOST_CALLERS):
+    for number in range(MAX_CALLERS):
         own.count(str(number), now=1.0)
-    assert len(own.windows) == MOST_CALLERS
+    assert len(own.windows) == MAX_CALLERS
     assert own.count("first", now=2.0).requests == 1
     assert own.count("last", now=100.0).requests == 1
     assert len(own.windows) == 1
 
 
 def test_no_two_threads_are_given_the_same_place() -> None:
-    own = OwnWindows(seconds=60)
+    own = LocalCounter(seconds=60)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -273,7 +273,7 @@ def test_a_redis_that_hangs_holds_up_one_request(limited: httpx.Client, by_redis
     try:
         started = time.monotonic()
         assert used_up(limited)
-        assert time.monotonic() - started < 4 * PATIENCE
+        assert time.monotonic() - started < 4 * REDIS_TIMEOUT
     finally:
         by_redis.process.send_signal(signal.SIGCONT)
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from library_site.http import request_id
-from library_site.http.request_id import identified
+from library_site.http.request_id import assign_request_id
 from tests.books.examples import new_book
 from tests.serving import Service
 
@@ -92,7 +92,7 @@ def test_the_server_sends_the_id(service: Service, address: str) -> None:
 
 def streaming(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
     start_response(f"200 {HTTPStatus.OK.phrase}", [])
-    yield request_id.current.get().encode()
+    yield request_id.current_request_id.get().encode()
 
 
 def failing(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
@@ -100,15 +100,15 @@ def failing(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iter
 
 
 def test_the_id_is_at_hand_until_the_body_is_sent() -> None:
-    with httpx.Client(transport=httpx.WSGITransport(identified(streaming))) as client:
+    with httpx.Client(transport=httpx.WSGITransport(assign_request_id(streaming))) as client:
         answer = client.get("http://library", headers={"X-Request-ID": GIVEN})
     assert answer.text == GIVEN
-    assert request_id.current.get() == "-"
+    assert request_id.current_request_id.get() == "-"
 
 
 def test_an_exception_passes_and_leaves_the_id_to_whoever_logs_it() -> None:
-    with httpx.Client(transport=httpx.WSGITransport(identified(failing))) as client:
+    with httpx.Client(transport=httpx.WSGITransport(assign_request_id(failing))) as client:
         with pytest.raises(ZeroDivisionError):
             client.get("http://library", headers={"X-Request-ID": GIVEN})
-        assert request_id.current.get() == GIVEN
-    request_id.forget()
+        assert request_id.current_request_id.get() == GIVEN
+    request_id.clear_request_id()

@@ -14,11 +14,11 @@ from django.core.management import get_commands
 from pytest_django import Settings
 
 from library_site import env
-from library_site.db.config import database
-from library_site.shapes import CODES, OWN_CODES
+from library_site.db.config import parse_database_url
+from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
 from tests.serving import SECRETS
-from webhooks.registry import KINDS, PING
+from webhooks.registry import EVENT_KINDS, PING_KIND
 
 pytestmark = pytest.mark.once
 
@@ -92,7 +92,7 @@ def test_make_keeps_the_secret_key_from_other_people(tmp_path: Path) -> None:
 
 
 def test_sqlite_waits_for_its_turn_and_for_the_disk() -> None:
-    settings = database("sqlite:////var/lib/library.sqlite3")
+    settings = parse_database_url("sqlite:////var/lib/library.sqlite3")
     assert settings["NAME"] == "/var/lib/library.sqlite3"
     assert settings["CONN_MAX_AGE"] is None
     assert settings["OPTIONS"] == {
@@ -103,7 +103,7 @@ def test_sqlite_waits_for_its_turn_and_for_the_disk() -> None:
 
 
 def test_postgresql_is_read_from_its_address() -> None:
-    settings = database("postgresql://keeper:s%40fe@db.example:5433/library?sslmode=require")
+    settings = parse_database_url("postgresql://keeper:s%40fe@db.example:5433/library?sslmode=require")
     expected = {"HOST": "db.example", "PORT": 5433, "USER": "keeper", "PASSWORD": "s@fe", "NAME": "library"}
     assert {name: settings[name] for name in expected} == expected
     assert settings["OPTIONS"] == {"sslmode": "require"}
@@ -172,11 +172,11 @@ def test_every_command_is_in_the_readme(settings: Settings) -> None:
 
 
 def test_every_error_code_is_in_the_readme() -> None:
-    assert {*CODES.values(), *OWN_CODES.values()} == set(table("Two versions"))
+    assert {*CODES_BY_STATUS.values(), *CODES_BY_DRF_CODE.values()} == set(table("Two versions"))
 
 
 def test_every_event_is_in_the_readme() -> None:
-    assert {*KINDS, PING} == set(table("Webhooks"))
+    assert {*EVENT_KINDS, PING_KIND} == set(table("Webhooks"))
 
 
 def test_every_scope_is_in_the_readme() -> None:

@@ -494,11 +494,11 @@ def test_the_first_segment_of_an_address_is_its_version(api: httpx.Client, secon
 @pytest.fixture
 def behind_https(api: httpx.Client, settings: Settings) -> httpx.Client:
     """A client that asks over HTTP where only HTTPS is served."""
-    from library_site.wsgi import APIHandler, layered, pages_handler
+    from library_site.wsgi import build_application, pages_handler
 
     settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    transport = httpx.WSGITransport(layered(APIHandler(), pages_handler))
+    transport = httpx.WSGITransport(build_application(pages_handler))
     return httpx.Client(transport=transport, base_url="http://127.0.0.1")
 
 

@@ -26,11 +26,11 @@ class Way:
 
     def __init__(self, compiled: bool) -> None:
         # Needs the static files.
-        from library_site.wsgi import APIHandler, layered, pages_handler
+        from library_site.wsgi import build_application, pages_handler
 
         self.compiled = compiled
         with self.chosen():
-            self.application = layered(APIHandler(), pages_handler)
+            self.application = build_application(pages_handler)
 
     def chosen(self, **more: Any) -> override_settings:
         return override_settings(COMPILED_PATH=self.compiled, **more)

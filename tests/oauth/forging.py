@@ -59,7 +59,7 @@ def forged(claims: Any, key: RSAKey | bytes | None = None, **changed: Any) -> st
 
     A key of bytes is HS256's.
     """
-    own = jwks.current().signing
+    own = jwks.get_keys().signing
     good = {"alg": "RS256", "typ": "at+jwt", "kid": own.kid}
     header = {name: value for name, value in {**good, **changed}.items() if value is not None}
     payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()

@@ -12,10 +12,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from books.api.views import BookViewSet
 from books.models import Book
+from library_site.http.rate_limit import make_counter
 from oauth import api_keys
 from oauth.models import APIKey
-from oauth.scopes import parsed
-from oauth.throttling import CallerThrottle, made
+from oauth.scopes import parse_scopes
+from oauth.throttling import CallerThrottle
 from tests.books.examples import new_book
 from tests.oauth.flows import (
     bearer,
@@ -59,7 +60,7 @@ def token(user: User, scopes: str = "read write", **changed: Any) -> dict[str, s
 
 
 def key(user: User, scopes: str = "read write", **members: Any) -> dict[str, str]:
-    _, text = api_keys.make(user, "a program", parsed(scopes), timezone.now(), **members)
+    _, text = api_keys.create_key(user, "a program", parse_scopes(scopes), timezone.now(), **members)
     return {"X-API-Key": text}
 
 
@@ -219,7 +220,7 @@ def test_two_credentials_at_once_are_refused(api: httpx.Client, books: str, user
 
 
 def revoked(user: User) -> None:
-    api_keys.revoke(APIKey.objects.filter(owner=user), timezone.now())
+    api_keys.revoke_keys(APIKey.objects.filter(owner=user), timezone.now())
 
 
 def expired(user: User) -> None:
@@ -264,11 +265,11 @@ def test_the_key_itself_is_not_stored(user: User) -> None:
 
 
 def test_the_last_use_is_noted_once_a_minute(user: User) -> None:
-    _, text = api_keys.make(user, "a program", parsed("read"), NOW)
+    _, text = api_keys.create_key(user, "a program", parse_scopes("read"), NOW)
     noted: list[datetime | None] = []
     for seconds in (0, 1, 59, 61, 62):
         now = NOW + timedelta(seconds=seconds)
-        api_keys.note_use(api_keys.find(text, now), now)
+        api_keys.record_use(api_keys.find_key(text, now), now)
         noted += APIKey.objects.values_list("last_used_at", flat=True)
     assert noted == [NOW, NOW, NOW, NOW + timedelta(seconds=61), NOW + timedelta(seconds=61)]
 
@@ -384,7 +385,7 @@ def test_who_is_refused_is_not_counted_and_who_is_beyond_the_limit_is_told_after
     settings.API_RATE_LIMIT = (1, 60)
     settings.LIBRARY_ACCESS = "protected"
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    made.cache_clear()
+    make_counter.cache_clear()
     headers = token(user, "read")
     wrong = {"Content-Type": "text/plain", **token(user)}
     assert [reading(api, "/api/books") for _ in range(3)] == [401, 401, 401]
@@ -398,7 +399,7 @@ def test_tokens_of_one_app_for_one_person_are_one_caller(
 ) -> None:
     settings.API_RATE_LIMIT = (1, 60)
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    made.cache_clear()
+    make_counter.cache_clear()
     other = reader("other")
     callers = [token(user), token(user), token(other), token(user, client_id="shelf"), key(user), key(user), {}]
     assert [reading(api, "/api/books", headers) for headers in callers] == [200, 429, 200, 200, 200, 200, 200]

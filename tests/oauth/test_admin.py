@@ -44,7 +44,7 @@ def key_form(**changed: Any) -> dict[str, Any]:
 
 
 def key_of(owner: User, name: str = "import") -> tuple[APIKey, str]:
-    return api_keys.make(owner, name, READ, timezone.now())
+    return api_keys.create_key(owner, name, READ, timezone.now())
 
 
 # Apps
@@ -280,11 +280,11 @@ def test_scopes_that_the_owner_may_not_have_are_told(developer: Client) -> None:
 
 
 def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:
-    for _ in range(api_keys.MOST):
+    for _ in range(api_keys.MAX_KEYS_PER_USER):
         key_of(ada)
     answer = developer.post(f"{KEYS}add/", key_form(), follow=True)
     assert "No key was made: 100 are there already; revoke one first." in text(answer)
-    assert APIKey.objects.count() == api_keys.MOST
+    assert APIKey.objects.count() == api_keys.MAX_KEYS_PER_USER
 
 
 def test_developers_see_their_own_keys(developer: Client, ada: User) -> None:

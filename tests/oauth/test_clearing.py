@@ -10,9 +10,10 @@ from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
+from library_site.db.purges import purge
 from oauth import api_keys, purges
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.purges import clear_expired
+from oauth.purges import iter_expired
 from oauth.tokens import revocations
 from tests.oauth import flows
 
@@ -26,7 +27,7 @@ DAY = timedelta(days=1)
 
 def cleared(now: datetime) -> dict[str, int]:
     """The kinds of which something was deleted."""
-    return {kind: count for kind, count in clear_expired(now).items() if count}
+    return {kind: count for kind, count in purge(iter_expired(now)).items() if count}
 
 
 def refreshed(api: httpx.Client, app: Application, tokens: dict[str, Any]) -> httpx.Response:
@@ -37,7 +38,7 @@ def test_what_is_in_use_stays(api: httpx.Client) -> None:
     app, librarian = flows.confidential_app(), flows.librarian()
     tokens = flows.tokens_for(api, librarian, app)
     code = flows.code_for(api, librarian, app)
-    _, key = api_keys.make(librarian, "import", READ, timezone.now())
+    _, key = api_keys.create_key(librarian, "import", READ, timezone.now())
     ChangedRights.objects.all().delete()
 
     assert cleared(timezone.now()) == {}
@@ -52,21 +53,21 @@ def test_codes_go_when_nobody_comes_late_with_them(api: httpx.Client) -> None:
     expires = Grant.objects.get().expires
     ChangedRights.objects.all().delete()
     assert cleared(expires + HOUR) == {}
-    assert cleared(expires + revocations.REMEMBERED) == {"codes": 1}
+    assert cleared(expires + revocations.RETENTION) == {"codes": 1}
 
 
 def test_an_app_may_refresh_for_a_month_after_its_token_expired(api: httpx.Client) -> None:
     app = flows.confidential_app()
     tokens = flows.tokens_for(api, flows.reader(), app)
     expires = AccessToken.objects.get().expires
-    clear_expired(expires + 30 * DAY - SECOND)
+    purge(iter_expired(expires + 30 * DAY - SECOND))
     assert refreshed(api, app, tokens).status_code == 200
 
 
 def test_tokens_that_nobody_used_for_a_month_go(api: httpx.Client) -> None:
     flows.tokens_for(api, flows.reader(), flows.confidential_app())
     expires = AccessToken.objects.get().expires
-    counts = clear_expired(expires + 30 * DAY)
+    counts = purge(iter_expired(expires + 30 * DAY))
     assert (counts["refresh tokens"], counts["access tokens"], counts["authorizations"]) == (1, 1, 0)
 
 
@@ -75,7 +76,7 @@ def test_a_replaced_token_still_tells_of_its_theft(api: httpx.Client) -> None:
     tokens = flows.tokens_for(api, flows.reader(), app)
     newer = refreshed(api, app, tokens).json()
 
-    clear_expired(timezone.now() + 29 * DAY)
+    purge(iter_expired(timezone.now() + 29 * DAY))
 
     assert refreshed(api, app, tokens).status_code == 400
     assert refreshed(api, app, newer).status_code == 400
@@ -86,7 +87,7 @@ def test_replaced_tokens_go_after_a_month(api: httpx.Client) -> None:
     app = flows.public_app()
     refreshed(api, app, flows.tokens_for(api, flows.reader(), app))
     replaced = RefreshToken.objects.exclude(revoked=None)
-    clear_expired(timezone.now() + 30 * DAY)
+    purge(iter_expired(timezone.now() + 30 * DAY))
     assert not replaced.exists()
     assert RefreshToken.objects.count() == 1
 
@@ -95,7 +96,7 @@ def test_a_replayed_code_still_ends_what_it_was_redeemed_for(api: httpx.Client) 
     app = flows.confidential_app()
     form = flows.redemption(app, flows.code_for(api, flows.reader(), app))
     tokens = api.post("/oauth/token", data=form).json()
-    clear_expired(timezone.now() + DAY)
+    purge(iter_expired(timezone.now() + DAY))
     assert api.post("/oauth/token", data=form).status_code == 400
     assert refreshed(api, app, tokens).status_code == 400
 
@@ -103,10 +104,10 @@ def test_a_replayed_code_still_ends_what_it_was_redeemed_for(api: httpx.Client) 
 def test_ended_access_is_remembered_as_long_as_its_tokens(api: httpx.Client) -> None:
     tokens = flows.tokens_for(api, flows.reader(), flows.confidential_app())
     ended_at = timezone.now()
-    revocations.end(Authorization.objects.all(), ended_at)
-    assert clear_expired(ended_at + revocations.REMEMBERED - SECOND)["authorizations"] == 0
+    revocations.revoke_authorizations(Authorization.objects.all(), ended_at)
+    assert purge(iter_expired(ended_at + revocations.RETENTION - SECOND))["authorizations"] == 0
     assert api.get("/api/books", headers=flows.bearer(tokens["access_token"])).status_code == 401
-    assert clear_expired(ended_at + revocations.REMEMBERED)["authorizations"] == 1
+    assert purge(iter_expired(ended_at + revocations.RETENTION))["authorizations"] == 1
     assert not AccessToken.objects.exists()
     assert not RefreshToken.objects.exists()
 
@@ -114,8 +115,8 @@ def test_ended_access_is_remembered_as_long_as_its_tokens(api: httpx.Client) -> 
 def test_access_that_is_too_old_goes_with_its_tokens(api: httpx.Client) -> None:
     flows.tokens_for(api, flows.reader(), flows.confidential_app())
     created_at = Authorization.objects.get().created_at
-    assert clear_expired(created_at + 90 * DAY)["authorizations"] == 0
-    assert clear_expired(created_at + 90 * DAY + revocations.REMEMBERED)["authorizations"] == 1
+    assert purge(iter_expired(created_at + 90 * DAY))["authorizations"] == 0
+    assert purge(iter_expired(created_at + 90 * DAY + revocations.RETENTION))["authorizations"] == 1
     assert not RefreshToken.objects.exists()
 
 
@@ -123,13 +124,13 @@ def test_changed_rights_are_remembered_as_long_as_tokens_from_before() -> None:
     now = timezone.now()
     ChangedRights.objects.create(user_id=1, scopes="read", changed_at=now)
     assert cleared(now + HOUR) == {}
-    assert cleared(now + revocations.REMEMBERED) == {"changed rights": 1}
+    assert cleared(now + revocations.RETENTION) == {"changed rights": 1}
 
 
 @pytest.mark.parametrize("how", ["expires_at", "revoked_at"])
 def test_keys_that_are_over_are_shown_for_a_month(how: str) -> None:
     now = timezone.now()
-    key, _ = api_keys.make(flows.reader(), "import", READ, now)
+    key, _ = api_keys.create_key(flows.reader(), "import", READ, now)
     APIKey.objects.filter(pk=key.pk).update(**{how: now})
     assert cleared(now + 30 * DAY - SECOND) == {}
     assert cleared(now + 30 * DAY) == {"API keys": 1}
@@ -139,10 +140,10 @@ def test_access_stays_as_long_as_keys_made_by_it(api: httpx.Client) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.confidential_app())["access_token"]
     api.post("/api/v2/api-keys", json={"name": "import", "scopes": "read"}, headers=flows.bearer(token))
     now = timezone.now()
-    revocations.end(Authorization.objects.all(), now)
-    clear_expired(now + 29 * DAY)
+    revocations.revoke_authorizations(Authorization.objects.all(), now)
+    purge(iter_expired(now + 29 * DAY))
     assert APIKey.objects.get().authorization is not None
-    counts = clear_expired(now + 30 * DAY)
+    counts = purge(iter_expired(now + 30 * DAY))
     assert (counts["API keys"], counts["authorizations"]) == (1, 1)
 
 

@@ -157,7 +157,7 @@ def test_no_key_is_made_of_what_is_unfit(words: list[str], problem: str) -> None
 
 def test_nobody_gets_more_keys_than_there_may_be() -> None:
     ada = flows.reader("ada")
-    for _ in range(api_keys.MOST):
-        api_keys.make(ada, "one of many", frozenset({"read"}), timezone.now())
+    for _ in range(api_keys.MAX_KEYS_PER_USER):
+        api_keys.create_key(ada, "one of many", frozenset({"read"}), timezone.now())
     with pytest.raises(CommandError, match="ada has 100 keys"):
         call_command("create_api_key", "--user", "ada", "--scopes", "read")

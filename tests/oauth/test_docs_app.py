@@ -42,7 +42,7 @@ def test_the_documentations_app_follows_the_library_when_it_moves(db: None, sett
 
 def test_the_documentations_app_waits_for_its_tables(db: None) -> None:
     Application.objects.all().delete()
-    docs_client.keep(apps=ProjectState().apps)
+    docs_client.sync_docs_client(apps=ProjectState().apps)
     assert not Application.objects.exists()
 
 

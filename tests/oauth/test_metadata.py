@@ -60,7 +60,7 @@ def test_every_endpoint_described_is_there(api: httpx.Client) -> None:
 
 def test_the_keys_are_public(api: httpx.Client) -> None:
     answer = api.get(JWKS)
-    own = jwks.current().signing.as_dict(private=False)
+    own = jwks.get_keys().signing.as_dict(private=False)
     assert answer.status_code == 200
     assert answer.json() == {
         "keys": [{"kty": "RSA", "n": own["n"], "e": own["e"], "kid": own["kid"], "use": "sig", "alg": "RS256"}]
@@ -76,11 +76,11 @@ def test_a_token_is_verified_by_the_published_keys(api: httpx.Client) -> None:
 
 def test_replaced_and_prepared_keys_are_published_while_they_verify() -> None:
     now = int(time.time())
-    old, signing, coming = jwks.new(now), jwks.new(now), jwks.new(now)
-    keys = jwks.keys([signing, {**old, "exp": now + 60}, {**coming, "prepared": True}])
-    published = [[key["kid"] for key in jwks.published(keys, at)["keys"]] for at in (now, now + 60)]
+    old, signing, coming = jwks.generate_key(now), jwks.generate_key(now), jwks.generate_key(now)
+    keys = jwks.parse_keys([signing, {**old, "exp": now + 60}, {**coming, "prepared": True}])
+    published = [[key["kid"] for key in jwks.build_public_jwks(keys, at)["keys"]] for at in (now, now + 60)]
     assert published == [[signing["kid"], old["kid"], coming["kid"]], [signing["kid"], coming["kid"]]]
-    for key in jwks.published(keys, now)["keys"]:
+    for key in jwks.build_public_jwks(keys, now)["keys"]:
         assert key.keys() == {"kty", "n", "e", "kid", "use", "alg"}
 
 

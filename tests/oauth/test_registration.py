@@ -29,13 +29,13 @@ def app(**members: str) -> Application:
 
 def registered(**members: str) -> Application:
     made = app(**members)
-    registration.register(made, GRANTED)
+    registration.register_app(made, GRANTED)
     return made
 
 
 def test_an_app_gets_a_secret_that_is_kept_as_a_hash() -> None:
     made = app()
-    secret = registration.register(made, GRANTED)
+    secret = registration.register_app(made, GRANTED)
     stored = Application.objects.get(client_id=made.client_id)
     assert len(secret) == 128
     assert secret not in stored.client_secret
@@ -45,13 +45,13 @@ def test_an_app_gets_a_secret_that_is_kept_as_a_hash() -> None:
 
 def test_a_public_app_has_no_secret() -> None:
     made = app(client_type="public")
-    assert registration.register(made, GRANTED) == ""
+    assert registration.register_app(made, GRANTED) == ""
     assert Application.objects.get(pk=made.pk).client_secret == ""
 
 
 def test_a_registered_app_is_let_in(api: httpx.Client) -> None:
     made = app()
-    secret = registration.register(made, GRANTED)
+    secret = registration.register_app(made, GRANTED)
     code = flows.code_for(api, flows.librarian(), made)
     answer = api.post("/oauth/token", data=flows.redemption(made, code, client_secret=secret))
     assert answer.json()["scope"] == "read write"
@@ -70,7 +70,7 @@ def test_no_blank_secret_speaks_for_a_public_app(api: httpx.Client) -> None:
 
 def test_of_two_secrets_the_newer_is_good(api: httpx.Client) -> None:
     made = app()
-    old = registration.register(made, GRANTED)
+    old = registration.register_app(made, GRANTED)
     new = registration.renew_secret(made)
 
     def status(secret: str) -> int:
@@ -157,7 +157,7 @@ def test_unfit_names(name: str) -> None:
 
 def test_an_app_may_be_granted_something() -> None:
     with pytest.raises(ValidationError):
-        registration.register(app(), frozenset())
+        registration.register_app(app(), frozenset())
     assert not Application.objects.exists()
 
 
@@ -168,7 +168,7 @@ def test_access_beyond_what_an_app_may_now_have_ends(api: httpx.Client) -> None:
     key = {"name": "import", "scopes": "write"}
     assert api.post("/api/v2/api-keys", json=key, headers=flows.bearer(token)).status_code == 201
 
-    registration.change(app, frozenset({"read"}), timezone.now())
+    registration.change_app(app, frozenset({"read"}), timezone.now())
 
     assert Authorization.objects.get(ended_at=None).scopes == "read"
     assert not APIKey.objects.filter(revoked_at=None).exists()
@@ -179,6 +179,6 @@ def test_a_change_keeps_access_and_secret(api: httpx.Client) -> None:
     app = flows.confidential_app()
     tokens = flows.tokens_for(api, flows.librarian(), app)
     app.name = "Bookshop and Café"
-    registration.change(app, GRANTED | {"webhooks"}, timezone.now())
+    registration.change_app(app, GRANTED | {"webhooks"}, timezone.now())
     answer = api.post("/oauth/refresh", data=flows.refreshing(app, tokens["refresh_token"]))
     assert answer.status_code == 200

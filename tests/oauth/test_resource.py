@@ -157,15 +157,15 @@ def test_a_token_without_a_signature_is_refused(api: httpx.Client, user: User, a
 
 
 def public_pem() -> bytes:
-    return jwks.current().signing.as_pem(private=False)
+    return jwks.get_keys().signing.as_pem(private=False)
 
 
 def public_jwk() -> bytes:
-    return json.dumps(jwks.current().signing.as_dict(private=False)).encode()
+    return json.dumps(jwks.get_keys().signing.as_dict(private=False)).encode()
 
 
 def public_jwk_as_published() -> bytes:
-    return json.dumps(jwks.published(jwks.current(), time.time())["keys"][0]).encode()
+    return json.dumps(jwks.build_public_jwks(jwks.get_keys(), time.time())["keys"][0]).encode()
 
 
 @pytest.mark.parametrize("secret", [public_pem, public_jwk, public_jwk_as_published, lambda: public_pem().strip()])

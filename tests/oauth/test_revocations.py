@@ -15,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 from oauth import api_keys
 from oauth.credentials import Credential
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.scopes import NONE, parsed
+from oauth.scopes import NO_SCOPES, parse_scopes
 from oauth.tokens import access_tokens, revocations
 from oauth.tokens.revocations import RevocationList
 from tests.oauth.flows import (
@@ -254,17 +254,17 @@ def test_what_is_rolled_back_ends_nothing(world: World) -> None:
     with transaction.atomic():
         deactivate(world)
         transaction.set_rollback(True)
-    revocations.REVOKED.forget()
+    revocations.REVOCATION_LIST.forget()
     assert world.left(world.of_shelf) == "read write"
 
 
 @pytest.mark.parametrize("change", [revoke, deactivate, change_the_password, OF_A_ROLE["user.groups.clear"]])
 def test_another_process_knows_before_five_seconds_have_passed(world: World, change: Change) -> None:
-    claims = access_tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
+    claims = access_tokens.verify_access_token(world.of_shelf["access_token"], now=timezone.now().timestamp())
     other = RevocationList()
 
     def left() -> frozenset[str]:
-        return other.current().left(claims.sid, claims.user_id, claims.scopes) or NONE
+        return other.current().left(claims.sid, claims.user_id, claims.scopes) or NO_SCOPES
 
     before = left()
     change(world)
@@ -293,7 +293,7 @@ def test_the_list_holds_no_more_than_can_matter(world: World) -> None:
     world.user.groups.clear()
     now = timezone.now()
     for hours, entries in ((0, 1), (1, 1), (2, 0)):
-        found = revocations.read(now + timedelta(hours=hours))
+        found = revocations.load_revocations(now + timedelta(hours=hours))
         assert (len(found.ended), len(found.rights)) == (entries, entries)
 
 
@@ -302,14 +302,14 @@ def test_a_record_outlives_its_person_and_its_app(world: World) -> None:
     world.shelf.delete()
     assert Authorization.objects.filter(user=None, ended_at__isnull=False).count() == 2
     assert ChangedRights.objects.count() <= 1
-    assert revocations.read(timezone.now()).ended == set(Authorization.objects.values_list("pk", flat=True))
+    assert revocations.load_revocations(timezone.now()).ended == set(Authorization.objects.values_list("pk", flat=True))
 
 
 @pytest.mark.parametrize("change", [*OF_ONE_GRANT, *OF_A_PERSON])
 def test_keys_made_by_a_token_end_with_its_grant(world: World, change: Change) -> None:
-    claims = access_tokens.verified(world.of_shelf["access_token"], now=timezone.now().timestamp())
-    _, text = api_keys.make(
-        world.user, "by the app", parsed("read"), timezone.now(), maker=credential(authorization=claims.sid)
+    claims = access_tokens.verify_access_token(world.of_shelf["access_token"], now=timezone.now().timestamp())
+    _, text = api_keys.create_key(
+        world.user, "by the app", parse_scopes("read"), timezone.now(), maker=credential(authorization=claims.sid)
     )
     headers = {"X-API-Key": text}
     before = world.client.get("/api/books", headers=headers).status_code
@@ -318,18 +318,18 @@ def test_keys_made_by_a_token_end_with_its_grant(world: World, change: Change) -
 
 
 def credential(**of: Any) -> Credential:
-    return Credential("any", parsed("read"), **of)
+    return Credential("any", parse_scopes("read"), **of)
 
 
 def test_a_revoked_key_takes_those_it_made_along(world: World) -> None:
     now = timezone.now()
-    first, _ = api_keys.make(world.user, "first", parsed("read"), now)
-    second, _ = api_keys.make(world.user, "second", parsed("read"), now, maker=credential(key=first.pk))
-    _, text = api_keys.make(world.user, "third", parsed("read"), now, maker=credential(key=second.pk))
-    other, _ = api_keys.make(world.user, "other", parsed("read"), now)
-    assert api_keys.revoke(APIKey.objects.filter(pk=first.pk), now) == 3
+    first, _ = api_keys.create_key(world.user, "first", parse_scopes("read"), now)
+    second, _ = api_keys.create_key(world.user, "second", parse_scopes("read"), now, maker=credential(key=first.pk))
+    _, text = api_keys.create_key(world.user, "third", parse_scopes("read"), now, maker=credential(key=second.pk))
+    other, _ = api_keys.create_key(world.user, "other", parse_scopes("read"), now)
+    assert api_keys.revoke_keys(APIKey.objects.filter(pk=first.pk), now) == 3
     assert world.client.get("/api/books", headers={"X-API-Key": text}).status_code == 401
-    assert list(api_keys.live(now)) == [other]
+    assert list(api_keys.active_keys(now)) == [other]
 
 
 def test_a_token_of_an_unknown_grant_is_narrowed_by_its_persons_rights(
@@ -342,8 +342,8 @@ def test_a_token_of_an_unknown_grant_is_narrowed_by_its_persons_rights(
 
 
 def test_nothing_is_left_of_an_ended_grant() -> None:
-    found = revocations.Revocations(frozenset(), {7: parsed("read")})
+    found = revocations.Revocations(frozenset(), {7: parse_scopes("read")})
     claims = claims_of(7)
-    assert found.left(claims["sid"], 7, parsed("read write")) == parsed("read")
-    assert found.left(claims["sid"], 7, parsed("write")) == NONE
-    assert found.left(claims["sid"], 8, parsed("read write")) == parsed("read write")
+    assert found.left(claims["sid"], 7, parse_scopes("read write")) == parse_scopes("read")
+    assert found.left(claims["sid"], 7, parse_scopes("write")) == NO_SCOPES
+    assert found.left(claims["sid"], 8, parse_scopes("read write")) == parse_scopes("read write")

@@ -27,7 +27,7 @@ def file(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     path = tmp_path / "keys" / "jwks.json"
     settings.OAUTH_JWKS_FILE = path
     for name, value in {"path": path, "seen": (), "keys": None}.items():
-        monkeypatch.setattr(jwks.FILE, name, value)
+        monkeypatch.setattr(jwks.KEY_FILE, name, value)
     call_command("rotate_signing_key")
     return path
 
@@ -67,31 +67,31 @@ def test_a_new_key_signs_at_once_and_old_tokens_stay_good(api: httpx.Client, fil
 def test_old_tokens_are_good_until_the_overlap_is_over(api: httpx.Client, file: Path) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
     now = int(time.time())
-    jwks.rotate(file, now, overlap=60)
-    assert access_tokens.verified(token, now + 59).client_id == "shelf"
+    jwks.rotate_key(file, now, overlap=60)
+    assert access_tokens.verify_access_token(token, now + 59).client_id == "shelf"
     with pytest.raises(access_tokens.InvalidToken):
-        access_tokens.verified(token, now + 60)
-    assert signer(token) not in str(jwks.published(jwks.current(), now + 60))
+        access_tokens.verify_access_token(token, now + 60)
+    assert signer(token) not in str(jwks.build_public_jwks(jwks.get_keys(), now + 60))
 
 
 def test_a_key_outlives_its_last_token(api: httpx.Client, file: Path) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
-    expires_at = access_tokens.verified(token, time.time()).exp
+    expires_at = access_tokens.verify_access_token(token, time.time()).exp
     call_command("rotate_signing_key")
     assert stored(file)[1]["exp"] >= expires_at
 
 
 def test_keys_that_verify_nothing_leave_with_the_next_rotation(file: Path) -> None:
     first, now = kids(file)[0], int(time.time())
-    second = jwks.rotate(file, now, overlap=60)
+    second = jwks.rotate_key(file, now, overlap=60)
     assert kids(file) == [second, first]
-    third = jwks.rotate(file, now + 60, overlap=60)
+    third = jwks.rotate_key(file, now + 60, overlap=60)
     assert kids(file) == [third, second]
 
 
 def test_a_token_signed_by_a_key_of_another_machine_is_good(api: httpx.Client, file: Path) -> None:
     token = flows.tokens_for(api, flows.reader(), flows.public_app())["access_token"]
-    jwks.rotate(file, int(time.time()), overlap=60)
+    jwks.rotate_key(file, int(time.time()), overlap=60)
     others = jwks.KeyFile(file).current().signing
     signed = forged(spoken(token)[1], others, kid=others.kid)
     assert works(api, signed)
@@ -102,16 +102,16 @@ def test_a_prepared_key_is_published_before_it_signs(api: httpx.Client, file: Pa
     call_command("rotate_signing_key", "--prepare")
     prepared = kids(file)[1]
     assert published(api) == {first, prepared}
-    assert jwks.current().signing.kid == first
+    assert jwks.get_keys().signing.kid == first
     call_command("rotate_signing_key")
-    assert jwks.current().signing.kid == prepared
+    assert jwks.get_keys().signing.kid == prepared
     assert kids(file) == [prepared, first]
 
 
 def test_of_two_prepared_keys_each_has_its_turn(file: Path) -> None:
     (first,), now = kids(file), int(time.time())
-    second, third = jwks.prepare(file, now), jwks.prepare(file, now)
-    assert [jwks.rotate(file, now, overlap=60) for _ in range(2)] == [second, third]
+    second, third = jwks.prepare_key(file, now), jwks.prepare_key(file, now)
+    assert [jwks.rotate_key(file, now, overlap=60) for _ in range(2)] == [second, third]
     assert jwks.KeyFile(file).current().signing.kid == third
     assert set(kids(file)) == {first, second, third}
 
@@ -136,8 +136,8 @@ def test_a_file_that_others_read_is_warned_of(file: Path) -> None:
 def test_rotations_at_the_same_time_lose_no_key(file: Path) -> None:
     first, now = kids(file)[0], int(time.time())
     with ThreadPoolExecutor(6) as threads:
-        prepared = [threads.submit(jwks.prepare, file, now) for _ in range(3)]
-        rotated = [threads.submit(jwks.rotate, file, now, 60) for _ in range(3)]
+        prepared = [threads.submit(jwks.prepare_key, file, now) for _ in range(3)]
+        rotated = [threads.submit(jwks.rotate_key, file, now, 60) for _ in range(3)]
     made = {future.result() for future in [*prepared, *rotated]}
     assert {first, *made} == set(kids(file))
     assert len([member for member in stored(file) if not member.keys() & {"exp", "prepared"}]) == 1
@@ -171,7 +171,7 @@ def test_a_broken_file_is_no_place_for_a_new_key(file: Path, content: str, how: 
 
 def test_without_a_key_the_library_does_not_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.unlink()
-    monkeypatch.setattr(jwks.FILE, "keys", None)
+    monkeypatch.setattr(jwks.KEY_FILE, "keys", None)
     assert "oauth.E001" in {message.id for message in run_checks()}
     call_command("rotate_signing_key", "--if-missing")
     assert "oauth.E001" not in {message.id for message in run_checks()}
@@ -185,7 +185,7 @@ def test_a_key_that_signs_is_not_replaced_where_one_is_asked_for_if_missing(file
 
 def test_a_key_that_only_waits_is_let_sign_where_none_does(file: Path) -> None:
     file.unlink()
-    prepared = jwks.prepare(file, int(time.time()))
+    prepared = jwks.prepare_key(file, int(time.time()))
     call_command("rotate_signing_key", "--if-missing")
     assert jwks.KeyFile(file).current().signing.kid == prepared
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tests.books.answers import ID
 from webhooks import inbox
-from webhooks.encryption import seal
+from webhooks.encryption import encrypt
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 
@@ -22,7 +22,7 @@ NAME, SECRET = "branch", "whsec_of-the-branch"
 def source(name: str = NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
     made = Source.objects.create(name=name, created_at=timezone.now(), **members)
     for secret in secrets:
-        SourceSecret.objects.create(source=made, sealed=seal(secret), created_at=timezone.now())
+        SourceSecret.objects.create(source=made, sealed=encrypt(secret), created_at=timezone.now())
     return made
 
 
@@ -52,7 +52,7 @@ def post(
 def received(of: Source, **members: Any) -> Received:
     """An event that was received, and waits."""
     sent = event(**members)
-    inbox.receive(of, sent["id"], sent["event"], json.dumps(sent).encode())
+    inbox.store_event(of, sent["id"], sent["event"], json.dumps(sent).encode())
     return Received.objects.get(source=of, event_id=sent["id"])
 
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import abc, web
 
-from webhooks.ssrf import RefusedAddress, check_url, is_public, socket_factory
+from webhooks.ssrf import ForbiddenAddress, is_public, make_socket_factory, validate_url
 
 pytestmark = pytest.mark.once
 
@@ -244,29 +244,29 @@ INSIDE = [
 @pytest.mark.parametrize("url", FIT)
 @pytest.mark.parametrize("allow_private", [False, True])
 def test_a_fit_url_is_taken(url: str, allow_private: bool) -> None:
-    check_url(url, allow_private)
+    validate_url(url, allow_private)
 
 
 @pytest.mark.parametrize("url", UNFIT, ids=lambda url: ascii(url)[:60])
 @pytest.mark.parametrize("allow_private", [False, True])
 def test_an_unfit_url_is_refused_with_the_rule(url: str, allow_private: bool) -> None:
-    with pytest.raises(RefusedAddress, match="A receiver's URL has https"):
-        check_url(url, allow_private)
+    with pytest.raises(ForbiddenAddress, match="A receiver's URL has https"):
+        validate_url(url, allow_private)
 
 
 @pytest.mark.parametrize("url", INSIDE)
 def test_urls_inside_are_refused_unless_private_ones_are_allowed(url: str) -> None:
-    check_url(url, allow_private=True)
-    with pytest.raises(RefusedAddress) as refused:
-        check_url(url, allow_private=False)
+    validate_url(url, allow_private=True)
+    with pytest.raises(ForbiddenAddress) as refused:
+        validate_url(url, allow_private=False)
     assert str(refused.value) == "A receiver is on the public internet."
 
 
 @pytest.mark.parametrize("url", ["http://example.com/", "http://8.8.8.8/", "http://localhost:8000/hook"])
 def test_plain_http_is_refused_unless_private_addresses_are_allowed(url: str) -> None:
-    check_url(url, allow_private=True)
-    with pytest.raises(RefusedAddress, match="https"):
-        check_url(url, allow_private=False)
+    validate_url(url, allow_private=True)
+    with pytest.raises(ForbiddenAddress, match="https"):
+        validate_url(url, allow_private=False)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_plain_http_is_refused_unless_private_addresses_are_allowed(url: str) ->
 )
 def test_a_public_address_is_dialled_without_blocking(family: int, address: str) -> None:
     addr_info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 443))
-    with closing(socket_factory(allow_private=False)(addr_info)) as dialling:
+    with closing(make_socket_factory(allow_private=False)(addr_info)) as dialling:
         assert (dialling.family, dialling.type) == (family, socket.SOCK_STREAM)
         assert not dialling.getblocking()
 
@@ -319,7 +319,7 @@ async def post(listener: str, named: str, answers: Iterable[str], allow_private:
     """To a listener that is called by a name, of which the name server says where it is."""
     async with listening(listener, heard) as port:
         connector = aiohttp.TCPConnector(
-            socket_factory=socket_factory(allow_private), resolver=Answering(answers), force_close=True
+            socket_factory=make_socket_factory(allow_private), resolver=Answering(answers), force_close=True
         )
         async with (
             aiohttp.ClientSession(connector=connector) as session,
@@ -343,7 +343,7 @@ def test_no_name_leads_inside(listener: str, named: str, answers: list[str]) -> 
     heard: list[str] = []
     with pytest.raises(aiohttp.ClientConnectorError) as failed:
         asyncio.run(post(listener, named, answers, allow_private=False, heard=heard))
-    assert isinstance(failed.value.os_error, RefusedAddress)
+    assert isinstance(failed.value.os_error, ForbiddenAddress)
     assert heard == []
 
 

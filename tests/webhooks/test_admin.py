@@ -17,8 +17,8 @@ from tests.oauth.desks import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, every
 from tests.webhooks import sources
 from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
 from webhooks import endpoints, inbox
-from webhooks.attempts import Outcome, record
-from webhooks.encryption import unseal
+from webhooks.attempts import Outcome, record_outcomes
+from webhooks.encryption import decrypt
 from webhooks.models import Attempt, Delivery, Endpoint, Event, Received, Source
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -56,7 +56,7 @@ def replay_form(**changed: Any) -> dict[str, Any]:
 def attempted(status: int | None = 200, **members: Any) -> None:
     """As a worker does with all that is due."""
     claimed = claim(100)
-    record([Outcome(one, MOMENT, 12, status, **members) for one in claimed], lambda: 0.5)
+    record_outcomes([Outcome(one, MOMENT, 12, status, **members) for one in claimed], lambda: 0.5)
 
 
 def dead(source: Source) -> Received:
@@ -68,7 +68,7 @@ def dead(source: Source) -> Received:
 
 
 def secrets_of(of: Endpoint) -> dict[str, str]:
-    return {secret.state: unseal(secret.sealed) for secret in of.secrets.all()}
+    return {secret.state: decrypt(secret.sealed) for secret in of.secrets.all()}
 
 
 # Endpoints
@@ -168,10 +168,12 @@ def test_an_owner_who_is_none_is_explained(root: Client, owner: str) -> None:
 
 
 def test_too_many_endpoints_are_explained(developer: Client, ada: User) -> None:
-    Endpoint.objects.bulk_create(Endpoint(owner=ada, created_at=MOMENT) for _ in range(endpoints.MOST))
+    Endpoint.objects.bulk_create(
+        Endpoint(owner=ada, created_at=MOMENT) for _ in range(endpoints.MAX_ENDPOINTS_PER_USER)
+    )
     answer = developer.post(f"{ENDPOINTS}add/", endpoint_form(), follow=True)
     assert "No endpoint was made: 100 are there already; delete one first." in text(answer)
-    assert Endpoint.objects.count() == endpoints.MOST
+    assert Endpoint.objects.count() == endpoints.MAX_ENDPOINTS_PER_USER
 
 
 @pytest.mark.parametrize("how", ["page", "action"])
@@ -481,7 +483,7 @@ def test_a_source_is_added_with_a_secret_of_ours(root: Client) -> None:
     secret = told(root.post(f"{SOURCES}add/", source_form(mirrors="on")))["Secret"]
     made = Source.objects.get()
     assert (made.name, made.form, made.enabled, made.mirrors) == ("branch", "B", True, True)
-    assert list(inbox.secrets(made)) == [secret]
+    assert list(inbox.iter_secrets(made)) == [secret]
     page = root.get(f"{SOURCES}{made.pk}/change/")
     assert "/webhooks/receive/branch" in text(page)
     assert secret not in text(page)
@@ -493,7 +495,7 @@ def test_a_source_is_added_with_a_secret_of_its_own(root: Client, caplog: pytest
     with caplog.at_level("DEBUG"):
         answer = root.post(f"{SOURCES}add/", source_form(secret=secret), follow=True)
     made = Source.objects.get()
-    assert list(inbox.secrets(made)) == [secret]
+    assert list(inbox.iter_secrets(made)) == [secret]
     for page in (answer, root.get(f"{SOURCES}{made.pk}/change/"), root.get(f"{SOURCES}{made.pk}/history/")):
         assert secret.strip() not in text(page)
     assert secret not in everything_stored()
@@ -509,7 +511,7 @@ def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> N
     management = {"secrets-TOTAL_FORMS": "2", "secrets-INITIAL_FORMS": "2"}
     rows = {"secrets-0-id": old.pk, "secrets-0-DELETE": "on", "secrets-1-id": new.pk}
     root.post(page, source_form(secret=typed, **management, **rows))
-    assert set(inbox.secrets(branch)) == {made, typed}
+    assert set(inbox.iter_secrets(branch)) == {made, typed}
     history = text(root.get(f"{SOURCES}{branch.pk}/history/"))
     assert "Made a new secret." in history
     assert "Deleted source secret" in history
@@ -588,7 +590,7 @@ def test_what_is_dead_is_worked_off_again(root: Client) -> None:
 def test_what_is_worked_off_again_is_done_after_all(root: Client) -> None:
     received = dead(sources.source())
     acted(root, INBOX, "work_off_again", received)
-    inbox.drain(10, lambda: 0.5)
+    inbox.process_due(10, lambda: 0.5)
     assert Received.objects.values_list("state", "error").get() == ("done", "")
 
 

@@ -9,23 +9,24 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
+from library_site.db import sql
 from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
 from webhooks import attempts, delivery, endpoints
-from webhooks.attempts import Outcome, record
-from webhooks.delivery import Claimed
+from webhooks.attempts import Outcome, record_outcomes
+from webhooks.delivery import LeasedDelivery
 from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.queue import POISON
+from webhooks.queue import MAX_LOST_WORKERS
 
 pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
-def outcome(claimed: Claimed, status: int | None = 200, **members: Any) -> Outcome:
+def outcome(claimed: LeasedDelivery, status: int | None = 200, **members: Any) -> Outcome:
     return Outcome(claimed, MOMENT, 12, status, **members)
 
 
 def recorded(*outcomes: Outcome, chance: float = 0.5) -> list[Endpoint]:
-    return record(outcomes, lambda: chance)
+    return record_outcomes(outcomes, lambda: chance)
 
 
 def end_leases() -> None:
@@ -44,7 +45,7 @@ def test_what_is_due_is_claimed_with_all_it_takes_to_send_it() -> None:
     [claimed] = claim(10)
     [one] = Delivery.objects.select_related("event")
     assert one.lease is not None
-    assert claimed == Claimed(
+    assert claimed == LeasedDelivery(
         one.pk, one.lease, 0, listening.pk, listening.url, "A", SECRET, "book.created", bytes(one.event.body)
     )
     assert (one.claimed, one.attempted, one.state) == (1, 0, "waiting")
@@ -163,10 +164,10 @@ def test_what_workers_die_of_is_left_in_the_end() -> None:
     endpoint()
     event()
     poisoned = []
-    for _ in range(POISON + 1):
+    for _ in range(MAX_LOST_WORKERS + 1):
         poisoned += [one.poisoned for one in claim(1)]
         end_leases()
-    assert poisoned == [False] * POISON + [True]
+    assert poisoned == [False] * MAX_LOST_WORKERS + [True]
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing: Endpoint) -> 
     claimed = claim(10)
     assert recorded(*(outcome(one, 500) for one in claimed[:9])) == []
     [disabled] = recorded(outcome(claimed[9], 500))
-    assert (disabled, disabled.reason) == (failing, attempts.DISABLED)
+    assert (disabled, disabled.reason) == (failing, attempts.DISABLED_REASON)
     failing.refresh_from_db()
     assert (failing.state, failing.reason) == ("disabled", "10 deliveries in a row failed for good.")
     event(11)
@@ -203,9 +204,9 @@ def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:
     made = endpoint()
     made.secrets.update(sealed="nonsense")
     event()
-    assert delivery.claim(1, {}) == ([], [made])
+    assert delivery.claim_due(1, {}) == ([], [made])
     made.refresh_from_db()
-    assert (made.state, made.reason) == ("disabled", endpoints.UNREADABLE)
+    assert (made.state, made.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
 
 def test_a_new_secret_is_all_that_it_lacked() -> None:
@@ -214,7 +215,7 @@ def test_a_new_secret_is_all_that_it_lacked() -> None:
     event()
     assert claim(1) == []
     endpoints.add_secret(made, SECRET, timezone.now())
-    endpoints.promote(made)
+    endpoints.promote_secret(made)
     assert [one.secret for one in claim(1)] == [SECRET]
 
 
@@ -224,18 +225,18 @@ def test_who_hangs_leaves_room_for_who_comes_later() -> None:
     for number in range(20):
         event(number)
     flying: Counter[int] = Counter()
-    while more := delivery.claim(12, flying).deliveries:
+    while more := delivery.claim_due(12, flying).deliveries:
         flying.update(one.endpoint_id for one in more)
     assert flying == {hanging.pk: 6}
     Delivery.objects.filter(lease=None).update(endpoint=late)
-    assert {one.endpoint_id for one in delivery.claim(12, flying).deliveries} == {late.pk}
+    assert {one.endpoint_id for one in delivery.claim_due(12, flying).deliveries} == {late.pk}
 
 
 def test_nothing_is_sent_to_who_may_not_have_endpoints_any_more() -> None:
     made = endpoint()
     event()
     made.owner.user_permissions.clear()  # type: ignore[union-attr]  # it has one
-    assert (claim(1), delivery.backlog().waiting) == ([], 0)
+    assert (claim(1), delivery.get_backlog().waiting) == ([], 0)
 
 
 def test_a_disabled_endpoint_keeps_what_waits_for_it() -> None:
@@ -267,12 +268,12 @@ def queries_of_a_transaction() -> int:
 
 
 def test_the_backlog_tells_what_waits() -> None:
-    assert delivery.backlog() == (0, None)
+    assert delivery.get_backlog() == (0, None)
     endpoint()
     event()
-    found = delivery.backlog()
+    found = delivery.get_backlog()
     assert (found.waiting, found.oldest) == (1, Delivery.objects.get().created_at)
 
 
 def test_the_databases_clock_is_read() -> None:
-    assert abs((delivery.database_now() - timezone.now()).total_seconds()) < 5
+    assert abs((sql.get_database_time() - timezone.now()).total_seconds()) < 5

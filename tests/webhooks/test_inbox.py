@@ -14,9 +14,17 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.webhooks.sources import received, source, time_passes
 from webhooks import inbox
-from webhooks.inbox import LONGEST_ERROR, UnknownSource, claim, drain, handles, receive, work_off
+from webhooks.inbox import (
+    MAX_ERROR_LENGTH,
+    UnknownSource,
+    claim_due,
+    process_due,
+    process_event,
+    register_handler,
+    store_event,
+)
 from webhooks.models import Received, Source
-from webhooks.queue import LEASE, POISON
+from webhooks.queue import LEASE_TIME, MAX_LOST_WORKERS
 
 MIDDLE = 0.5
 KIND = "shelf.moved"
@@ -45,7 +53,7 @@ def nothing_handled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shelf(nothing_handled: None) -> Shelf:
-    return handles(KIND)(Shelf())  # type: ignore[return-value]  # the same
+    return register_handler(KIND)(Shelf())  # type: ignore[return-value]  # the same
 
 
 @pytest.fixture
@@ -58,7 +66,7 @@ def fail(*_: object) -> NoReturn:
 
 
 def worked(limit: int = 100) -> int:
-    return drain(limit, lambda: MIDDLE)
+    return process_due(limit, lambda: MIDDLE)
 
 
 def is_near(moment: datetime | None, expected: datetime) -> bool:
@@ -79,8 +87,8 @@ def test_an_event_is_carried_out_once(branch: Source, shelf: Shelf) -> None:
 
 def test_each_handler_of_a_kind_takes_part(branch: Source) -> None:
     taken: list[str] = []
-    handles(KIND, "shelf.burnt")(lambda *given: taken.append(f"first {given[0].kind}"))
-    handles(KIND)(lambda *given: taken.append(f"second {given[0].kind}"))
+    register_handler(KIND, "shelf.burnt")(lambda *given: taken.append(f"first {given[0].kind}"))
+    register_handler(KIND)(lambda *given: taken.append(f"second {given[0].kind}"))
     for kind in (KIND, "shelf.burnt"):
         received(branch, event=kind)
     worked()
@@ -103,7 +111,7 @@ def test_an_event_of_nobody_is_not_kept(transactional_db: None) -> None:
     gone = source()
     Source.objects.all().delete()
     with pytest.raises(UnknownSource):
-        receive(gone, "1", KIND, b"{}")
+        store_event(gone, "1", KIND, b"{}")
 
 
 def test_workers_are_woken_after_the_commit(
@@ -115,7 +123,7 @@ def test_workers_are_woken_after_the_commit(
 
 
 def test_a_failure_leaves_nothing_behind(branch: Source, shelf: Shelf) -> None:
-    handles(KIND)(fail)
+    register_handler(KIND)(fail)
     waiting = received(branch)
     assert worked() == 1
     assert not Source.objects.filter(name=waiting.event_id).exists()
@@ -127,7 +135,7 @@ def test_a_failure_leaves_nothing_behind(branch: Source, shelf: Shelf) -> None:
 
 
 def test_a_failed_event_is_tried_four_times_more(branch: Source) -> None:
-    handles(KIND)(fail)
+    register_handler(KIND)(fail)
     waiting = received(branch)
     waits = []
     while worked():
@@ -142,7 +150,7 @@ def test_a_failed_event_is_tried_four_times_more(branch: Source) -> None:
 
 def test_what_succeeds_later_is_done(branch: Source) -> None:
     answers: list[Callable[..., None]] = [fail, Shelf()]
-    handles(KIND)(lambda *given: answers.pop(0)(*given))
+    register_handler(KIND)(lambda *given: answers.pop(0)(*given))
     waiting = received(branch)
     worked()
     time_passes()
@@ -153,7 +161,7 @@ def test_what_succeeds_later_is_done(branch: Source) -> None:
 
 
 def test_a_failure_holds_up_no_other_event(branch: Source, shelf: Shelf) -> None:
-    handles("shelf.burnt")(fail)
+    register_handler("shelf.burnt")(fail)
     received(branch, event="shelf.burnt")
     other = received(branch)
     assert worked() == 2
@@ -165,16 +173,16 @@ def test_any_error_can_be_kept(branch: Source, words: str) -> None:
     def strange(*_: object) -> NoReturn:
         raise ValueError(words)
 
-    handles(KIND)(strange)
+    register_handler(KIND)(strange)
     waiting = received(branch)
     worked()
     waiting.refresh_from_db()
     assert waiting.error.startswith("ValueError: ")
-    assert len(waiting.error) <= LONGEST_ERROR
+    assert len(waiting.error) <= MAX_ERROR_LENGTH
 
 
 def test_a_failed_statement_is_a_failure_like_others(branch: Source) -> None:
-    handles(KIND)(lambda *_: connection.cursor().execute("SELECT shelf FROM nowhere"))
+    register_handler(KIND)(lambda *_: connection.cursor().execute("SELECT shelf FROM nowhere"))
     waiting = received(branch)
     worked()
     waiting.refresh_from_db()
@@ -184,33 +192,33 @@ def test_a_failed_statement_is_a_failure_like_others(branch: Source) -> None:
 
 def test_what_one_worker_has_no_other_takes(branch: Source) -> None:
     received(branch)
-    [ours] = claim(10)
-    assert is_near(ours.next_at, timezone.now() + LEASE)
+    [ours] = claim_due(10)
+    assert is_near(ours.next_at, timezone.now() + LEASE_TIME)
     assert (ours.claimed, ours.attempted, ours.lease is None) == (1, 0, False)
-    assert claim(10) == []
+    assert claim_due(10) == []
 
 
 def test_what_a_dead_worker_had_another_takes(branch: Source, shelf: Shelf) -> None:
     received(branch)
-    [lost] = claim(10)
+    [lost] = claim_due(10)
     time_passes()
-    [ours] = claim(10)
+    [ours] = claim_due(10)
     assert ours.lease != lost.lease
     assert (ours.claimed, ours.attempted) == (2, 0)
-    work_off(ours, MIDDLE)
+    process_event(ours, MIDDLE)
     assert shelf.ids == [ours.event_id]
 
 
 def test_a_worker_that_comes_too_late_gives_up(branch: Source, shelf: Shelf) -> None:
     waiting = received(branch)
-    [late] = claim(10)
+    [late] = claim_due(10)
     time_passes()
-    [ours] = claim(10)
-    work_off(late, MIDDLE)
+    [ours] = claim_due(10)
+    process_event(late, MIDDLE)
     assert shelf.moved == []
-    work_off(ours, MIDDLE)
-    work_off(late, MIDDLE)
-    work_off(ours, MIDDLE)
+    process_event(ours, MIDDLE)
+    process_event(late, MIDDLE)
+    process_event(ours, MIDDLE)
     assert shelf.ids == [ours.event_id]
     waiting.refresh_from_db()
     assert (waiting.state, waiting.attempted, waiting.claimed) == ("done", 1, 2)
@@ -220,7 +228,7 @@ def test_a_worker_that_is_killed_leaves_nothing_behind(branch: Source, shelf: Sh
     def killed(*_: object) -> NoReturn:
         raise SystemExit
 
-    handles(KIND)(killed)
+    register_handler(KIND)(killed)
     waiting = received(branch)
     with pytest.raises(SystemExit):
         worked()
@@ -232,10 +240,10 @@ def test_a_worker_that_is_killed_leaves_nothing_behind(branch: Source, shelf: Sh
 def test_an_event_that_kills_workers_is_given_up(branch: Source) -> None:
     waiting = received(branch)
     claims = []
-    for _ in range(POISON + 2):
-        claims.append(len(claim(10)))
+    for _ in range(MAX_LOST_WORKERS + 2):
+        claims.append(len(claim_due(10)))
         time_passes()
-    assert claims == [1] * POISON + [0, 0]
+    assert claims == [1] * MAX_LOST_WORKERS + [0, 0]
     waiting.refresh_from_db()
     assert (waiting.state, waiting.attempted, waiting.next_at, waiting.lease) == ("dead", 0, None, None)
     assert waiting.error.startswith("Poison")
@@ -255,7 +263,7 @@ def in_a_thread(call: Callable[[], Any]) -> Callable[[], Any]:
 
 def test_workers_share_what_waits(transactional_db: None) -> None:
     taken: list[str] = []
-    handles(KIND)(lambda *given: taken.append(given[0].event_id))
+    register_handler(KIND)(lambda *given: taken.append(given[0].event_id))
     branch = source()
     events = [received(branch).event_id for _ in range(60)]
 
@@ -278,14 +286,14 @@ def test_a_slow_worker_keeps_what_it_has_begun(transactional_db: None) -> None:
         begun.set()
         assert goes_on.wait(60)
 
-    handles(KIND)(slow)
+    register_handler(KIND)(slow)
     received(source())
-    [ours] = claim(10)
+    [ours] = claim_due(10)
     time_passes()
     with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(in_a_thread(lambda: work_off(ours, MIDDLE)))
+        run = pool.submit(in_a_thread(lambda: process_event(ours, MIDDLE)))
         assert begun.wait(60)
-        assert claim(10) == []
+        assert claim_due(10) == []
         goes_on.set()
         run.result()
     assert Received.objects.get().state == "done"

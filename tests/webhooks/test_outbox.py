@@ -18,7 +18,7 @@ from books.models import Book
 from tests.books.examples import new_book
 from tests.webhooks.listening import endpoint, listener
 from webhooks.models import Delivery, Endpoint, Event
-from webhooks.outbox import Announcement, NoTransaction, publish
+from webhooks.outbox import EventData, NoTransaction, publish
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
@@ -67,14 +67,14 @@ def test_no_change_is_no_event(api: httpx.Client) -> None:
 
 def test_what_is_rolled_back_was_no_event(transactional_db: None) -> None:
     with transaction.atomic():
-        changes.add(new_book(), now=NOW)
+        changes.add_book(new_book(), now=NOW)
         transaction.set_rollback(True)
     assert not Event.objects.exists()
 
 
 def test_an_event_needs_a_transaction(transactional_db: None) -> None:
     with pytest.raises(NoTransaction):
-        publish([Announcement("book.created", 1, {})], NOW)
+        publish([EventData("book.created", 1, {})], NOW)
     assert not Event.objects.exists()
 
 
@@ -131,5 +131,5 @@ def test_a_hint_is_given_after_the_commit(
     db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:
-        changes.add(new_book(), now=NOW)
+        changes.add_book(new_book(), now=NOW)
     assert len(callbacks) == 1

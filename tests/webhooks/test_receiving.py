@@ -17,7 +17,7 @@ from tests.books.test_races import at_once
 from tests.library_site.test_envelope import broken_database, error
 from tests.serving import Service, in_shell
 from tests.webhooks.sources import NAME, event, post, source
-from webhooks.models import Form, Received, Source, SourceSecret
+from webhooks.models import Received, SignatureForm, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP
 
 NOT_VALID = error("UNAUTHENTICATED", "The signature is not valid")
@@ -66,11 +66,11 @@ def test_an_event_that_many_send_at_once_is_kept_once(service: Service) -> None:
     assert sorted(kept for (kept,) in service.sql("SELECT event_id FROM webhooks_received") if kept in sent) == sent
 
 
-@pytest.mark.parametrize("form", Form.values)
+@pytest.mark.parametrize("form", SignatureForm.values)
 def test_a_source_signs_in_its_own_form_alone(api: httpx.Client, form: str) -> None:
     source(form=form)
     assert post(api, event(), form=form).status_code == 200
-    [other] = set(Form.values) - {form}
+    [other] = set(SignatureForm.values) - {form}
     assert post(api, event(), form=other).status_code == 401
 
 

@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from tests.webhooks.listening import endpoint
+from webhooks.endpoints import redeliver, replay_events
 from webhooks.models import Delivery, Endpoint, Event
-from webhooks.outbox import Announcement, ping, publish
-from webhooks.replaying import redeliver, replay
+from webhooks.outbox import EventData, create_ping, publish
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -19,7 +19,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 def happened(kind: str, at: datetime = NOW) -> Event:
     with transaction.atomic():
-        publish([Announcement(kind, None, {})], at)
+        publish([EventData(kind, None, {})], at)
     return Event.objects.latest("pk")
 
 
@@ -42,30 +42,30 @@ def test_a_replay_sends_the_kinds_that_are_asked_for(db: None, takes: str, asked
     for kind in ("book.created", "book.updated", "book.deleted"):
         happened(kind)
     listening = endpoint(kinds=takes)
-    assert replay(listening, asked_for, LONG_AGO, None, NOW) == len(sent)
+    assert replay_events(listening, asked_for, LONG_AGO, None, NOW) == len(sent)
     assert replays(listening) == [(kind, 0) for kind in sent]
 
 
 def test_a_replay_begins_at_one_time_and_ends_before_another(db: None) -> None:
     events = [happened("book.created", NOW + timedelta(minutes=minute)) for minute in range(4)]
     listening = endpoint()
-    assert replay(listening, "*", events[1].created_at, events[3].created_at, NOW) == 2
+    assert replay_events(listening, "*", events[1].created_at, events[3].created_at, NOW) == 2
     assert [delivery.event for delivery in Delivery.objects.order_by("pk")] == events[1:3]
 
 
 def test_a_replay_goes_back_thirty_days(db: None) -> None:
     happened("book.created", NOW - timedelta(days=31))
     recent = happened("book.created", NOW - timedelta(days=29))
-    assert replay(endpoint(), "*", LONG_AGO, None, NOW) == 1
+    assert replay_events(endpoint(), "*", LONG_AGO, None, NOW) == 1
     assert Delivery.objects.get().event == recent
 
 
 def test_what_was_sent_is_sent_once_more(db: None) -> None:
     listening = endpoint()
     happened("book.created")
-    replay(listening, "*", LONG_AGO, None, NOW)
+    replay_events(listening, "*", LONG_AGO, None, NOW)
     happened("book.deleted")
-    replay(listening, "*", LONG_AGO, None, NOW)
+    replay_events(listening, "*", LONG_AGO, None, NOW)
     assert replays(listening) == [
         ("book.created", 0),
         ("book.created", 1),
@@ -77,15 +77,15 @@ def test_what_was_sent_is_sent_once_more(db: None) -> None:
 
 def test_pings_are_not_replayed(db: None) -> None:
     listening = endpoint()
-    ping(listening, NOW)
-    assert replay(listening, "*", LONG_AGO, None, NOW) == 0
+    create_ping(listening, NOW)
+    assert replay_events(listening, "*", LONG_AGO, None, NOW) == 0
 
 
 def test_others_are_sent_nothing(db: None) -> None:
     listening = endpoint()
     other = endpoint(listening.owner, kinds="book.deleted")
     happened("book.created")
-    replay(listening, "*", LONG_AGO, None, NOW)
+    replay_events(listening, "*", LONG_AGO, None, NOW)
     assert replays(other) == []
 
 
@@ -93,10 +93,10 @@ def test_a_replay_costs_the_same_however_much_there_is(
     db: None, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with transaction.atomic():
-        publish([Announcement("book.created", None, {}) for _ in range(600)], NOW)
+        publish([EventData("book.created", None, {}) for _ in range(600)], NOW)
     listening = endpoint()
     with django_assert_num_queries(3):
-        assert replay(listening, "*", LONG_AGO, None, NOW) == 600
+        assert replay_events(listening, "*", LONG_AGO, None, NOW) == 600
 
 
 def test_workers_are_told_of_a_replay_once(
@@ -105,7 +105,7 @@ def test_workers_are_told_of_a_replay_once(
     listening = endpoint()
     happened("book.created")
     with django_capture_on_commit_callbacks() as hints:
-        replay(listening, "*", LONG_AGO, None, NOW)
+        replay_events(listening, "*", LONG_AGO, None, NOW)
     assert len(hints) == 1
 
 
@@ -121,7 +121,7 @@ def test_of_many_who_send_again_at_once_each_does(transactional_db: None) -> Non
             if number % 2:
                 redeliver(first)
             else:
-                replay(listening, "*", LONG_AGO, None, NOW)
+                replay_events(listening, "*", LONG_AGO, None, NOW)
         connection.close()
 
     with ThreadPoolExecutor(8) as pool:

@@ -15,9 +15,9 @@ from tests.webhooks.listening import SECRET
 from tests.webhooks.receivers import answering, receiving
 from webhooks import sending
 from webhooks.attempts import Outcome
-from webhooks.delivery import Claimed
-from webhooks.models import LARGEST_ANSWER
-from webhooks.queue import POISONED
+from webhooks.delivery import LeasedDelivery
+from webhooks.models import MAX_ANSWER_BYTES
+from webhooks.queue import POISONED_REASON
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.usefixtures("allow_private")
 
 
 def sent(url: str, form: str = "B", time_out: float = 5, *, poisoned: bool = False) -> Outcome:
-    claimed = Claimed(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, poisoned)
+    claimed = LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, poisoned)
 
     async def send() -> Outcome:
-        async with sending.sender(1, lambda: NOW, time_out) as sender:
-            return await sending.send(sender, claimed)
+        async with sending.open_sender(1, lambda: NOW, time_out) as sender:
+            return await sending.send_delivery(sender, claimed)
 
     return asyncio.run(send())
 
@@ -64,7 +64,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 
 def test_of_a_long_answer_the_beginning_is_kept() -> None:
     with receiving(answering(200, b"x" * 1_000_000)) as receiver:
-        assert sent(receiver.url).answer == b"x" * LARGEST_ANSWER
+        assert sent(receiver.url).answer == b"x" * MAX_ANSWER_BYTES
 
 
 def test_an_answer_is_not_unpacked() -> None:
@@ -155,7 +155,7 @@ def test_what_was_let_through_without_tls_is_not_any_more(settings: LazySettings
 def test_what_workers_died_of_is_not_sent() -> None:
     with receiving(answering(200)) as receiver:
         outcome = sent(receiver.url, poisoned=True)
-    assert (outcome.error, outcome.refused, receiver.sent) == (POISONED, True, [])
+    assert (outcome.error, outcome.refused, receiver.sent) == (POISONED_REASON, True, [])
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_what_workers_died_of_is_not_sent() -> None:
     ],
 )
 def test_retry_after_is_a_number_or_a_date(given: str, expected: float | None) -> None:
-    assert sending.seconds(given, NOW) == expected
+    assert sending.parse_retry_after(given, NOW) == expected

@@ -3,7 +3,7 @@
 import pytest
 from django.db import DataError, connection, transaction
 
-from library_site.db.sql import Statement
+from library_site.db.sql import PreparedStatement
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plans."),
@@ -12,14 +12,14 @@ pytestmark = [
 
 
 def test_a_plan_that_was_lost_is_made_anew() -> None:
-    statement = Statement("SELECT id FROM books_book WHERE year > %s")
+    statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
     statement.rows((1,))
     connection.cursor().execute("DEALLOCATE ALL")
     assert [statement.rows((1,)) for _ in range(3)] == [[], [], []]
 
 
 def test_a_transaction_does_not_end_over_a_plan() -> None:
-    statement = Statement("SELECT id FROM books_book WHERE year > %s")
+    statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
     statement.rows((1,))
     with transaction.atomic():
         connection.cursor().execute("DEALLOCATE ALL")
@@ -28,13 +28,13 @@ def test_a_transaction_does_not_end_over_a_plan() -> None:
 
 def test_a_plan_of_another_connection_does_no_harm() -> None:
     """As behind a pooler that knows nothing of them."""
-    statement = Statement("SELECT %s::bigint")
+    statement = PreparedStatement("SELECT %s::bigint")
     connection.cursor().execute(f'PREPARE "{statement.name.decode()}" AS SELECT 0')
     assert statement.rows((1,)) == [(1,)]
 
 
 def test_a_table_may_change_meanwhile() -> None:
-    statement = Statement("SELECT number FROM pg_temp.numbers")
+    statement = PreparedStatement("SELECT number FROM pg_temp.numbers")
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE numbers AS SELECT 1 AS number")
         assert statement.rows() == [(1,)]
@@ -45,4 +45,4 @@ def test_a_table_may_change_meanwhile() -> None:
 
 def test_a_text_is_not_cut_off_at_a_nul() -> None:
     with pytest.raises(DataError):
-        Statement("SELECT %s::text").rows(("a\0b",))
+        PreparedStatement("SELECT %s::text").rows(("a\0b",))

@@ -27,7 +27,7 @@ def test_a_change_reaches_its_listener(capsys: pytest.CaptureFixture[str]) -> No
     with receiving(answering(200, b"ok")) as receiver:
         endpoint(url=receiver.url)
         with transaction.atomic():
-            book = changes.add(new_book(), now=timezone.now())
+            book = changes.add_book(new_book(), now=timezone.now())
         deliver()
     [request] = receiver.sent
     body = json.loads(request.body)

@@ -1,5 +1,5 @@
-"""The pages of this app in the admin."""
+"""The pages of this app in the admin; Django imports this package alone."""
 
-from webhooks.admin import base
+from webhooks.admin import deliveries, endpoints, sources
 
-__all__ = ["base"]
+__all__ = ["deliveries", "endpoints", "sources"]

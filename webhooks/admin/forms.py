@@ -7,11 +7,17 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
-from webhooks.encryption import GIVEN, GIVEN_WORDS
-from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Endpoint
-from webhooks.registry import ALL, KINDS
-from webhooks.replaying import NO_SPAN
-from webhooks.ssrf import RefusedAddress, check_url
+from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
+from webhooks.endpoints import EMPTY_SPAN_MESSAGE
+from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
+from webhooks.registry import ALL_KINDS, EVENT_KINDS
+from webhooks.ssrf import ForbiddenAddress, validate_url
+
+
+def list_choices() -> list[tuple[str, str]]:
+    """Read when a form is made: the admin is imported before the apps register their kinds."""
+    kinds = [(kind.name, f"{kind.name}: {kind.sentence}") for kind in EVENT_KINDS.values()]
+    return [(ALL_KINDS, f"{ALL_KINDS}: All that happens."), *kinds]
 
 
 class KindsField(forms.MultipleChoiceField):
@@ -20,12 +26,11 @@ class KindsField(forms.MultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:
-        sentences = {ALL: "All that happens.", **KINDS}
-        super().__init__(choices=[(kind, f"{kind}: {words}") for kind, words in sentences.items()], **options)
+        super().__init__(choices=list_choices, **options)
 
     def clean(self, value: Any) -> str:
         chosen = super().clean(value)
-        return ALL if ALL in chosen else " ".join(kind for kind in KINDS if kind in chosen)
+        return ALL_KINDS if ALL_KINDS in chosen else " ".join(kind for kind in EVENT_KINDS if kind in chosen)
 
 
 class EndpointForm(forms.ModelForm):
@@ -37,8 +42,8 @@ class EndpointForm(forms.ModelForm):
     kinds = KindsField(label="Events")
     in_flight_limit = forms.IntegerField(
         label="In flight",
-        min_value=LEAST_IN_FLIGHT,
-        max_value=MOST_IN_FLIGHT,
+        min_value=MIN_IN_FLIGHT,
+        max_value=MAX_IN_FLIGHT,
         initial=Endpoint._meta.get_field("in_flight_limit").default,
         help_text="How many it is sent at the same time.",
     )
@@ -50,14 +55,14 @@ class EndpointForm(forms.ModelForm):
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"]
         try:
-            check_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
-        except RefusedAddress as error:
+            validate_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
+        except ForbiddenAddress as error:
             raise ValidationError(str(error)) from error
         return url
 
 
 class ReplayForm(forms.Form):
-    kinds = KindsField(label="Events", initial=[ALL], help_text="All means those that the endpoint takes.")
+    kinds = KindsField(label="Events", initial=[ALL_KINDS], help_text="All means those that the endpoint takes.")
     after = forms.SplitDateTimeField(label="From (UTC)")
     before = forms.SplitDateTimeField(label="To (UTC)", required=False, help_text="Empty for all until now.")
 
@@ -70,7 +75,7 @@ class ReplayForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
-            raise ValidationError(NO_SPAN)
+            raise ValidationError(EMPTY_SPAN_MESSAGE)
         return self.cleaned_data
 
 
@@ -79,7 +84,7 @@ class SourceForm(forms.ModelForm):
         label="Add a secret",
         required=False,
         strip=False,
-        validators=[RegexValidator(rf"^{GIVEN}\Z", f"A secret is {GIVEN_WORDS}.")],
+        validators=[RegexValidator(rf"^{SECRET_PATTERN}\Z", f"A secret is {SECRET_RULE}.")],
         widget=forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password"}),
         help_text="One that the source has made. It is not shown again.",
     )

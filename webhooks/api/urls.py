@@ -1,6 +1,6 @@
 from django.urls import path
 
-from webhooks.api.receive import Receive
+from webhooks.api.receive import ReceiveView
 
 app_name = "webhooks"
-urlpatterns = [path("webhooks/receive/<slug:source>", Receive.as_view(), name="receive")]
+urlpatterns = [path("webhooks/receive/<slug:source>", ReceiveView.as_view(), name="receive")]

@@ -7,28 +7,28 @@ from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from books.read_model import json_response
-from library_site.api.query import Problems, bounded
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, read_integer
+from library_site.api.responses import json_response
 from library_site.api.schema import query_parameter
-from library_site.db.integers import LARGEST
+from library_site.db.integers import BIGINT_MAX
 
 
 class SkipLimitPagination(LimitOffsetPagination):
     """`skip` and `limit` (specification, Section 8), refused where DRF would clamp them; no count is taken."""
 
     offset_query_param = "skip"
-    default_limit = 100
-    max_limit = 500
+    default_limit = DEFAULT_PAGE_SIZE
+    max_limit = MAX_PAGE_SIZE
 
-    def problems(self, request: Request) -> Problems:
+    def problems(self, request: Request) -> FieldErrors:
         """Reads the two parameters; answers what is wrong with them, by name."""
-        self.skip, wrong_skip = bounded(request, self.offset_query_param, 0, 0, None)
-        self.limit, wrong_limit = bounded(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+        self.skip, wrong_skip = read_integer(request, self.offset_query_param, 0, 0, None)
+        self.limit, wrong_limit = read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
         return wrong_skip | wrong_limit
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Comes after `problems` found none."""
-        if self.skip > LARGEST:
+        if self.skip > BIGINT_MAX:
             return []
         found: list[Any] = view.get_representation().part(queryset, self.skip, self.limit)
         return found

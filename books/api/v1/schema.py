@@ -5,19 +5,17 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
-from library_site.api.schema import (
-    BOOK_ID,
-    ETAG,
-    IF_MATCH,
-    IF_NONE_MATCH,
-    NEW_BOOK,
-    message,
-    request_header,
-    response_header,
+from books.api.schema import (
+    BOOK_ID_PARAMETER,
+    ETAG_DESCRIPTION,
+    IF_MATCH_HEADER,
+    IF_NONE_MATCH_HEADER,
+    NEW_BOOK_EXAMPLE,
 )
+from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from library_site.api.schema import message_schema, request_header, response_header
 
-BOOK = {"id": 1, **NEW_BOOK, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
+BOOK_EXAMPLE = {"id": 1, **NEW_BOOK_EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
@@ -40,46 +38,50 @@ class ProblemsSerializer(serializers.Serializer[Any]):
     detail = ProblemSerializer(many=True)
 
 
-def error(description: str, words: str) -> OpenApiResponse:
+def error_schema(description: str, words: str) -> OpenApiResponse:
     return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"detail": words})])
 
 
-def problems(*location: str, msg: str, type: str) -> OpenApiResponse:
+def problems_schema(*location: str, msg: str, type: str) -> OpenApiResponse:
     example = {"detail": [{"loc": list(location), "msg": msg, "type": type}]}
     description = "The request is not valid; every problem is listed."
     return OpenApiResponse(ProblemsSerializer, description, [OpenApiExample("Problems", example)])
 
 
-def book(description: str) -> OpenApiResponse:
-    return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK)])
+def book_schema(description: str) -> OpenApiResponse:
+    return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK_EXAMPLE)])
 
 
 # By reference: of a serializer drf-spectacular would make a component named as if an envelope paginated it.
-LISTED = {"$ref": "#/components/schemas/Book"}
-NOT_FOUND = error("No book has this id.", "Book not found")
-CONFLICT = error("Another book has the isbn, or another change met this one.", "Another book has this isbn")
-PRECONDITION = error("The book is in another state.", "The book is not in the state the request asks for")
-NOT_THE_BOOKS_ID = problems("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
-UNAUTHENTICATED = error("There is no credential where one is needed, or a bad one.", "The access token is not valid")
-FORBIDDEN = error("The credential lacks the scope.", "The credential lacks the scope write")
-UNAVAILABLE = error("The database is out of reach.", "The library is out of reach, try again later")
-AT_ANY_TIME = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
-BODY_REFUSED = {
-    413: error("The body is over 1 MiB.", "The body is over 1048576 bytes."),
-    415: error("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
-    422: problems("body", "year", msg="Input should be a valid integer.", type="int_type"),
+BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
+NOT_FOUND = error_schema("No book has this id.", "Book not found")
+CONFLICT = error_schema("Another book has the isbn, or another change met this one.", "Another book has this isbn")
+PRECONDITION_FAILED = error_schema("The book is in another state.", "The book is not in the state the request asks for")
+INVALID_BOOK_ID = problems_schema("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
+UNAUTHENTICATED = error_schema(
+    "There is no credential where one is needed, or a bad one.", "The access token is not valid"
+)
+FORBIDDEN = error_schema("The credential lacks the scope.", "The credential lacks the scope write")
+UNAVAILABLE = error_schema("The database is out of reach.", "The library is out of reach, try again later")
+COMMON_ERRORS = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
+BODY_ERRORS = {
+    413: error_schema("The body is over 1 MiB.", "The body is over 1048576 bytes."),
+    415: error_schema("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
+    422: problems_schema("body", "year", msg="Input should be a valid integer.", type="int_type"),
 }
 
-version_1 = extend_schema_view(
+document_books = extend_schema_view(
     list=extend_schema(
         operation_id="list_books",
         summary="List books",
         description="Ordered by id.",
         tags=["Books"],
         responses={
-            200: OpenApiResponse(LISTED, "The books.", [OpenApiExample("Books", BOOK)]),
-            422: problems("query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"),
-            **AT_ANY_TIME,
+            200: OpenApiResponse(BOOK_REFERENCE, "The books.", [OpenApiExample("Books", BOOK_EXAMPLE)]),
+            422: problems_schema(
+                "query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"
+            ),
+            **COMMON_ERRORS,
         },
     ),
     create=extend_schema(
@@ -88,13 +90,13 @@ version_1 = extend_schema_view(
         description="A new book is available.",
         tags=["Books"],
         request=BookCreateSerializer,
-        examples=[OpenApiExample("A new book", NEW_BOOK, request_only=True)],
+        examples=[OpenApiExample("A new book", NEW_BOOK_EXAMPLE, request_only=True)],
         parameters=[
             response_header("Location", "The address of the new book.", 201),
-            response_header("ETag", ETAG, 201),
+            response_header("ETag", ETAG_DESCRIPTION, 201),
             response_header("Link", "The book that has the isbn.", 409),
         ],
-        responses={201: book("The new book."), 409: CONFLICT, **BODY_REFUSED, **AT_ANY_TIME},
+        responses={201: book_schema("The new book."), 409: CONFLICT, **BODY_ERRORS, **COMMON_ERRORS},
     ),
     retrieve=extend_schema(
         operation_id="read_book",
@@ -102,18 +104,18 @@ version_1 = extend_schema_view(
         description="By its id.",
         tags=["Books"],
         parameters=[
-            BOOK_ID,
+            BOOK_ID_PARAMETER,
             request_header("If-None-Match", "Answer 304 if the book is in one of these states."),
-            IF_MATCH,
-            response_header("ETag", ETAG, 200, 304),
+            IF_MATCH_HEADER,
+            response_header("ETag", ETAG_DESCRIPTION, 200, 304),
         ],
         responses={
-            200: book("The book."),
+            200: book_schema("The book."),
             304: OpenApiResponse(description="The book is in a state that `If-None-Match` names."),
             404: NOT_FOUND,
-            412: PRECONDITION,
-            422: NOT_THE_BOOKS_ID,
-            **AT_ANY_TIME,
+            412: PRECONDITION_FAILED,
+            422: INVALID_BOOK_ID,
+            **COMMON_ERRORS,
         },
     ),
     update=extend_schema(
@@ -124,19 +126,19 @@ version_1 = extend_schema_view(
         request=BookUpdateSerializer,
         examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
         parameters=[
-            BOOK_ID,
-            IF_MATCH,
-            IF_NONE_MATCH,
-            response_header("ETag", ETAG, 200),
+            BOOK_ID_PARAMETER,
+            IF_MATCH_HEADER,
+            IF_NONE_MATCH_HEADER,
+            response_header("ETag", ETAG_DESCRIPTION, 200),
             response_header("Link", "The book that has the isbn.", 409),
         ],
         responses={
-            200: book("The book after the change."),
+            200: book_schema("The book after the change."),
             404: NOT_FOUND,
             409: CONFLICT,
-            412: PRECONDITION,
-            **BODY_REFUSED,
-            **AT_ANY_TIME,
+            412: PRECONDITION_FAILED,
+            **BODY_ERRORS,
+            **COMMON_ERRORS,
         },
     ),
     destroy=extend_schema(
@@ -144,14 +146,14 @@ version_1 = extend_schema_view(
         summary="Delete a book",
         description="Its id is never given out again.",
         tags=["Books"],
-        parameters=[BOOK_ID, IF_MATCH, IF_NONE_MATCH],
+        parameters=[BOOK_ID_PARAMETER, IF_MATCH_HEADER, IF_NONE_MATCH_HEADER],
         responses={
-            200: message("The book is gone.", "Book deleted successfully"),
+            200: message_schema("The book is gone.", "Book deleted successfully"),
             404: NOT_FOUND,
             409: CONFLICT,
-            412: PRECONDITION,
-            422: NOT_THE_BOOKS_ID,
-            **AT_ANY_TIME,
+            412: PRECONDITION_FAILED,
+            422: INVALID_BOOK_ID,
+            **COMMON_ERRORS,
         },
     ),
 )

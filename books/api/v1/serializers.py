@@ -4,18 +4,18 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.models import Book
-from books.serializers import NewBookSerializer, StrictSerializer, all_optional
+from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
 
 
 @extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
-class UTCTime(serializers.DateTimeField):
+class NaiveUTCField(serializers.DateTimeField):
     """UTC, ISO 8601 without a zone designator."""
 
 
-class BookSerializer(StrictSerializer):
+class BookSerializer(NoCoercionSerializer):
     """A book as every answer shows it."""
 
-    created_at = UTCTime()
+    created_at = NaiveUTCField()
 
     class Meta:
         model = Book
@@ -31,4 +31,4 @@ class BookUpdateSerializer(NewBookSerializer):
     """What a change takes: every member may be absent."""
 
     class Meta(NewBookSerializer.Meta):
-        extra_kwargs = all_optional(NewBookSerializer.Meta)
+        extra_kwargs = optional_fields(NewBookSerializer.Meta)

@@ -5,18 +5,18 @@ from rest_framework.request import Request
 
 from books.api.filters import BookFilter
 from books.api.v1.pagination import SkipLimitPagination
-from books.api.v1.schema import version_1
+from books.api.v1.schema import document_books
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.api.views import BookViewSet
 from books.read_model import Representation
-from library_site.api.decoding import decoders
+from library_site.api.decoding import make_decoders
 
 
-@version_1
-class Version1(BookViewSet):
+@document_books
+class BookViewSetV1(BookViewSet):
     serializer_class = BookSerializer
     body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
-    decoders = decoders(body_serializers)
+    decoders = make_decoders(body_serializers)
     representation = Representation(BookSerializer)
     filterset_class = BookFilter
     pagination_class = SkipLimitPagination

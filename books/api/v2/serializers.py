@@ -1,51 +1,32 @@
 """Books as version 2 reads and shows them."""
 
-from typing import Annotated, Any
-
-import msgspec
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.models import Book
 from books.read_model import Representation
-from books.serializers import NO_NUL, Closed, Flag, Integer, NewBookSerializer, StrictSerializer, Text, all_optional
-
-
-@extend_schema_field({"type": "string", "format": "date-time"})
-class Instant(serializers.DateTimeField):
-    """RFC 3339, in UTC."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%fZ", **options})
-
-
-@extend_schema_field({"type": "string", "pattern": r"\S", **NO_NUL})
-class Words(Text):
-    """A text that says something."""
-
-    json_type = Annotated[str, msgspec.Meta(pattern=r"\S")]
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"allow_blank": False, **options})
-
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        if isinstance(data, str) and not data.strip():
-            self.fail("blank")
-        return super().run_validation(data)
+from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
+from library_site.api.serializers import (
+    NonBlankField,
+    RejectUnknownMixin,
+    StrictBooleanField,
+    StrictIntegerField,
+    UTCDateTimeField,
+)
 
 
 @extend_schema_field({"type": "string", "pattern": "^97[89][0-9]{10}$"})
-class ISBN13(serializers.CharField):
+class ISBN13Field(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
-class BookSerializer(StrictSerializer):
+class BookSerializer(NoCoercionSerializer):
     """A book as every answer shows it."""
 
-    isbn13 = ISBN13(allow_null=True)
-    created_at = Instant()
-    updated_at = Instant()
+    isbn13 = ISBN13Field(allow_null=True)
+    created_at = UTCDateTimeField()
+    updated_at = UTCDateTimeField()
 
     class Meta:
         model = Book
@@ -68,10 +49,10 @@ class BookSerializer(StrictSerializer):
 REPRESENTATION = Representation(BookSerializer)
 
 
-class BookCreateSerializer(Closed, NewBookSerializer):
+class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
     """What a creation takes; a new book is available."""
 
-    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: Words}
+    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
     # What an answer shows may be sent back.
     passed_over = frozenset(BookSerializer.Meta.fields)
 
@@ -79,7 +60,7 @@ class BookCreateSerializer(Closed, NewBookSerializer):
 class BookReplaceSerializer(BookCreateSerializer):
     """What a replacement takes; without `available`, that stays as it is."""
 
-    available = Flag(required=False)
+    available = StrictBooleanField(required=False)
 
     class Meta(BookCreateSerializer.Meta):
         fields = (*BookCreateSerializer.Meta.fields, "available")
@@ -89,28 +70,28 @@ class BookChangeSerializer(BookReplaceSerializer):
     """What a change takes: every member may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
-        extra_kwargs = all_optional(BookReplaceSerializer.Meta)
+        extra_kwargs = optional_fields(BookReplaceSerializer.Meta)
 
 
-class CreateSerializer(Closed):
+class CreateSerializer(RejectUnknownMixin):
     """A book to be created."""
 
     op = serializers.ChoiceField(["create"])
     book = BookCreateSerializer()
 
 
-class UpdateSerializer(Closed):
+class UpdateSerializer(RejectUnknownMixin):
     """Members of a book to be changed."""
 
     op = serializers.ChoiceField(["update"])
-    id = Integer()
-    version = Integer(required=False, help_text="Go on only if the book is at this version.")
+    id = StrictIntegerField()
+    version = StrictIntegerField(required=False, help_text="Go on only if the book is at this version.")
     book = BookChangeSerializer()
 
 
-class DeleteSerializer(Closed):
+class DeleteSerializer(RejectUnknownMixin):
     """A book to be deleted."""
 
     op = serializers.ChoiceField(["delete"])
-    id = Integer()
-    version = Integer(required=False, help_text="Go on only if the book is at this version.")
+    id = StrictIntegerField()
+    version = StrictIntegerField(required=False, help_text="Go on only if the book is at this version.")

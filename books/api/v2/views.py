@@ -14,11 +14,11 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
 from books.api import bulk
-from books.api.conditional import conditional
-from books.api.filters import SearchFilter
+from books.api.conditional import add_etag
+from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
 from books.api.pagination import KeysetPagination
-from books.api.v2.schema import bulk_document, version_2
+from books.api.v2.schema import document_books, document_bulk
 from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,
@@ -30,18 +30,19 @@ from books.api.v2.serializers import (
     UpdateSerializer,
 )
 from books.api.views import BookViewSet
-from books.links import url_of_book
-from books.read_model import Representation, json_response
-from library_site.api.decoding import decoders
+from books.links import book_url
+from books.read_model import Representation
+from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
-from library_site.api.query import Problems, boolean, require_known
-from library_site.api.suggestions import unknown
+from library_site.api.query import FieldErrors, read_boolean, reject_unknown
+from library_site.api.responses import json_response
+from library_site.api.suggestions import suggest_names
 
-READING = Lock()
+LARGE_BODY_LOCK = Lock()
 
 
-@version_2
-class Version2(BookViewSet):
+@document_books
+class BookViewSetV2(BookViewSet):
     serializer_class = BookSerializer
     body_serializers = {
         "create": BookCreateSerializer,
@@ -49,12 +50,12 @@ class Version2(BookViewSet):
         "partial_update": BookChangeSerializer,
         "change_many": bulk.OperationsSerializer,
     }
-    decoders = decoders(body_serializers, "create", "update", "partial_update")
+    decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = REPRESENTATION
-    filterset_class = SearchFilter
+    filterset_class = BookSearchFilter
     pagination_class = KeysetPagination
     etag_prefix = "v2"
-    operations: ClassVar[bulk.Rules] = {
+    operations: ClassVar[bulk.OperationSerializers] = {
         "create": CreateSerializer(),
         "update": UpdateSerializer(),
         "delete": DeleteSerializer(),
@@ -62,7 +63,7 @@ class Version2(BookViewSet):
 
     def list(self, request: Request) -> HttpResponse:
         self.require_known_parameters()
-        return conditional(request, super().list(request))
+        return add_etag(request, super().list(request))
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
@@ -76,19 +77,19 @@ class Version2(BookViewSet):
         patches = self.request is not None and self.request.method == "PATCH"
         return [*super().get_parsers(), *([MergePatchParser()] if patches else [])]
 
-    @bulk_document
+    @document_bulk
     @idempotent
     def change_many(self, request: Request) -> HttpResponse:
         self.require_parameters()
-        operations, problems = bulk.read(self.body(request)["operations"], self.operations)
-        dry_run, _ = boolean(request, "dry_run")
-        address = partial(url_of_book, request)
-        results = bulk.carry_out(operations, problems, address, now=timezone.now(), dry_run=dry_run)
+        operations, problems = bulk.parse_operations(self.body(request)["operations"], self.operations)
+        dry_run, _ = read_boolean(request, "dry_run")
+        address = partial(book_url, request)
+        results = bulk.run_operations(operations, problems, address, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     def data(self, request: Request) -> Any:
         """Of bodies that may be large, and take 500 MB to read, one at a time in each process."""
-        with READING if self.action == "change_many" else nullcontext():
+        with LARGE_BODY_LOCK if self.action == "change_many" else nullcontext():
             return super().data(request)
 
     def require_parameters(self) -> None:
@@ -102,22 +103,26 @@ class Version2(BookViewSet):
             "retrieve": ["fields"],
             "change_many": ["dry_run"],
         }
-        require_known(self.request, known.get(str(self.action), []))
+        reject_unknown(self.request, known.get(str(self.action), []))
 
-    def parameter_problems(self) -> Problems:
-        _, wrong_flag = boolean(self.request, "dry_run")
-        return {**super().parameter_problems(), **wrong_fields(self.request, self.representation.members), **wrong_flag}
+    def parameter_problems(self) -> FieldErrors:
+        _, wrong_flag = read_boolean(self.request, "dry_run")
+        return {
+            **super().parameter_problems(),
+            **find_unknown_fields(self.request, self.representation.members),
+            **wrong_flag,
+        }
 
     def get_representation(self) -> Representation:
-        named = fields(self.request)
+        named = parse_fields(self.request)
         return self.representation if named is None else self.representation.only(named)
 
 
-def fields(request: Request) -> builtins.list[str] | None:
+def parse_fields(request: Request) -> builtins.list[str] | None:
     named = request.query_params.get("fields")
     return None if named is None else named.split(",")
 
 
-def wrong_fields(request: Request, members: Collection[str]) -> Problems:
-    names = unknown(fields(request) or [], members)
+def find_unknown_fields(request: Request, members: Collection[str]) -> FieldErrors:
+    names = suggest_names(parse_fields(request) or [], members)
     return {"fields": [ErrorDetail(f'"{name}": {words}', "enum") for name, words in names.items()]} if names else {}

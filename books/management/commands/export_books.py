@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from books.exchange import exports
-from books.exchange.progress import counted
+from books.exchange.progress import show_progress
 
 
 class Command(BaseCommand):
@@ -19,8 +19,8 @@ class Command(BaseCommand):
         try:
             with (
                 file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output,
-                closing(exports.rows()) as rows,
+                closing(exports.iter_rows()) as rows,
             ):
-                exports.write(output, counted(rows, "Exporting books"))
+                exports.write_csv(output, show_progress(rows, "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error

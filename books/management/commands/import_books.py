@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
-from books.changes import ChangedMeanwhile
-from books.exchange.imports import REPORTED, Failure, UnreadableFile, import_books
+from books.changes import ConcurrentChange
+from books.exchange.imports import REPORT_COLUMNS, FailedRow, UnreadableFile, import_books
 
 
 class Command(BaseCommand):
@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 FailedRows(report) as failures,
             ):
                 added = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
-        except (OSError, OperationalError, UnreadableFile, ChangedMeanwhile) as error:
+        except (OSError, OperationalError, UnreadableFile, ConcurrentChange) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
         self.stdout.write(f"{added} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
@@ -54,11 +54,11 @@ class FailedRows:
         if self.file:
             self.file.close()
 
-    def add(self, failure: Failure) -> None:
+    def add(self, failure: FailedRow) -> None:
         if not self.file:
             self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
             self.writer = csv.writer(self.file)
-            self.writer.writerow([*REPORTED, *failure.columns])
+            self.writer.writerow([*REPORT_COLUMNS, *failure.columns])
         self.writer.writerow([failure.line, failure.reason, *failure.cells])
         # An import is not done before the rows it left out are written down.
         self.file.flush()

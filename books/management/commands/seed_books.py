@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from books import changes
 from books.exchange import seeds
-from books.exchange.deferred_indexes import analyze, built_afterwards
-from books.exchange.progress import batches
+from books.exchange.deferred_indexes import analyze_books, defer_indexes
+from books.exchange.progress import iter_batches
 from books.models import Book
 
 BATCH = 10_000
@@ -32,10 +32,10 @@ class Command(BaseCommand):
         empty = not Book.objects.exists()
         if if_empty and not empty:
             return
-        with transaction.atomic(), built_afterwards() if empty and count > BATCH else nullcontext():
+        with transaction.atomic(), defer_indexes() if empty and count > BATCH else nullcontext():
             added = sum(
-                len(changes.add_many(batch, now=timezone.now(), quietly=not events))
-                for batch in batches(seeds.books(count, seed), BATCH, "Seeding books", count)
+                len(changes.add_books(batch, now=timezone.now(), quietly=not events))
+                for batch in iter_batches(seeds.iter_books(count, seed), BATCH, "Seeding books", count)
             )
-            analyze()
+            analyze_books()
         self.stdout.write(f"{added} books added, {count - added} were there.")

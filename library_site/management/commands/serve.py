@@ -12,7 +12,7 @@ class Command(BaseCommand):
     help = "Serves the library on HOST and PORT with WEB_CONCURRENCY processes, until Ctrl-C."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_free(settings.HOST, settings.PORT)
+        require_free_port(settings.HOST, settings.PORT)
         address = settings.PUBLIC_URL
         self.stdout.write(
             f"The library   {address}/api/books\n"
@@ -22,11 +22,11 @@ class Command(BaseCommand):
         )
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
-        command = granian(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
-        os.execv(sys.executable, [*command, "--log-config", readable(json.dumps(settings.LOGGING))])
+        command = build_granian_command(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
+        os.execv(sys.executable, [*command, "--log-config", open_pipe(json.dumps(settings.LOGGING))])
 
 
-def require_free(host: str, port: int) -> None:
+def require_free_port(host: str, port: int) -> None:
     """Two servers would share a port, each answering some of the requests. Raises CommandError."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -35,7 +35,7 @@ def require_free(host: str, port: int) -> None:
         raise CommandError(f"HOST {host}, PORT {port}: {os.strerror(error.errno or 0)}.") from error
 
 
-def readable(text: str) -> str:
+def open_pipe(text: str) -> str:
     """A path at which the server finds a text, once, without a file to leave behind."""
     reading, writing = os.pipe()
     os.write(writing, text.encode())
@@ -44,7 +44,7 @@ def readable(text: str) -> str:
     return f"/dev/fd/{reading}"
 
 
-def granian(host: str, port: int, workers: int, threads: int) -> list[str]:
+def build_granian_command(host: str, port: int, workers: int, threads: int) -> list[str]:
     """The server's command line. Threads overlap the commits of writers; a worker that dies is replaced."""
     options = {
         "--interface": "wsgi",

@@ -10,11 +10,17 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.api.v2.schema import AT_ANY_TIME, BODY_REFUSED, error, invalid, unknown
-from library_site.api.schema import response_header
+from library_site.api.schema import (
+    BODY_ERRORS,
+    COMMON_ERRORS,
+    error_schema,
+    invalid_schema,
+    response_header,
+    unknown_parameter_schema,
+)
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
 
-KEY = {
+KEY_EXAMPLE = {
     "id": "1f8e0c2b7a96",
     "name": "Night import",
     "scopes": "read write",
@@ -22,12 +28,12 @@ KEY = {
     "expires_at": None,
     "last_used_at": None,
 }
-TEXT = "lib_1f8e0c2b7a96_9mZ0c3QvRk1yT5uW7xY2aB4dE6fG8hJ0kL1nP3qS5tU"
+KEY_TEXT_EXAMPLE = "lib_1f8e0c2b7a96_9mZ0c3QvRk1yT5uW7xY2aB4dE6fG8hJ0kL1nP3qS5tU"
 KEY_ID = OpenApiParameter(
     "key_id", {"type": "string", "pattern": "^[0-9a-f]{12}$"}, OpenApiParameter.PATH, description="The key's id."
 )
-NOT_FOUND = error("You have no such key that is good.", "NOT_FOUND", "API key not found")
-UNKNOWN = unknown("limit", "It is not known here; the nearest name is version.")
+NOT_FOUND = error_schema("You have no such key that is good.", "NOT_FOUND", "API key not found")
+UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
 
 
 @extend_schema_serializer(many=False)
@@ -39,7 +45,7 @@ class APIKeysSerializer(serializers.Serializer[None]):
     previous = serializers.CharField(allow_null=True)
 
 
-api_keys_document = extend_schema_view(
+document_api_keys = extend_schema_view(
     list=extend_schema(
         operation_id="list_api_keys",
         summary="List your API keys",
@@ -49,10 +55,10 @@ api_keys_document = extend_schema_view(
             200: OpenApiResponse(
                 APIKeysSerializer,
                 "The keys.",
-                [OpenApiExample("Keys", {"results": [KEY], "next": None, "previous": None})],
+                [OpenApiExample("Keys", {"results": [KEY_EXAMPLE], "next": None, "previous": None})],
             ),
-            400: UNKNOWN,
-            **AT_ANY_TIME,
+            400: UNKNOWN_PARAMETER,
+            **COMMON_ERRORS,
         },
     ),
     create=extend_schema(
@@ -65,12 +71,16 @@ api_keys_document = extend_schema_view(
         parameters=[response_header("Location", "The address of the new key.", 201)],
         responses={
             201: OpenApiResponse(
-                NewAPIKeySerializer, "The new key, shown this once.", [OpenApiExample("Key", {**KEY, "key": TEXT})]
+                NewAPIKeySerializer,
+                "The new key, shown this once.",
+                [OpenApiExample("Key", {**KEY_EXAMPLE, "key": KEY_TEXT_EXAMPLE})],
             ),
-            409: error("You have as many keys as one may have.", "CONFLICT", "You have 100 API keys: revoke one first"),
-            **BODY_REFUSED,
-            422: invalid("scopes", "There is no scope 'all'; there are read, write, webhooks."),
-            **AT_ANY_TIME,
+            409: error_schema(
+                "You have as many keys as one may have.", "CONFLICT", "You have 100 API keys: revoke one first"
+            ),
+            **BODY_ERRORS,
+            422: invalid_schema("scopes", "There is no scope 'all'; there are read, write, webhooks."),
+            **COMMON_ERRORS,
         },
     ),
     retrieve=extend_schema(
@@ -80,10 +90,10 @@ api_keys_document = extend_schema_view(
         tags=["API keys"],
         parameters=[KEY_ID],
         responses={
-            200: OpenApiResponse(APIKeySerializer, "The key.", [OpenApiExample("Key", KEY)]),
-            400: UNKNOWN,
+            200: OpenApiResponse(APIKeySerializer, "The key.", [OpenApiExample("Key", KEY_EXAMPLE)]),
+            400: UNKNOWN_PARAMETER,
             404: NOT_FOUND,
-            **AT_ANY_TIME,
+            **COMMON_ERRORS,
         },
     ),
     destroy=extend_schema(
@@ -94,9 +104,9 @@ api_keys_document = extend_schema_view(
         parameters=[KEY_ID],
         responses={
             204: OpenApiResponse(description="The key is good no more."),
-            400: UNKNOWN,
+            400: UNKNOWN_PARAMETER,
             404: NOT_FOUND,
-            **AT_ANY_TIME,
+            **COMMON_ERRORS,
         },
     ),
 )

@@ -1,61 +1,49 @@
 """API keys as version 2 reads and shows them."""
 
-import re
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.api.v2.serializers import Instant, Words
-from books.serializers import Closed, Text
+from library_site.api.serializers import NonBlankField, RejectUnknownMixin, RFC3339Field, StringField, UTCDateTimeField
 from oauth.models import APIKey
-from oauth.scopes import SCOPES, Granted, UnknownScope, parsed
-from oauth.server.registration import LONGEST_NAME, check_name
+from oauth.scopes import SCOPES, ScopeSet, UnknownScope, parse_scopes
+from oauth.server.registration import MAX_NAME_LENGTH, validate_name
 
-RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-ANY_SCOPE = "|".join(SCOPES)
+SCOPE_PATTERN = "|".join(SCOPES)
 
 
-@extend_schema_field({"type": "string", "pattern": f"^({ANY_SCOPE})( ({ANY_SCOPE}))*$"})
-class ScopesField(Text):
+@extend_schema_field({"type": "string", "pattern": f"^({SCOPE_PATTERN})( ({SCOPE_PATTERN}))*$"})
+class ScopesField(StringField):
     """Space-separated."""
 
     default_error_messages = {"scope": "{words}", "none": "It names no scope."}
 
     def to_internal_value(self, data: str) -> Any:
         try:
-            named: Granted = parsed(super().to_internal_value(data))
+            named: ScopeSet = parse_scopes(super().to_internal_value(data))
         except UnknownScope as error:
             self.fail("scope", words=error)
         return named or self.fail("none")
 
 
-class ZonedInstant(Instant):
-    """Nothing but RFC 3339, 5.6: a day alone, or a time without its zone, could be another moment than was meant."""
-
-    def to_internal_value(self, value: Any) -> Any:
-        if not isinstance(value, str) or not RFC3339.fullmatch(value):
-            self.fail("invalid", format="YYYY-MM-DDThh:mm:ssZ")
-        return super().to_internal_value(value)
-
-
-class APIKeyCreateSerializer(Closed):
+class APIKeyCreateSerializer(RejectUnknownMixin):
     """Who makes a key may name what was read, and it is passed over."""
 
     passed_over = frozenset({"id", "created_at", "last_used_at"})
 
-    name = Words(max_length=LONGEST_NAME, validators=[check_name])
+    name = NonBlankField(max_length=MAX_NAME_LENGTH, validators=[validate_name])
     scopes = ScopesField(max_length=200, allow_blank=False)
-    expires_at = ZonedInstant(required=False, allow_null=True, default=None)
+    expires_at = RFC3339Field(required=False, allow_null=True, default=None)
 
 
 class APIKeySerializer(serializers.ModelSerializer[APIKey]):
     """A key without its secret."""
 
     id = serializers.CharField(source="prefix")
-    created_at = Instant()
-    expires_at = Instant(allow_null=True)
-    last_used_at = Instant(allow_null=True)
+    created_at = UTCDateTimeField()
+    expires_at = UTCDateTimeField(allow_null=True)
+    last_used_at = UTCDateTimeField(allow_null=True)
 
     class Meta:
         model = APIKey

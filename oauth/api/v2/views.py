@@ -11,63 +11,63 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
-from library_site.api.query import require_known
-from library_site.api.viewsets import OrderedViewSet, no_content
+from library_site.api.query import reject_unknown
+from library_site.api.responses import NO_STORE, make_no_content
+from library_site.api.viewsets import APIViewSet
 from oauth import api_keys
-from oauth.api.v2.schema import api_keys_document
+from oauth.api.v2.schema import document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
-from oauth.authentication import BadCredential
+from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.models import APIKey
-from oauth.permissions import AnyCredential, InsufficientScope
-from oauth.server.error_responses import NOT_STORED
+from oauth.permissions import HasCredential, InsufficientScope
 
 
-@api_keys_document
-class APIKeys(OrderedViewSet):
+@document_api_keys
+class APIKeyViewSet(APIViewSet):
     """Those of the credential's own person, while they are good."""
 
-    permission_classes = [AnyCredential]
+    permission_classes = [HasCredential]
     queryset = APIKey.objects.order_by("pk")
     body_serializers = {"create": APIKeyCreateSerializer}
 
     def list(self, request: Request) -> HttpResponse:
-        require_known(request, [])
-        keys = self.own(request).order_by("pk")[: api_keys.MOST]
+        reject_unknown(request, [])
+        keys = self.own(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
         shown = APIKeySerializer(keys, many=True).data
-        return JsonResponse({"results": shown, "next": None, "previous": None}, headers=NOT_STORED)
+        return JsonResponse({"results": shown, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         """Raises InsufficientScope for a scope that the maker has not."""
-        require_known(request, [])
+        reject_unknown(request, [])
         values, now = self.body(request), timezone.now()
-        require_within(request, values["scopes"])
+        require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
         owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
-            key, text = api_keys.make(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
-        except api_keys.MakerGone as error:
-            raise BadCredential from error
+            key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
+        except api_keys.MakerRevoked as error:
+            raise InvalidCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
         body = {**APIKeySerializer(key).data, "key": text}
-        return JsonResponse(body, status=201, headers={"Location": location, **NOT_STORED})
+        return JsonResponse(body, status=201, headers={"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, key_id: str) -> HttpResponse:
-        require_known(request, [])
-        return JsonResponse(APIKeySerializer(self.found(request, key_id)).data, headers=NOT_STORED)
+        reject_unknown(request, [])
+        return JsonResponse(APIKeySerializer(self.found(request, key_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
         """Raises InsufficientScope for a key that may do more than this credential."""
-        require_known(request, [])
+        reject_unknown(request, [])
         key = self.found(request, key_id)
-        require_within(request, frozenset(key.scopes.split()))
-        api_keys.revoke(APIKey.objects.filter(pk=key.pk), timezone.now())
-        return no_content()
+        require_scopes(request, frozenset(key.scopes.split()))
+        api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())
+        return make_no_content()
 
     def own(self, request: Request) -> QuerySet[APIKey]:
         """A person's keys; an app sees those that it made."""
         credential = cast("Credential", request.auth)
-        keys = api_keys.live(timezone.now()).filter(owner=request.user.pk)
+        keys = api_keys.active_keys(timezone.now()).filter(owner=request.user.pk)
         return keys.filter(authorization=credential.authorization) if credential.authorization else keys
 
     def found(self, request: Request, key_id: str) -> APIKey:
@@ -78,7 +78,7 @@ class APIKeys(OrderedViewSet):
         return key
 
 
-def require_within(request: Request, scopes: frozenset[str]) -> None:
+def require_scopes(request: Request, scopes: frozenset[str]) -> None:
     """Raises InsufficientScope."""
     if beyond := sorted(scopes - cast("Credential", request.auth).scopes):
         raise InsufficientScope(beyond[0])

@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from oauth import api_keys
 from oauth.management import users
-from oauth.scopes import Granted, UnknownScope, allowed_to, parsed, text
-from oauth.server.registration import check_name
+from oauth.scopes import ScopeSet, UnknownScope, format_scopes, get_user_scopes, parse_scopes
+from oauth.server.registration import validate_name
 
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 class Command(BaseCommand):
@@ -26,24 +26,24 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, user: str, scopes: str, name: str, expires_in_days: int | None, **options: Any
     ) -> None:
-        owner, granted, now = users.active(user), named(scopes), timezone.now()
+        owner, granted, now = users.get_active_user(user), read_scopes(scopes), timezone.now()
         try:
-            check_name(name)
-            key, secret = api_keys.make(owner, name, granted, now, expires_at=expiry(expires_in_days, now))
+            validate_name(name)
+            key, secret = api_keys.create_key(owner, name, granted, now, expires_at=get_expiry(expires_in_days, now))
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         except api_keys.TooManyKeys as error:
-            raise CommandError(f"{user} has {api_keys.MOST} keys; revoke one first.") from error
-        if missing := text(granted - allowed_to(owner)):
+            raise CommandError(f"{user} has {api_keys.MAX_KEYS_PER_USER} keys; revoke one first.") from error
+        if missing := format_scopes(granted - get_user_scopes(owner)):
             self.stderr.write(f"{user} may not have these scopes now, and the key is not good for them: {missing}.")
         self.stderr.write(f"{key}, shown this once:")
         self.stdout.write(secret)
 
 
-def named(scopes: str) -> Granted:
+def read_scopes(scopes: str) -> ScopeSet:
     """Raises CommandError."""
     try:
-        granted = parsed(scopes)
+        granted = parse_scopes(scopes)
     except UnknownScope as error:
         raise CommandError(str(error)) from error
     if not granted:
@@ -51,10 +51,10 @@ def named(scopes: str) -> Granted:
     return granted
 
 
-def expiry(days: int | None, now: datetime) -> datetime | None:
+def get_expiry(days: int | None, now: datetime) -> datetime | None:
     """Raises CommandError."""
     if days is None:
         return None
-    if not 1 <= days <= MOST_DAYS:
-        raise CommandError(f"--expires-in-days takes 1 to {MOST_DAYS}.")
+    if not 1 <= days <= MAX_DAYS:
+        raise CommandError(f"--expires-in-days takes 1 to {MAX_DAYS}.")
     return now + timedelta(days=days)

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from oauth2_provider.models import Application
 
 from oauth.management import users
-from oauth.scopes import DEFAULT, UnknownScope, parsed
+from oauth.scopes import DEFAULT_SCOPE, UnknownScope, parse_scopes
 from oauth.server import registration
 
 
@@ -24,7 +24,9 @@ class Command(BaseCommand):
             help="where their browsers go back to: https, or http on their own machine; may be repeated",
         )
         parser.add_argument("--public", action="store_true", help="an app that cannot keep a secret, and uses PKCE")
-        parser.add_argument("--scopes", default=DEFAULT, help='what it may be granted, as "read write" (default: read)')
+        parser.add_argument(
+            "--scopes", default=DEFAULT_SCOPE, help='what it may be granted, as "read write" (default: read)'
+        )
         parser.add_argument("--owner", metavar="USERNAME", help="the developer who keeps it in the admin")
 
     def handle(
@@ -34,10 +36,10 @@ class Command(BaseCommand):
             name=name,
             client_type=Application.CLIENT_PUBLIC if public else Application.CLIENT_CONFIDENTIAL,
             redirect_uris="\n".join(redirect_uris),
-            user=users.active(owner) if owner else None,
+            user=users.get_active_user(owner) if owner else None,
         )
         try:
-            secret = registration.register(app, parsed(scopes))
+            secret = registration.register_app(app, parse_scopes(scopes))
         except UnknownScope as error:
             raise CommandError(str(error)) from error
         except ValidationError as error:

@@ -23,10 +23,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, prepare: bool, if_missing: bool, **options: Any) -> None:
         path, now = settings.OAUTH_JWKS_FILE, int(time.time())
         overlap = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS + access_tokens.LEEWAY
-        if if_missing and signs(path):
+        if if_missing and has_signing_key(path):
             return
         try:
-            kid = jwks.prepare(path, now) if prepare else jwks.rotate(path, now, overlap)
+            kid = jwks.prepare_key(path, now) if prepare else jwks.rotate_key(path, now, overlap)
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{kid} {'is prepared; the next rotation lets it sign' if prepare else 'signs now'}.")
 
 
-def signs(path: Path) -> bool:
+def has_signing_key(path: Path) -> bool:
     try:
         jwks.KeyFile(path).current()
     except jwks.NoSigningKey:

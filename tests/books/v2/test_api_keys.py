@@ -19,7 +19,7 @@ KEYS = "/api/v2/api-keys"
 
 def key_for(user: User, scopes: str = "read write", **options: Any) -> dict[str, str]:
     """The header with a new key of the user's."""
-    _, text = api_keys.make(user, "Test", frozenset(scopes.split()), now=timezone.now(), **options)
+    _, text = api_keys.create_key(user, "Test", frozenset(scopes.split()), now=timezone.now(), **options)
     return {"X-API-Key": text}
 
 
@@ -89,7 +89,7 @@ def test_a_key_does_not_outlive_the_app_that_made_it(api: httpx.Client) -> None:
     key = made(api, flows.bearer(token))
     grandchild = made(api, {"X-API-Key": key["key"]})
     assert key["expires_at"] is not None
-    revocations.end(Authorization.objects.all(), timezone.now())
+    revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())
     assert api.get("/api/books", headers={"X-API-Key": key["key"]}).status_code == 401
     assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
 
@@ -167,8 +167,8 @@ def test_what_is_wrong_with_a_body_is_named(api: httpx.Client, members: dict[str
 def test_nobody_has_more_than_a_hundred(api: httpx.Client) -> None:
     owner = flows.librarian()
     maker = key_for(owner)
-    for number in range(api_keys.MOST - 1):
-        api_keys.make(owner, str(number), frozenset({"read"}), now=timezone.now())
+    for number in range(api_keys.MAX_KEYS_PER_USER - 1):
+        api_keys.create_key(owner, str(number), frozenset({"read"}), now=timezone.now())
     response = api.post(KEYS, json={"name": "One more", "scopes": "read"}, headers=maker)
     assert response.status_code == 409
     assert response.json()["error"]["message"] == "You have 100 API keys: revoke one first"

@@ -21,8 +21,8 @@ from tests.oauth import flows
 from tests.webhooks.listening import endpoint, key_for, listener
 from webhooks import stream
 from webhooks.models import Event
-from webhooks.outbox import Announcement, publish
-from webhooks.stream import Place
+from webhooks.outbox import EventData, publish
+from webhooks.stream import StreamCursor
 
 EVENTS = "/api/v2/events"
 PATIENCE = 30
@@ -37,7 +37,7 @@ def by(transactional_db: None) -> dict[str, str]:
 
 def added(title: str) -> None:
     with transaction.atomic():
-        changes.add(new_book(title=title), now=timezone.now())
+        changes.add_book(new_book(title=title), now=timezone.now())
 
 
 def read(api: httpx.Client, by: dict[str, str], **query: Any) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def test_a_reader_may_choose_kinds(api: httpx.Client, by: dict[str, str]) -> Non
 
 def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, by: dict[str, str]) -> None:
     added("old")
-    recent = Place(0, 0, timezone.now() - timedelta(days=29)).text()
+    recent = StreamCursor(0, 0, timezone.now() - timedelta(days=29)).text()
     assert titles(read(api, by, after=recent)) == ["old"]
-    old = Place(0, 0, timezone.now() - timedelta(days=31)).text()
+    old = StreamCursor(0, 0, timezone.now() - timedelta(days=31)).text()
     response = api.get(EVENTS, params={"after": old}, headers=by)
     assert (response.status_code, response.json()["error"]["code"]) == (410, "GONE")
 
@@ -150,14 +150,14 @@ def test_who_begins_is_shown_the_last_thirty_days(api: httpx.Client, by: dict[st
 
 def test_who_began_at_the_oldest_event_can_go_on(api: httpx.Client, by: dict[str, str]) -> None:
     added("next")
-    hours_ago = Place(0, 0, timezone.now() - timedelta(days=30, hours=6)).text()
+    hours_ago = StreamCursor(0, 0, timezone.now() - timedelta(days=30, hours=6)).text()
     assert titles(read(api, by, after=hours_ago)) == ["next"]
 
 
 def test_the_cursor_of_who_keeps_asking_stays_good(api: httpx.Client, by: dict[str, str]) -> None:
     before = timezone.now()
-    old = Place(0, 0, before - timedelta(days=29)).text()
-    assert stream.place(read(api, by, after=old)["cursor"]).at >= before
+    old = StreamCursor(0, 0, before - timedelta(days=29)).text()
+    assert stream.decode_cursor(read(api, by, after=old)["cursor"]).at >= before
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_the_cursor_of_who_keeps_asking_stays_good(api: httpx.Client, by: dict[s
             ({"after": text}, 422, "after")
             for text in ("", "x", "é", "\0", "WzFd", "a" * 3000, "WzEsMSwiMjAyNi0wMS0wMVQwMDowMDowMCJd")
         ],
-        ({"after": Place(-1, 1, datetime.now(UTC)).text()}, 422, "after"),
-        ({"after": Place(1, 2**63, datetime.now(UTC)).text()}, 422, "after"),
+        ({"after": StreamCursor(-1, 1, datetime.now(UTC)).text()}, 422, "after"),
+        ({"after": StreamCursor(1, 2**63, datetime.now(UTC)).text()}, 422, "after"),
         ({"limit": "0"}, 422, "limit"),
         ({"limit": "501"}, 422, "limit"),
         ({"kinds": ""}, 422, "kinds"),
@@ -197,7 +197,7 @@ def test_a_page_costs_the_same_however_long_it_is(
     api: httpx.Client, by: dict[str, str], limit: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with transaction.atomic():
-        publish([Announcement("book.created", None, {}) for _ in range(100)], timezone.now())
+        publish([EventData("book.created", None, {}) for _ in range(100)], timezone.now())
     read(api, by)
     # The key, on PostgreSQL the horizon, the page, and where all of the stream ends.
     with django_assert_max_num_queries(4):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books import changes
-from books.exchange.imports import Failure, import_books
+from books.exchange.imports import FailedRow, import_books
 from tests.books.examples import new_book
 from tests.books.test_hostile import thorough
 from tests.books.v2.pages import LIST, folded, ids, invalid, refused
@@ -206,7 +206,7 @@ def test_the_digits_follow_a_change(
 
 
 def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
-    changes.add_many([new_book(isbn="0-14-143951-3", title="Ä"), new_book(isbn="shelf-9")], now=NOW)
+    changes.add_books([new_book(isbn="0-14-143951-3", title="Ä"), new_book(isbn="shelf-9")], now=NOW)
     book_id = found(api, isbn="ISBN 978-0-14-143951-8")[0]
     assert api.get(f"{LIST}/{book_id}?fields=isbn,isbn13").json() == {
         "isbn": "0-14-143951-3",
@@ -217,7 +217,7 @@ def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
 
 def test_imported_books_are_found_by_isbn(api: httpx.Client) -> None:
     lines = ["title,author,year,isbn,genre\n", "Ärger,Ödön,1930,ISBN 0-14-143951-3 (pbk.),Übung\n"]
-    failures: list[Failure] = []
+    failures: list[FailedRow] = []
     import_books(lines, failures.append, NOW, dry_run=False)
     book_id = found(api, isbn="9780141439518")[0]
     assert failures == []
@@ -400,7 +400,7 @@ asked_texts = parts | st.text("aeAßs%_\\'\" é\u0301Σς", max_size=4) | strang
 @pytest.fixture
 def corpus(api: httpx.Client) -> list[dict[str, Any]]:
     """Books of tricky texts, as version 2 shows them."""
-    changes.add_many([new_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], now=NOW)
+    changes.add_books([new_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], now=NOW)
     books: list[dict[str, Any]] = api.get(LIST).json()["results"]
     return books
 

@@ -18,7 +18,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from books.models import KeptAnswer
+from books.models import StoredResponse
 from tests.books.examples import new_book
 from tests.books.test_races import at_once
 from tests.books.v2.pages import refused
@@ -77,8 +77,8 @@ def amount(api: httpx.Client) -> int:
 
 def age(by: timedelta) -> None:
     """Lets time pass for what is kept."""
-    for kept in KeptAnswer.objects.all():
-        kept.kept_at -= by
+    for kept in StoredResponse.objects.all():
+        kept.stored_at -= by
         kept.save()
 
 

@@ -24,7 +24,7 @@ STALE = '"of another time"'
 def shelf(api: httpx.Client) -> list[str]:
     """The titles of 501 books, in the order of their creation."""
     names = [f"Volume {number}" for number in range(501)]
-    changes.add_many([new_book(title=name) for name in names], now=datetime.now(UTC))
+    changes.add_books([new_book(title=name) for name in names], now=datetime.now(UTC))
     return names
 
 

@@ -43,7 +43,7 @@ def shelf(api: httpx.Client) -> list[dict[str, Any]]:
         for place, text in enumerate(TEXTS)
     ]
     for start, now in enumerate(INSTANTS):
-        changes.add_many(values[start :: len(INSTANTS)], now)
+        changes.add_books(values[start :: len(INSTANTS)], now)
     api.post("/api/books", json=new_book(title="", author="", genre=""))
     books: list[dict[str, Any]] = api.get(f"{LIST}?limit=500").json()["results"]
     return books
@@ -84,7 +84,7 @@ rows = st.tuples(texts, texts, st.sampled_from(YEARS) | st.integers(-(2**31), 2*
 def test_any_books_are_paged_in_order(api: httpx.Client, books: list[Any], order: str, limit: int) -> None:
     genre = f"shelf {next(shelves)}."
     for title, author, year, now in books:
-        changes.add_many([new_book(title=title, author=author[:500], year=year, genre=genre)], now)
+        changes.add_books([new_book(title=title, author=author[:500], year=year, genre=genre)], now)
     query = httpx.QueryParams({"genre": genre, "sort": order, "limit": limit})
     stored = api.get(LIST, params={"genre": genre, "limit": 500}).json()["results"]
     pages = list(walk(api, f"{LIST}?{query}"))
@@ -217,7 +217,7 @@ def test_an_order_follows_a_change(
 def test_a_page_of_any_length_costs_as_many_queries(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, number: int, query: str, words: int
 ) -> None:
-    changes.add_many([new_book() for _ in range(number)], now=NOON)
+    changes.add_books([new_book() for _ in range(number)], now=NOON)
     # SQLite's index is asked for each word first.
     with django_assert_num_queries(1 + (words if connection.vendor == "sqlite" else 0)):
         answer = api.get(f"{LIST}?limit=500{query}")

@@ -15,7 +15,7 @@ from tests.books.examples import new_book
 from tests.oauth import flows
 from tests.webhooks.listening import endpoint, key_for, listener
 from webhooks import endpoints
-from webhooks.encryption import unseal
+from webhooks.encryption import decrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 
 HOOKS = "/api/v2/webhooks"
@@ -57,7 +57,7 @@ def delivered(api: httpx.Client, listening: Endpoint) -> Delivery:
 
 
 def secret_of(webhook_id: int, state: str = "active") -> str:
-    return unseal(EndpointSecret.objects.get(endpoint=webhook_id, state=state).sealed)
+    return decrypt(EndpointSecret.objects.get(endpoint=webhook_id, state=state).sealed)
 
 
 def wire(moment: datetime | None) -> str | None:
@@ -164,7 +164,7 @@ def test_receivers_inside_may_be_allowed(api: httpx.Client, by: dict[str, str], 
 
 
 def test_nobody_has_more_than_a_hundred(api: httpx.Client, owner: User, by: dict[str, str]) -> None:
-    for _ in range(endpoints.MOST - 1):
+    for _ in range(endpoints.MAX_ENDPOINTS_PER_USER - 1):
         endpoint(owner)
     gone = made(api, by)
     response = api.post(HOOKS, json=MEMBERS, headers=by)
@@ -281,7 +281,7 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, by: dict[str, str])
     promoted = api.post(f"{address}/secret/promote", headers=by)
     assert promoted.json() == api.get(address, headers=by).json()
     assert (promoted.status_code, promoted.json()["pending_secret"]) == (200, False)
-    assert [unseal(one.sealed) for one in EndpointSecret.objects.all()] == [SECRET]
+    assert [decrypt(one.sealed) for one in EndpointSecret.objects.all()] == [SECRET]
     assert secret_of(hook["id"]) == SECRET
 
 

@@ -9,21 +9,26 @@ from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
 
-from books.api.pagination import KeysetPagination
-from books.read_model import json_response
-from library_site.api.query import Problems, bounded, following, require_known
-from library_site.db.integers import LARGEST
-from oauth.server.error_responses import NOT_STORED
-from webhooks import endpoints, replaying
-from webhooks.api.v2.endpoints import WebhookViewSet, accepted, own_endpoint
-from webhooks.api.v2.schema import deliveries_document, redeliver_document
-from webhooks.api.v2.serializers import CHOICES, DeliverySerializer, WholeDeliverySerializer
+from library_site.api.query import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    FieldErrors,
+    build_link,
+    read_integer,
+    reject_unknown,
+)
+from library_site.api.responses import NO_STORE, json_response
+from library_site.db.integers import BIGINT_MAX
+from webhooks import endpoints
+from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoint
+from webhooks.api.v2.schema import document_deliveries, document_redeliver
+from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, WholeDeliverySerializer
 from webhooks.models import Attempt, Delivery
 
-FILTERS = {"state": "state", "kind": "event__kind"}
+FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
 
-class Asked(NamedTuple):
+class DeliveryQuery(NamedTuple):
     """Which page of which deliveries; `cursor` is the last id of the page before."""
 
     filters: dict[str, str]
@@ -31,65 +36,65 @@ class Asked(NamedTuple):
     limit: int
 
 
-@deliveries_document
-class Deliveries(WebhookViewSet):
+@document_deliveries
+class DeliveryViewSet(WebhookViewSet):
     queryset = Delivery.objects.order_by("-pk")
     body_serializers = {}
 
     def list(self, request: Request, webhook_id: int) -> HttpResponse:
         """The newest first."""
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [*FILTERS, "cursor", "limit"])
-        filters, cursor, limit = asked(request)
-        found = with_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [*FILTER_FIELDS, "cursor", "limit"])
+        filters, cursor, limit = read_query(request)
+        found = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
         # One more tells whether there is another page.
         rows = list(found.order_by("-pk")[: limit + 1])
-        later = following(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
+        later = build_link(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
         shown = DeliverySerializer(rows[:limit], many=True).data
-        return json_response({"results": shown, "next": later, "previous": None}, headers=NOT_STORED)
+        return json_response({"results": shown, "next": later, "previous": None}, headers=NO_STORE)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.delivery(request, webhook_id, delivery_id)
-        require_known(request, [])
+        reject_unknown(request, [])
         body = msgspec.Raw(bytes(delivery.event.body))
-        return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NOT_STORED)
+        return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
 
-    @redeliver_document
+    @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.delivery(request, webhook_id, delivery_id)
-        require_known(request, [])
+        reject_unknown(request, [])
         endpoints.require_active(delivery.endpoint)
         with transaction.atomic():
-            again = replaying.redeliver(delivery)
-        return accepted(request, again)
+            again = endpoints.redeliver(delivery)
+        return accepted_response(request, again)
 
     def delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
         """With all that is told of it. Raises NotFound."""
-        endpoint = own_endpoint(request, webhook_id)
+        endpoint = get_own_endpoint(request, webhook_id)
         log = Prefetch("attempts", Attempt.objects.order_by("pk"))
-        found = with_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(log).first()
+        found = select_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(log).first()
         if not found:
             raise NotFound("Delivery not found")
         return found
 
 
-def with_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
+def select_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
     return deliveries.select_related("event")
 
 
-def asked(request: Request) -> Asked:
+def read_query(request: Request) -> DeliveryQuery:
     """Raises ValidationError."""
-    limit, wrong_limit = bounded(request, "limit", KeysetPagination.default_limit, 1, KeysetPagination.max_limit)
-    cursor, wrong_cursor = bounded(request, "cursor", LARGEST, 1, LARGEST)
-    given = {name: request.query_params[name] for name in FILTERS if name in request.query_params}
-    if problems := wrong_choices(given) | wrong_limit | wrong_cursor:
+    limit, wrong_limit = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+    cursor, wrong_cursor = read_integer(request, "cursor", BIGINT_MAX, 1, BIGINT_MAX)
+    given = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
+    if problems := find_invalid_choices(given) | wrong_limit | wrong_cursor:
         raise ValidationError(problems)
-    return Asked({FILTERS[name]: value for name, value in given.items()}, cursor, limit)
+    return DeliveryQuery({FILTER_FIELDS[name]: value for name, value in given.items()}, cursor, limit)
 
 
-def wrong_choices(given: dict[str, str]) -> Problems:
+def find_invalid_choices(given: dict[str, str]) -> FieldErrors:
     return {
-        name: [ErrorDetail(f"It is one of {', '.join(CHOICES[name])}.", "enum")]
+        name: [ErrorDetail(f"It is one of {', '.join(FILTER_CHOICES[name])}.", "enum")]
         for name, value in given.items()
-        if value not in CHOICES[name]
+        if value not in FILTER_CHOICES[name]
     }

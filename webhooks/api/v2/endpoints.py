@@ -10,18 +10,17 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from books.read_model import json_response
-from library_site.api.query import require_known
-from library_site.api.viewsets import OrderedViewSet, no_content
-from oauth.permissions import ScopeOfView
-from oauth.server.error_responses import NOT_STORED
-from webhooks import endpoints, outbox, replaying
+from library_site.api.query import reject_unknown
+from library_site.api.responses import NO_STORE, json_response, make_no_content
+from library_site.api.viewsets import APIViewSet
+from oauth.permissions import HasViewScope
+from webhooks import endpoints, outbox
 from webhooks.api.v2.schema import (
-    ping_document,
-    promote_document,
-    replay_document,
-    secret_document,
-    webhooks_document,
+    document_add_secret,
+    document_endpoints,
+    document_ping,
+    document_promote,
+    document_replay,
 )
 from webhooks.api.v2.serializers import (
     DeliverySerializer,
@@ -34,13 +33,13 @@ from webhooks.api.v2.serializers import (
 from webhooks.models import Delivery, Endpoint
 
 
-class WebhookViewSet(OrderedViewSet):
-    permission_classes = [ScopeOfView]
+class WebhookViewSet(APIViewSet):
+    permission_classes = [HasViewScope]
     scope = "webhooks"
 
 
-@webhooks_document
-class Webhooks(WebhookViewSet):
+@document_endpoints
+class EndpointViewSet(WebhookViewSet):
     queryset = Endpoint.objects.order_by("pk")
     body_serializers = {
         "create": EndpointCreateSerializer,
@@ -50,89 +49,89 @@ class Webhooks(WebhookViewSet):
     }
 
     def list(self, request: Request) -> HttpResponse:
-        require_known(request, [])
-        shown = EndpointSerializer(endpoints.own(owner(request)), many=True).data
-        return json_response({"results": shown, "next": None, "previous": None}, headers=NOT_STORED)
+        reject_unknown(request, [])
+        shown = EndpointSerializer(endpoints.own_endpoints(get_owner(request)), many=True).data
+        return json_response({"results": shown, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
-        require_known(request, [])
+        reject_unknown(request, [])
         values = self.body(request)
         given = values.pop("secret", None)
         with transaction.atomic():
-            endpoint, secret = endpoints.add(owner(request), values, given, now=timezone.now())
+            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, given, now=timezone.now())
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
-        return json_response(body, 201, {"Location": location, **NOT_STORED})
+        return json_response(body, 201, {"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
-        return json_response(EndpointSerializer(endpoint).data, headers=NOT_STORED)
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
+        return json_response(EndpointSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
-        endpoints.change(endpoint, self.body(request))
-        return json_response(EndpointSerializer(own_endpoint(request, webhook_id)).data, headers=NOT_STORED)
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
+        endpoints.change_endpoint(endpoint, self.body(request))
+        return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
-        endpoints.remove(endpoint)
-        return no_content()
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
+        endpoints.delete_endpoint(endpoint)
+        return make_no_content()
 
-    @secret_document
+    @document_add_secret
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:
         """The body may be absent."""
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
         given = self.body(request).get("secret") if request.stream else None
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, given, now=timezone.now())
-        return json_response({"secret": secret}, 201, NOT_STORED)
+        return json_response({"secret": secret}, 201, NO_STORE)
 
-    @promote_document
+    @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
         with transaction.atomic():
-            endpoints.promote(endpoint)
-        return json_response(EndpointSerializer(own_endpoint(request, webhook_id)).data, headers=NOT_STORED)
+            endpoints.promote_secret(endpoint)
+        return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
-    @ping_document
+    @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
         endpoints.require_active(endpoint)
         with transaction.atomic():
-            delivery = outbox.ping(endpoint, now=timezone.now())
-        return accepted(request, delivery)
+            delivery = outbox.create_ping(endpoint, now=timezone.now())
+        return accepted_response(request, delivery)
 
-    @replay_document
+    @document_replay
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = own_endpoint(request, webhook_id)
-        require_known(request, [])
+        endpoint = get_own_endpoint(request, webhook_id)
+        reject_unknown(request, [])
         values = self.body(request)
         endpoints.require_active(endpoint)
         with transaction.atomic():
-            count = replaying.replay(endpoint, **values, now=timezone.now())
-        return json_response({"deliveries": count}, 202, NOT_STORED)
+            count = endpoints.replay_events(endpoint, **values, now=timezone.now())
+        return json_response({"deliveries": count}, 202, NO_STORE)
 
 
-def own_endpoint(request: Request, webhook_id: int) -> Endpoint:
+def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
     """Those of others are not there. Raises NotFound."""
-    endpoint: Endpoint | None = endpoints.own(owner(request)).filter(pk=webhook_id).first()
+    endpoint: Endpoint | None = endpoints.own_endpoints(get_owner(request)).filter(pk=webhook_id).first()
     if not endpoint:
         raise NotFound("Webhook not found")
     return endpoint
 
 
-def owner(request: Request) -> User:
+def get_owner(request: Request) -> User:
     return cast("User", request.user)
 
 
-def accepted(request: Request, delivery: Delivery) -> HttpResponse:
+def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
     """A delivery that is yet to be sent."""
     names: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=names)
-    return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **NOT_STORED})
+    return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **NO_STORE})

@@ -6,53 +6,59 @@ from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from books.api.pagination import KeysetPagination
-from books.read_model import json_response
-from library_site.api.query import Problems, bounded, following, require_known
-from oauth.server.error_responses import NOT_STORED
+from library_site.api.cursors import InvalidCursor
+from library_site.api.query import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    FieldErrors,
+    build_link,
+    read_integer,
+    reject_unknown,
+)
+from library_site.api.responses import NO_STORE, json_response
 from webhooks import stream
 from webhooks.api.v2.endpoints import WebhookViewSet
-from webhooks.api.v2.schema import events_document
+from webhooks.api.v2.schema import document_stream
 from webhooks.models import Event
-from webhooks.registry import KINDS
-from webhooks.stream import NoCursor, Place
+from webhooks.registry import EVENT_KINDS
+from webhooks.stream import StreamCursor
 
-PARAMETERS = ("after", "limit", "kinds")
+KNOWN_PARAMETERS = ("after", "limit", "kinds")
 
 
-class Events(WebhookViewSet):
+class EventViewSet(WebhookViewSet):
     queryset = Event.objects.order_by("transaction", "pk")
     body_serializers = {}
 
-    @events_document
+    @document_stream
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
-        require_known(request, PARAMETERS)
-        limit, wrong_limit = bounded(request, "limit", KeysetPagination.default_limit, 1, KeysetPagination.max_limit)
-        kinds, wrong_kinds = chosen_kinds(request)
-        after, wrong_cursor = chosen_place(request)
+        reject_unknown(request, KNOWN_PARAMETERS)
+        limit, wrong_limit = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+        kinds, wrong_kinds = read_kinds(request)
+        after, wrong_cursor = read_after(request)
         if problems := wrong_cursor | wrong_limit | wrong_kinds:
             raise ValidationError(problems)
-        page = stream.page(after, kinds, limit, now=timezone.now())
+        page = stream.read_page(after, kinds, limit, now=timezone.now())
         cursor = page.end.text()
-        later = following(request, after=cursor) if page.more else None
+        later = build_link(request, after=cursor) if page.more else None
         results = [msgspec.Raw(body) for body in page.bodies]
-        return json_response({"results": results, "next": later, "cursor": cursor}, headers=NOT_STORED)
+        return json_response({"results": results, "next": later, "cursor": cursor}, headers=NO_STORE)
 
 
-def chosen_place(request: Request) -> tuple[Place | None, Problems]:
+def read_after(request: Request) -> tuple[StreamCursor | None, FieldErrors]:
     if "after" not in request.query_params:
         return None, {}
     try:
-        return stream.place(request.query_params["after"]), {}
-    except NoCursor:
+        return stream.decode_cursor(request.query_params["after"]), {}
+    except InvalidCursor:
         return None, {"after": [ErrorDetail("It is no cursor of this stream.", "cursor")]}
 
 
-def chosen_kinds(request: Request) -> tuple[list[str], Problems]:
+def read_kinds(request: Request) -> tuple[list[str], FieldErrors]:
     if "kinds" not in request.query_params:
-        return list(KINDS), {}
+        return list(EVENT_KINDS), {}
     kinds = request.query_params["kinds"].split(",")
-    if set(kinds) <= KINDS.keys():
+    if set(kinds) <= EVENT_KINDS.keys():
         return kinds, {}
-    return [], {"kinds": [ErrorDetail(f"It takes, with commas between them, {', '.join(KINDS)}.", "enum")]}
+    return [], {"kinds": [ErrorDetail(f"It takes, with commas between them, {', '.join(EVENT_KINDS)}.", "enum")]}

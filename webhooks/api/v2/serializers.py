@@ -6,18 +6,22 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.api.v2.serializers import Instant
-from books.serializers import Closed, Integer, Text
-from oauth.api.v2.serializers import ZonedInstant
-from webhooks.encryption import GIVEN, GIVEN_WORDS
-from webhooks.models import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, Attempt, Delivery, Endpoint, Form
-from webhooks.registry import ALL, KINDS, PING
-from webhooks.replaying import NO_SPAN
-from webhooks.ssrf import LONGEST_URL, RefusedAddress, check_url
+from library_site.api.serializers import (
+    RejectUnknownMixin,
+    RFC3339Field,
+    StrictIntegerField,
+    StringField,
+    UTCDateTimeField,
+)
+from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
+from webhooks.endpoints import EMPTY_SPAN_MESSAGE
+from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, Endpoint, SignatureForm
+from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
+from webhooks.ssrf import MAX_URL_LENGTH, ForbiddenAddress, validate_url
 
 # What deliveries are found by.
-CHOICES = {"state": Delivery.State.values, "kind": [*KINDS, PING]}
-STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
+FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
+ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
 
 
 @extend_schema_field(
@@ -25,20 +29,21 @@ STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
         "type": "array",
         "minItems": 1,
         "uniqueItems": True,
-        "anyOf": [{"items": {"enum": list(KINDS)}}, {"items": {"enum": [ALL]}}],
+        "anyOf": [{"items": {"enum": list(EVENT_KINDS)}}, {"items": {"enum": [ALL_KINDS]}}],
     }
 )
 class KindsField(serializers.Field[str, Any, list[str], Any]):
     """A list of kinds, or of ALL alone; stored as one text."""
 
     default_error_messages = {
-        "kinds": f'Input should be a list of kinds, each once: {", ".join(KINDS)}, or ["{ALL}"] for all of them.'
+        "kinds": f"Input should be a list of kinds, each once: {', '.join(EVENT_KINDS)},"
+        f' or ["{ALL_KINDS}"] for all of them.'
     }
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, list) or not all(isinstance(kind, str) for kind in data):
             self.fail("kinds")
-        known = data == [ALL] or set(data) <= KINDS.keys()
+        known = data == [ALL_KINDS] or set(data) <= EVENT_KINDS.keys()
         if not data or not known or len(data) > len(set(data)):
             self.fail("kinds")
         return " ".join(data)
@@ -47,14 +52,14 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
         return value.split()
 
 
-@extend_schema_field({"type": "string", "pattern": f"^{GIVEN}$"})
+@extend_schema_field({"type": "string", "pattern": f"^{SECRET_PATTERN}$"})
 class SecretField(serializers.RegexField):
     """Never shown but in the answer that takes it."""
 
-    default_error_messages = {"invalid": f"Input should be {GIVEN_WORDS}."}
+    default_error_messages = {"invalid": f"Input should be {SECRET_RULE}."}
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(rf"^{GIVEN}\Z", trim_whitespace=False, **options)
+        super().__init__(rf"^{SECRET_PATTERN}\Z", trim_whitespace=False, **options)
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         if data is not serializers.empty and not isinstance(data, str):
@@ -62,7 +67,7 @@ class SecretField(serializers.RegexField):
         return super().run_validation(data)
 
 
-class OneOf(serializers.ChoiceField):
+class StrictChoiceField(serializers.ChoiceField):
     """The stock message repeats the input, which may be no text that can be sent."""
 
     def __init__(self, choices: Any, **options: Any) -> None:
@@ -70,22 +75,22 @@ class OneOf(serializers.ChoiceField):
         self.error_messages["invalid_choice"] = f"Input should be one of {', '.join(choices)}."
 
 
-class EndpointChangeSerializer(Closed):
+class EndpointChangeSerializer(RejectUnknownMixin):
     """What a change takes: every member may be absent. What is shown besides may be sent back."""
 
     passed_over = frozenset({"id", "reason", "created_at", "pending_secret"})
 
-    url = Text(max_length=LONGEST_URL, required=False)
+    url = StringField(max_length=MAX_URL_LENGTH, required=False)
     events = KindsField(source="kinds", required=False)
-    signature_form = OneOf(Form.values, source="form", required=False)
-    description = Text(max_length=Endpoint._meta.get_field("description").max_length, required=False)
-    in_flight_limit = Integer(min_value=LEAST_IN_FLIGHT, max_value=MOST_IN_FLIGHT, required=False)
-    state = OneOf(STATES, required=False)
+    signature_form = StrictChoiceField(SignatureForm.values, source="form", required=False)
+    description = StringField(max_length=Endpoint._meta.get_field("description").max_length, required=False)
+    in_flight_limit = StrictIntegerField(min_value=MIN_IN_FLIGHT, max_value=MAX_IN_FLIGHT, required=False)
+    state = StrictChoiceField(ENDPOINT_STATES, required=False)
 
     def validate_url(self, url: str) -> str:
         try:
-            check_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
-        except RefusedAddress as error:
+            validate_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
+        except ForbiddenAddress as error:
             raise serializers.ValidationError(str(error), "url") from error
         return url
 
@@ -95,26 +100,26 @@ class EndpointCreateSerializer(EndpointChangeSerializer):
 
     passed_over = EndpointChangeSerializer.passed_over | {"state"}
 
-    url = Text(max_length=LONGEST_URL)
+    url = StringField(max_length=MAX_URL_LENGTH)
     events = KindsField(source="kinds")
     state = None  # type: ignore[assignment]  # a new one is active
     secret = SecretField(required=False, help_text="Made by the library where it is absent.")
 
 
-class SecretCreateSerializer(Closed):
+class SecretCreateSerializer(RejectUnknownMixin):
     secret = SecretField(required=False, help_text="Made by the library where it is absent.")
 
 
-class ReplaySerializer(Closed):
+class ReplaySerializer(RejectUnknownMixin):
     """Which events: of these kinds, from `after` on, and before `before`."""
 
     events = KindsField(source="kinds")
-    after = ZonedInstant()
-    before = ZonedInstant(required=False, allow_null=True, default=None)
+    after = RFC3339Field()
+    before = RFC3339Field(required=False, allow_null=True, default=None)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["before"] and attrs["before"] <= attrs["after"]:
-            raise serializers.ValidationError({"before": NO_SPAN})
+            raise serializers.ValidationError({"before": EMPTY_SPAN_MESSAGE})
         return attrs
 
 
@@ -122,10 +127,10 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
     """An endpoint without its secret."""
 
     events = KindsField(source="kinds")
-    signature_form = serializers.ChoiceField(Form.values, source="form")
-    in_flight_limit = serializers.IntegerField(min_value=LEAST_IN_FLIGHT, max_value=MOST_IN_FLIGHT)
-    state = serializers.ChoiceField(STATES)
-    created_at = Instant()
+    signature_form = serializers.ChoiceField(SignatureForm.values, source="form")
+    in_flight_limit = serializers.IntegerField(min_value=MIN_IN_FLIGHT, max_value=MAX_IN_FLIGHT)
+    state = serializers.ChoiceField(ENDPOINT_STATES)
+    created_at = UTCDateTimeField()
     pending_secret = serializers.BooleanField(help_text="Whether one waits to be promoted.")
 
     class Meta:
@@ -161,9 +166,9 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     kind = serializers.CharField(source="event.kind")
     state = serializers.ChoiceField(Delivery.State.values)
     attempts = serializers.IntegerField(source="attempted")
-    created_at = Instant()
-    next_at = Instant(allow_null=True)
-    finished_at = Instant(allow_null=True)
+    created_at = UTCDateTimeField()
+    next_at = UTCDateTimeField(allow_null=True)
+    finished_at = UTCDateTimeField(allow_null=True)
 
     class Meta:
         model = Delivery
@@ -180,7 +185,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
 
 
 @extend_schema_field({"type": "string"})
-class AnswerField(serializers.Field[bytes, Any, str, Any]):
+class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
     """A receiver may answer anything."""
 
     def to_representation(self, value: bytes) -> str:
@@ -190,10 +195,10 @@ class AnswerField(serializers.Field[bytes, Any, str, Any]):
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     """One request: what was answered, or why nothing was."""
 
-    started_at = Instant()
+    started_at = UTCDateTimeField()
     milliseconds = serializers.IntegerField()
     status = serializers.IntegerField(allow_null=True)
-    answer = AnswerField()
+    answer = DecodedBytesField()
 
     class Meta:
         model = Attempt

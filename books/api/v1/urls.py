@@ -1,0 +1,16 @@
+"""The addresses of version 1."""
+
+from django.urls import path
+
+from books.api.fast_routes import make_book_route, make_list_route
+from books.api.v1.views import BookViewSetV1
+
+urlpatterns = [
+    path("books", BookViewSetV1.as_view({"get": "list", "post": "create"}), name="books"),
+    path(
+        "books/<str:book_id>",
+        BookViewSetV1.as_view({"get": "retrieve", "put": "update", "delete": "destroy"}),
+        name="book",
+    ),
+]
+fast_routes = [make_book_route(BookViewSetV1), make_list_route(BookViewSetV1)]

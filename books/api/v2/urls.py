@@ -1,0 +1,19 @@
+"""The addresses of books in version 2."""
+
+from django.urls import path
+
+from books.api.bulk import MAX_BODY_BYTES
+from books.api.fast_routes import make_book_route
+from books.api.v2.views import BookViewSetV2
+
+urlpatterns = [
+    path("books", BookViewSetV2.as_view({"get": "list", "post": "create"}), name="books"),
+    path("books/bulk", BookViewSetV2.as_view({"post": "change_many"}), name="bulk"),
+    path(
+        "books/<str:book_id>",
+        BookViewSetV2.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}),
+        name="book",
+    ),
+]
+fast_routes = [make_book_route(BookViewSetV2)]
+body_limits = {"/books/bulk": MAX_BODY_BYTES}

@@ -1,0 +1,5 @@
+"""Cursors of keyset pages."""
+
+
+class InvalidCursor(ValueError):
+    """The text is none of ours, or of another order."""

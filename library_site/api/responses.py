@@ -1,0 +1,24 @@
+"""Answers in JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+
+# RFC 6749, 5.1.
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+encode_json = msgspec.json.Encoder().encode
+
+
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponse(encode_json(content), "application/json", status, headers=headers)
+
+
+def make_no_content() -> HttpResponse:
+    """204, which has no type either."""
+    response = HttpResponse(status=204)
+    del response.headers["Content-Type"]
+    return response

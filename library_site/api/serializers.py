@@ -1,0 +1,120 @@
+"""Fields that take no value of another type, and serializers that refuse unknown members."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+import msgspec
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+from rest_framework.validators import ProhibitSurrogateCharactersValidator
+
+from library_site.api.suggestions import suggest_names
+
+NO_NUL_SCHEMA = {"not": {"pattern": "\\u0000"}}
+RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@extend_schema_field({"type": "string", **NO_NUL_SCHEMA})
+class StringField(serializers.CharField):
+    """A JSON string, kept exactly as sent."""
+
+    # Of each of these classes: what msgspec knows as much by.
+    json_type = str
+    default_error_messages = {"string_type": "Input should be a valid string."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
+        for validator in self.validators:
+            if isinstance(validator, ProhibitSurrogateCharactersValidator):
+                # The stock message repeats the input.
+                validator.message = "Surrogate characters are not allowed."
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and not isinstance(data, str):
+            self.fail("string_type")
+        return super().run_validation(data)
+
+
+@extend_schema_field({"type": "integer"})
+class StrictIntegerField(serializers.IntegerField):
+    """A JSON number without a fraction; `1984.0` is one (JSON Schema, 6.1.1)."""
+
+    json_type = int
+    default_error_messages = {
+        "int_type": "Input should be a valid integer.",
+        "int_from_float": "Input should be a valid integer, got a number with a fractional part.",
+    }
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and (isinstance(data, bool) or not isinstance(data, int | float)):
+            self.fail("int_type")
+        return super().run_validation(data)
+
+    def to_internal_value(self, data: float | str) -> int:
+        if data != int(data):
+            self.fail("int_from_float")
+        return int(data)
+
+
+@extend_schema_field({"type": "boolean"})
+class StrictBooleanField(serializers.BooleanField):
+    """A JSON boolean."""
+
+    json_type = bool
+    default_error_messages = {"bool_type": "Input should be a valid boolean."}
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is not serializers.empty and not isinstance(data, bool):
+            self.fail("bool_type")
+        return super().run_validation(data)
+
+
+class RejectUnknownMixin(serializers.Serializer[Any]):
+    """Refuses members that it does not know; those of `passed_over` it does not hear."""
+
+    passed_over: frozenset[str] = frozenset()
+
+    def to_internal_value(self, data: Any) -> Any:
+        strange = suggest_names(list(data), [*self.fields, *self.passed_over]) if isinstance(data, Mapping) else {}
+        problems: dict[str, Any] = {name: [ErrorDetail(words, "extra_forbidden")] for name, words in strange.items()}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError(cast("dict[str, Any]", error.detail) | problems) from error
+        if problems:
+            raise serializers.ValidationError(problems)
+        return values
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class UTCDateTimeField(serializers.DateTimeField):
+    """RFC 3339, in UTC."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%fZ", **options})
+
+
+class RFC3339Field(UTCDateTimeField):
+    """Nothing but RFC 3339, 5.6: a day alone, or a time without its zone, could be another moment than was meant."""
+
+    def to_internal_value(self, value: Any) -> Any:
+        if not isinstance(value, str) or not RFC3339_PATTERN.fullmatch(value):
+            self.fail("invalid", format="YYYY-MM-DDThh:mm:ssZ")
+        return super().to_internal_value(value)
+
+
+@extend_schema_field({"type": "string", "pattern": r"\S", **NO_NUL_SCHEMA})
+class NonBlankField(StringField):
+    """A text that says something."""
+
+    json_type = Annotated[str, msgspec.Meta(pattern=r"\S")]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_blank": False, **options})
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if isinstance(data, str) and not data.strip():
+            self.fail("blank")
+        return super().run_validation(data)

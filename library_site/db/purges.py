@@ -1,0 +1,36 @@
+"""Deletion of expired rows."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils.module_loading import import_string
+
+PURGE_BATCH = 1_000
+
+
+def purge_all(now: datetime) -> dict[str, int]:
+    """Deletes what the functions of EXPIRED_ROWS list. Returns the number of deleted rows by kind, in their order."""
+    counts: dict[str, int] = {}
+    for name in settings.EXPIRED_ROWS:
+        counts |= purge(import_string(name)(now))
+    return counts
+
+
+def purge(expired: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, int]:
+    """Deletes the rows of each kind. Returns the number of deleted rows by kind."""
+    return {kind: delete_in_batches(rows) for kind, rows in expired}
+
+
+def delete_in_batches(rows: QuerySet[Any]) -> int:
+    """Deletes rows in batches, so that no writer waits long. Returns the number of deleted rows.
+
+    A row that no longer matches when its batch is deleted stays.
+    """
+    count = 0
+    while batch := list(rows.values_list("pk", flat=True)[:PURGE_BATCH]):
+        _, found = rows.filter(pk__in=batch).delete()
+        count += found.get(rows.model._meta.label, 0)
+    return count

@@ -1,0 +1,70 @@
+"""Django's handler for programs, and the way to it or to the pages."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.core.handlers.exception import convert_exception_to_response
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.module_loading import import_string
+
+from library_site.http.versions import API_ROOT
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+# Addresses for programs; all others are pages.
+API_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
+
+
+# Characters of a query that need no escape (RFC 3986, 3.4).
+QUERY_SAFE = "/?:@!$&'()*+,;=%"
+
+
+class APIRequest(WSGIRequest):
+    def get_full_path(self, force_append_slash: bool = False) -> str:
+        """The address as it was asked for: a redirect to HTTPS must lead there, not where the version is at home."""
+        path, query = self.META["library.asked_for"]
+        return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY_SAFE, 'latin-1')}" if query else "")
+
+
+class APIHandler(WSGIHandler):
+    """Django's handler with API_MIDDLEWARE alone: programs do not wait for what pages need."""
+
+    request_class = APIRequest
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Builds the chain of API_MIDDLEWARE. Only wrapping is supported: no `process_view` and the like."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        handler = convert_exception_to_response(self._get_response)  # type: ignore[attr-defined]  # not in the stubs
+        for name in reversed(settings.API_MIDDLEWARE):
+            handler = convert_exception_to_response(import_string(name)(handler))
+        self._middleware_chain = handler
+
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
+        """Sets Content-Length; without it the answer would be chunked."""
+        response = super().get_response(request)
+        if isinstance(response, HttpResponse) and response.content:
+            response["Content-Length"] = len(response.content)
+        return response
+
+
+def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
+    """Sends programs to one handler and browsers to the other. A slash at the end of a program's address is ignored."""
+
+    def route(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if not path.startswith(API_PREFIXES):
+            return pages(environ, start_response)
+        # Versions have set it for their own addresses.
+        environ.setdefault("library.asked_for", (path, environ.get("QUERY_STRING", "")))
+        environ["PATH_INFO"] = path.removesuffix("/")
+        return api(environ, start_response)
+
+    return route

@@ -1,0 +1,112 @@
+"""The versions of the interface: the table of all, and when each ends (specification, Section 9)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.urls import URLPattern
+from django.utils.http import http_date
+
+from library_site.http.errors import ErrorFormat, detail_format, envelope_format
+
+Headers = list[tuple[str, str]]
+
+API_ROOT = "/api"
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """When a version ends, and where its clients read about it. Times are aware."""
+
+    deprecated_on: datetime | None = None
+    sunset_on: datetime | None = None
+    migration_url: str = ""
+    changelog_url: str = ""
+    retired: bool = False
+
+    def headers(self, number: int, successor: str) -> Headers:
+        """RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version), RFC 7234, 5.5 (Warning).
+
+        `successor` is a path, or empty.
+        """
+        if not self.deprecated_on:
+            return []
+        url = successor and f"{settings.PUBLIC_URL}{quote(successor.encode('latin-1'))}"
+        given = {"deprecation": self.migration_url, "describedby": self.changelog_url, "successor-version": url}
+        links = ", ".join(f'<{url}>; rel="{relation}"' for relation, url in given.items() if url)
+        ends = [("Sunset", http_date(self.sunset_on.timestamp()))] if self.sunset_on else []
+        return [
+            ("Deprecation", f"@{int(self.deprecated_on.timestamp())}"),
+            *ends,
+            *([("Link", links)] if links else []),
+            ("Warning", f'299 - "{self.describe(number)}"'),
+        ]
+
+    def describe(self, number: int) -> str:
+        ends = f" and ends on {self.sunset_on:%Y-%m-%d}" if self.sunset_on else ""
+        return f"Version {number} is deprecated from {self.deprecated_on:%Y-%m-%d} on{ends}"
+
+
+@dataclass(frozen=True)
+class Version:
+    """`home` is the path where its addresses begin, without a slash at the end; `error_format` words its errors.
+
+    `urls` names the modules of its addresses. Each has `urlpatterns`; it may have `fast_routes`, a list for the fast
+    path, and `body_limits`, by path below the home the largest body in bytes, where it is not Django's.
+    """
+
+    number: int
+    home: str
+    error_format: ErrorFormat
+    urls: tuple[str, ...]
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+
+    @cached_property
+    def modules(self) -> list[ModuleType]:
+        """Those of `urls`; they can be imported once Django is set up."""
+        return [import_module(name) for name in self.urls]
+
+    @cached_property
+    def urlpatterns(self) -> list[URLPattern]:
+        return [pattern for module in self.modules for pattern in module.urlpatterns]
+
+    @cached_property
+    def fast_routes(self) -> Sequence[Any]:
+        return [route for module in self.modules for route in getattr(module, "fast_routes", [])]
+
+    @cached_property
+    def body_limits(self) -> Mapping[str, int]:
+        return {path: limit for one in self.modules for path, limit in getattr(one, "body_limits", {}).items()}
+
+    def headers(self, path: str, latest: "Version") -> Headers:
+        """What its lifecycle adds to an answer from this path below a version's home."""
+        return self.lifecycle.headers(self.number, f"{latest.home}{path}" if latest is not self else "")
+
+
+def select_served(versions: Iterable[Version], lifecycles: Mapping[int, Lifecycle]) -> dict[int, Version]:
+    """By number, those that are not retired, each with its lifecycle."""
+    known = [replace(one, lifecycle=lifecycles.get(one.number, Lifecycle())) for one in versions]
+    if strange := lifecycles.keys() - {version.number for version in known}:
+        raise ImproperlyConfigured(f"API_V{min(strange)}_… is set, and there is no such version.")
+    lasting = {version.number: version for version in known if not version.lifecycle.retired}
+    if not lasting:
+        raise ImproperlyConfigured("API_V1_RETIRED and the like leave no version to serve.")
+    return lasting
+
+
+# The last is the latest.
+KNOWN_VERSIONS = [
+    Version(1, API_ROOT, detail_format, ("books.api.v1.urls",)),
+    Version(2, f"{API_ROOT}/v2", envelope_format, ("books.api.v2.urls", "oauth.api.v2.urls", "webhooks.api.v2.urls")),
+]
+LIFECYCLES = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
+VERSIONS = select_served(KNOWN_VERSIONS, LIFECYCLES)
+# The version of an address that names none: the paths of the specification do not.
+DEFAULT_VERSION = 1

@@ -1,0 +1,73 @@
+"""API keys in the admin."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+
+from library_site.admin.base import OwnedAdmin
+from oauth import api_keys, scopes
+from oauth.admin.forms import APIKeyForm
+from oauth.models import APIKey
+from oauth.scopes import DEFAULT_SCOPE
+
+
+@admin.register(APIKey)
+class APIKeyAdmin(OwnedAdmin):
+    owner = "owner"
+    form = APIKeyForm
+    lookups = ("revoked_at__isempty",)
+    list_display = ("name", "begins", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("owner",)
+    search_fields = ("name", "prefix", "owner__username")
+    ordering = ("-pk",)
+    raw_id_fields = ("owner",)
+    actions = ("revoke",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        if obj:
+            return ["name", "begins", "owner", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
+        return ["name", "scopes", "expires_at", *(["owner"] if request.user.is_superuser else [])]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"scopes": [DEFAULT_SCOPE], "owner": request.user.pk}
+
+    @admin.display(description="begins with")
+    def begins(self, key: APIKey) -> str:
+        return f"lib_{key.prefix}"
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """For the action alone: what a key is for does not change."""
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who looks for a revoked key finds it."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Inside the transaction that Django's own view has opened. Raises TooManyKeys."""
+        given, owner = form.cleaned_data, form.cleaned_data.get("owner", request.user)
+        made, obj.text = api_keys.create_key(owner, given["name"], given["scopes"], timezone.now(), given["expires_at"])
+        obj.pk, obj.prefix, obj.owner = made.pk, made.prefix, owner
+        obj.missing = scopes.format_scopes(given["scopes"] - scopes.get_user_scopes(owner))
+
+    def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
+        note = f"{obj.owner} may not have these scopes now, and the key is not good for them: {obj.missing}."
+        return self.told_once(request, obj, {"API key": obj.text}, note if obj.missing else "")
+
+    def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        try:
+            return super().add_view(request, *arguments, **options)
+        except api_keys.TooManyKeys:
+            words = f"No key was made: {api_keys.MAX_KEYS_PER_USER} are there already; revoke one first."
+            self.message_user(request, words, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    @admin.action(description="Revoke the selected keys", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
+        revoked = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
+        self.note(request, queryset, "Revoked.")
+        self.message_user(request, f"Keys revoked: {revoked}.", messages.SUCCESS)

@@ -1,0 +1,32 @@
+"""Authorizations in the admin."""
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from library_site.admin.base import OwnedAdmin, ReadOnlyAdmin
+from oauth.models import Authorization
+from oauth.tokens import revocations
+
+
+@admin.register(Authorization)
+class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
+    owner = "application__user"
+    lookups = ("ended_at__isempty",)
+    list_display = ("user", "application", "scopes", "created_at", "refreshed_at", "ended_at")
+    list_display_links = None
+    list_filter = (("ended_at", admin.EmptyFieldListFilter),)
+    list_select_related = ("user", "application")
+    search_fields = ("user__username", "application__name", "application__client_id")
+    ordering = ("-created_at",)
+    actions = ("end",)
+
+    @admin.action(description="End the selected access", permissions=["change"])
+    def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:
+        # A search joins other tables, whose rows must not be locked.
+        ended = revocations.revoke_authorizations(
+            Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
+        )
+        self.note(request, queryset, "Ended.")
+        self.message_user(request, f"Access ended: {ended}.", messages.SUCCESS)

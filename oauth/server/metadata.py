@@ -1,0 +1,54 @@
+"""Metadata of the authorization server (RFC 8414) and its public keys (RFC 7517)."""
+
+import time
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+
+from oauth import scopes
+from oauth.tokens import jwks
+
+# Seconds for which others may keep the public keys.
+JWKS_MAX_AGE = 300
+
+
+@csrf_exempt
+@require_safe
+def metadata(request: HttpRequest) -> JsonResponse:
+    """RFC 8414."""
+    by_secret = ["client_secret_basic", "client_secret_post"]
+    body = {
+        "issuer": settings.PUBLIC_URL,
+        **{
+            name: f"{settings.PUBLIC_URL}{reverse(f'oauth:{view}')}"
+            for name, view in {
+                "authorization_endpoint": "authorize",
+                "token_endpoint": "token",
+                "revocation_endpoint": "revoke",
+                "introspection_endpoint": "introspect",
+                "jwks_uri": "jwks",
+            }.items()
+        },
+        "scopes_supported": list(scopes.SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": [*by_secret, "none"],
+        "revocation_endpoint_auth_methods_supported": [*by_secret, "none"],
+        "introspection_endpoint_auth_methods_supported": by_secret,
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": f"{settings.PUBLIC_URL}/docs",
+    }
+    return JsonResponse(body)
+
+
+@csrf_exempt
+@require_safe
+def public_jwks(request: HttpRequest) -> JsonResponse:
+    """RFC 7517."""
+    published = jwks.build_public_jwks(jwks.get_keys(), time.time())
+    return JsonResponse(published, headers={"Cache-Control": f"public, max-age={JWKS_MAX_AGE}"})

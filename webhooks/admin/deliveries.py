@@ -1,0 +1,125 @@
+"""Deliveries in the admin."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
+from library_site.admin.base import OwnedAdmin, ReadOnlyAdmin
+from webhooks import endpoints
+from webhooks.admin.base import (
+    MAX_URL_SHOWN,
+    ActionButtonsAdmin,
+    change_url,
+    decode_text,
+    format_json,
+    render_pre,
+    require_selection,
+)
+from webhooks.models import Attempt, Delivery, Endpoint
+from webhooks.signing import EVENT, TIMESTAMP
+
+
+class EndpointFilter(admin.RelatedFieldListFilter):
+    """Names the endpoints that a person sees, the newest of them; an address can name any."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
+        kept = Endpoint.objects.kept().order_by("-pk")
+        seen = kept if request.user.is_superuser else kept.filter(owner=request.user.pk)
+        return [
+            (pk, Truncator(url).chars(MAX_URL_SHOWN))
+            for pk, url in seen.values_list("pk", "url")[: endpoints.MAX_ENDPOINTS_PER_USER]
+        ]
+
+    def has_output(self) -> bool:
+        """Else Django would pass over what an address asks for."""
+        return True
+
+
+class AttemptInline(admin.StackedInline):
+    model = Attempt
+    fields = ("started_at", "milliseconds", "status", "error", "headers", "beginning")
+    readonly_fields = fields
+    ordering = ("pk",)
+    extra = 0
+    can_delete = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("delivery__event").defer("delivery__event__body")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="headers")
+    def headers(self, attempt: Attempt) -> str:
+        """The signature is not kept."""
+        kind, seconds = attempt.delivery.event.kind, int(attempt.started_at.timestamp())
+        return format_html("<pre>{}: {}\n{}: {}</pre>", EVENT, kind, TIMESTAMP, seconds)
+
+    @admin.display(description="answer")
+    def beginning(self, attempt: Attempt) -> str:
+        return render_pre(decode_text(attempt.answer)) if attempt.answer else "-"
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
+    owner = "endpoint__owner"
+    lookups = ("state__exact", "endpoint__id__exact")
+    list_display = ("kind", "address", "state", "attempted", "created_at", "next_at", "replay")
+    list_filter = ("state", ("endpoint", EndpointFilter))
+    ordering = ("-pk",)
+    fields = (
+        *("kind", "uuid", "receiver", "state", "attempted", "replay"),
+        *("created_at", "next_at", "finished_at", "body"),
+    )
+    readonly_fields = fields
+    inlines = (AttemptInline,)
+    actions = ("send_again",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("event", "endpoint").defer("event__body")
+
+    @admin.display(description="event")
+    def kind(self, delivery: Delivery) -> str:
+        return delivery.event.kind
+
+    @admin.display(description="event's id")
+    def uuid(self, delivery: Delivery) -> str:
+        return str(delivery.event.uuid)
+
+    @admin.display(description="endpoint")
+    def address(self, delivery: Delivery) -> str:
+        return Truncator(delivery.endpoint.url).chars(MAX_URL_SHOWN)
+
+    @admin.display(description="endpoint")
+    def receiver(self, delivery: Delivery) -> str:
+        if delivery.endpoint.state == Endpoint.State.DELETED:
+            return f"{delivery.endpoint.url} (deleted)"
+        return format_html('<a href="{}">{}</a>', change_url(delivery.endpoint), delivery.endpoint.url)
+
+    def body(self, delivery: Delivery) -> str:
+        return format_json(delivery.event.body)
+
+    @admin.action(description="Send again", permissions=["change"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        rows = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
+        # In one order for all: two who do it at once would wait for each other for ever.
+        fit = sorted(rows, key=lock_order)
+        with transaction.atomic():
+            made = [endpoints.redeliver(delivery) for delivery in fit]
+            self.note(request, fit, "Sent again.")
+        return self.done(request, f"Deliveries sent again: {len(made)}, to active endpoints.", made)
+
+
+def lock_order(delivery: Delivery) -> tuple[int, int]:
+    return delivery.endpoint_id, delivery.pk

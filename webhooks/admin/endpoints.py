@@ -1,0 +1,220 @@
+"""Endpoints in the admin."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.text import Truncator
+
+from library_site.admin.base import OwnedAdmin
+from webhooks import endpoints, outbox
+from webhooks.admin.base import (
+    MAX_URL_SHOWN,
+    ActionButtonsAdmin,
+    change_url,
+    format_time,
+    require_one,
+    require_selection,
+)
+from webhooks.admin.forms import EndpointForm, ReplayForm
+from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
+from webhooks.models import EVENT_RETENTION, Endpoint
+
+
+class StateFilter(admin.ChoicesFieldListFilter):
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Deleted ones are not listed."""
+        return (choice for choice in super().choices(changelist) if choice["display"] != Endpoint.State.DELETED.label)
+
+
+@admin.register(Endpoint)
+class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
+    owner = "owner"
+    form = EndpointForm
+    lookups = ("state__exact",)
+    list_display = ("address", "state", "delivered", "failing", "answered", "owner", "kinds", "description")
+    list_filter = (("state", StateFilter),)
+    list_select_related = ("owner",)
+    list_per_page = 50
+    search_fields = ("url", "description", "owner__username")
+    ordering = ("-pk",)
+    raw_id_fields = ("owner",)
+    radio_fields = {"form": admin.VERTICAL}
+    actions = ("ping", "disable", "enable", "rotate", "promote")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return annotate_health(super().get_queryset(request).exclude(state=Endpoint.State.DELETED))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        owner = ["owner"] if request.user.is_superuser else []
+        asked = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
+        return [*asked, *self.get_readonly_fields(request, obj)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("state", "reason", "health", "secrets_kept", "created_at") if obj else ()
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"owner": str(request.user.pk)}
+
+    @admin.display(description="URL")
+    def address(self, endpoint: Endpoint) -> str:
+        return Truncator(endpoint.url).chars(MAX_URL_SHOWN)
+
+    @admin.display(description=f"delivered, of {RECENT_DELIVERIES}")
+    def delivered(self, endpoint: Any) -> int:
+        return int(endpoint.delivered)
+
+    @admin.display(description="failing")
+    def failing(self, endpoint: Any) -> int:
+        return int(endpoint.failing)
+
+    @admin.display(description="last answer")
+    def answered(self, endpoint: Any) -> str:
+        return f"{format_time(endpoint.last_answer_at)}: {endpoint.last_answer}" if endpoint.last_answer_at else "-"
+
+    def health(self, endpoint: Any) -> str:
+        recent = f"Of the last {RECENT_DELIVERIES} deliveries"
+        counts = f"{recent} {endpoint.delivered} were delivered and {endpoint.failing} fail."
+        return f"{counts} Last answer: {self.answered(endpoint)}."
+
+    @admin.display(description="secrets")
+    def secrets_kept(self, endpoint: Endpoint) -> str:
+        kept = [f"{secret.state} since {format_time(secret.created_at)}" for secret in endpoint.secrets.order_by("pk")]
+        return f"{', '.join(kept) or 'None'}. Neither is shown again. A new one waits until it is promoted."
+
+    def pages(self, request: HttpRequest, obj: Any) -> dict[str, str]:
+        if not obj:
+            return {}
+        deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={obj.pk}"
+        replay = reverse("admin:webhooks_endpoint_replay", args=[obj.pk])
+        return {deliveries: "Deliveries", **({replay: "Replay"} if self.has_change_permission(request, obj) else {})}
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Inside the transaction that Django's own view has opened. Raises TooManyEndpoints."""
+        given = {"owner": request.user, **form.cleaned_data}
+        if change:
+            endpoints.change_endpoint(obj, {name: given[name] for name in form.changed_data})
+        else:
+            made, obj.new_secret = endpoints.create_endpoint(given.pop("owner"), given, None, timezone.now())
+            obj.pk = made.pk
+
+    def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        try:
+            return super().add_view(request, *arguments, **options)
+        except endpoints.TooManyEndpoints:
+            words = f"No endpoint was made: {endpoints.MAX_ENDPOINTS_PER_USER} are there already; delete one first."
+            self.message_user(request, words, messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
+        return self.told_once(request, obj, {"Secret": obj.new_secret})
+
+    def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
+        endpoints.delete_endpoint(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
+        with transaction.atomic():
+            for endpoint in list(queryset):
+                endpoints.delete_endpoint(endpoint)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Each endpoint, where Django would list every delivery."""
+        lines = [f"{endpoint}: is sent nothing more, not even what waits" for endpoint in objs]
+        return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
+
+    @admin.action(description="Ping", permissions=["change"])
+    def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        active = [row for row in require_selection(queryset) if row.state == Endpoint.State.ACTIVE]
+        with transaction.atomic():
+            made = [outbox.create_ping(endpoint, timezone.now()) for endpoint in active]
+            self.note(request, active, "Pinged.")
+        return self.done(request, f"Pings on their way: {len(made)}, to active endpoints.", made)
+
+    @admin.action(description="Disable", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self.turned(request, queryset, Endpoint.State.DISABLED)
+
+    @admin.action(description="Enable", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self.turned(request, queryset, Endpoint.State.ACTIVE)
+
+    def turned(self, request: HttpRequest, queryset: QuerySet[Any], state: Endpoint.State) -> HttpResponse | None:
+        rows = require_selection(queryset)
+        with transaction.atomic():
+            for endpoint in rows:
+                endpoints.change_endpoint(endpoint, {"state": state})
+            self.note(request, rows, f"Made {state.label.lower()}.")
+        return self.done(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
+
+    @admin.action(description="Make a new secret", permissions=["change"])
+    def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """For one at a time. The old one signs until this one is promoted."""
+        endpoint = require_one(queryset)
+        with transaction.atomic():
+            secret = endpoints.add_secret(endpoint, None, timezone.now())
+            self.note(request, [endpoint], "Made a new secret, which is pending.")
+        return self.told_once(request, endpoint, {"Pending secret": secret})
+
+    @admin.action(description="Promote the pending secret", permissions=["change"])
+    def promote(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        endpoint = require_one(queryset)
+        try:
+            with transaction.atomic():
+                endpoints.promote_secret(endpoint)
+                self.note(request, [endpoint], "Promoted the pending secret.")
+        except endpoints.NoPendingSecret:
+            self.message_user(request, "Nothing was changed: no secret is pending.", messages.ERROR)
+            return HttpResponseRedirect(change_url(endpoint))
+        return self.done(request, "The pending secret signs from now on.", [endpoint])
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.replay_view)
+        return [path("<path:object_id>/replay/", view, name="webhooks_endpoint_replay"), *super().get_urls()]
+
+    def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        endpoint = self.get_object(request, unquote(object_id))
+        if not self.has_change_permission(request, endpoint):
+            raise PermissionDenied
+        if endpoint is None:
+            self.message_user(request, "The endpoint does not exist.", messages.WARNING)
+            return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
+        now = timezone.now()
+        form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
+        if form.is_valid():
+            return self.replayed(request, endpoint, form.cleaned_data, now)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Replay",
+            "opts": self.opts,
+            "object": endpoint,
+            "form": form,
+            "kept_for": EVENT_RETENTION,
+        }
+        return TemplateResponse(request, "admin/webhooks/replay.html", context)
+
+    def replayed(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
+        try:
+            endpoints.require_active(endpoint)
+        except endpoints.EndpointDisabled:
+            self.message_user(request, "Nothing was replayed: the endpoint is disabled.", messages.ERROR)
+            return HttpResponseRedirect(change_url(endpoint))
+        try:
+            with transaction.atomic():
+                count = endpoints.replay_events(endpoint, **span, now=now)
+                self.note(request, [endpoint], f"Replayed events: {count}.")
+            self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
+        except endpoints.TooManyEvents:
+            words = f"Nothing was replayed: more than {endpoints.MAX_REPLAYED_EVENTS:,} events are meant."
+            self.message_user(request, words, messages.ERROR)
+        return HttpResponseRedirect(change_url(endpoint))

@@ -1,0 +1,130 @@
+"""Sources of received events in the admin."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
+
+from library_site.admin.base import ReadOnlyAdmin
+from webhooks import inbox
+from webhooks.admin.base import ActionButtonsAdmin, format_json, require_one, require_selection
+from webhooks.admin.forms import SourceForm
+from webhooks.models import Received, Source, SourceSecret
+
+
+class SourceSecretInline(admin.TabularInline):
+    model = SourceSecret
+    verbose_name_plural = "secrets, each of which is accepted"
+    fields = ("created_at",)
+    readonly_fields = fields
+    ordering = ("pk",)
+    extra = 0
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("webhooks.change_source")
+
+
+@admin.register(Source)
+class SourceAdmin(ActionButtonsAdmin):
+    form = SourceForm
+    lookups = ("enabled__exact",)
+    list_display = ("name", "form", "enabled", "mirrors", "created_at")
+    list_filter = ("enabled",)
+    search_fields = ("name",)
+    ordering = ("name",)
+    radio_fields = {"form": admin.VERTICAL}
+    inlines = (SourceSecretInline,)
+    actions = ("make_new_secret",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        asked = ["name", "form", "enabled", "mirrors"]
+        secret = ["secret"] if self.has_change_permission(request, obj) or obj is None else []
+        return [*asked, *secret, *self.get_readonly_fields(request, obj)]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("address", "created_at") if obj else ()
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {}
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """All that it sent would go with it: one that is over is disabled."""
+        return False
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj else ()
+
+    def address(self, source: Source) -> str:
+        return settings.PUBLIC_URL + reverse("webhooks:receive", kwargs={"source": source.name})
+
+    @method_decorator(sensitive_post_parameters("secret"))
+    def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        return super().changeform_view(request, *arguments, **options)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Inside the transaction that Django's own view has opened."""
+        now, given = timezone.now(), form.cleaned_data["secret"]
+        if not change:
+            obj.created_at = now
+        super().save_model(request, obj, form, change)
+        if given or not change:
+            obj.new_secret = inbox.add_secret(obj, given, now)
+
+    def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
+        if request.POST.get("secret"):
+            return super().response_add(request, obj, *arguments, **options)
+        return self.told_once(request, obj, {"Secret": obj.new_secret})
+
+    @admin.action(description="Make a new secret", permissions=["change"])
+    def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """For one at a time. Those before are accepted until they are deleted."""
+        source = require_one(queryset)
+        with transaction.atomic():
+            secret = inbox.add_secret(source, None, timezone.now())
+            self.note(request, [source], "Made a new secret.")
+        return self.told_once(request, source, {"Secret": secret})
+
+
+@admin.register(Received)
+class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
+    lookups = ("state__exact", "source__id__exact")
+    list_display = ("kind", "event_id", "source", "state", "attempted", "received_at", "next_at")
+    list_filter = ("state", "source")
+    ordering = ("-pk",)
+    fields = (
+        *("kind", "event_id", "source", "state", "attempted", "received_at"),
+        *("next_at", "finished_at", "error", "content"),
+    )
+    readonly_fields = fields
+    actions = ("work_off_again",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("source").defer("body")
+
+    @admin.display(description="body")
+    def content(self, received: Received) -> str:
+        return format_json(received.body)
+
+    @admin.action(description="Work off again", permissions=["change"])
+    def work_off_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        dead = [row for row in require_selection(queryset) if row.state == Received.State.DEAD]
+        with transaction.atomic():
+            revived = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
+            self.note(request, dead, "Worked off again.")
+        return self.done(request, f"Dead events to be worked off again: {revived}.", dead)

@@ -1,0 +1,87 @@
+"""What the OpenAPI document says of the events that are sent."""
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from webhooks import signing
+from webhooks.registry import EVENT_KINDS, PING_KIND, EventDocument, EventKind
+
+TIME_EXAMPLE = "2026-01-31T09:30:00.000000Z"
+EVENT_ID = "3f6b0d0e-5d0c-4d3b-9a65-0f6d1c1f6a52"
+PING_EVENT = EventDocument(
+    {"type": "object", "properties": {"endpoint": {"type": "integer"}}, "required": ["endpoint"]}, {"endpoint": 1}
+)
+PING = EventKind(PING_KIND, "Sent by hand, to try a webhook.", "webhooks.api.openapi.PING_EVENT")
+
+
+def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
+    """The body of an event of one of these kinds."""
+    properties = {
+        "id": {"type": "string", "format": "uuid", "description": "The same at each attempt: deduplicate by it."},
+        "event": {"type": "string", "enum": kinds},
+        "timestamp": {"type": "string", "format": "date-time"},
+        "api_version": {"type": "integer", "enum": [settings.EVENT_API_VERSION]},
+        "data": data,
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def stream_schema() -> dict[str, Any]:
+    """The body of an event of any kind of the stream."""
+    payloads: list[dict[str, Any]] = []
+    for kind in EVENT_KINDS.values():
+        payload = import_string(kind.document).payload
+        if payload not in payloads:
+            payloads.append(payload)
+    return event_schema(list(EVENT_KINDS), payloads[0] if len(payloads) == 1 else {"anyOf": payloads})
+
+
+def event_example(kind: EventKind) -> dict[str, Any]:
+    return {
+        "id": EVENT_ID,
+        "event": kind.name,
+        "timestamp": TIME_EXAMPLE,
+        "api_version": settings.EVENT_API_VERSION,
+        "data": import_string(kind.document).example,
+    }
+
+
+def document_events(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: adds the requests that receivers get, in the version that event bodies are in."""
+    if generator.api_version == f"v{settings.EVENT_API_VERSION}":
+        result["webhooks"] = {kind.name: {"post": document_event(kind)} for kind in (*EVENT_KINDS.values(), PING)}
+    return result
+
+
+def document_event(kind: EventKind) -> dict[str, Any]:
+    schema = event_schema([kind.name], import_string(kind.document).payload)
+    content = {"schema": schema, "examples": {"Event": {"value": event_example(kind)}}}
+    return {
+        "operationId": f"receive_{kind.name.replace('.', '_')}",
+        "summary": kind.sentence,
+        "description": "At least once, and in any order. Redirects are not followed.",
+        "parameters": [required_header(*one) for one in event_headers(kind.name)],
+        "requestBody": {"required": True, "content": {"application/json": content}},
+        "responses": {
+            "2XX": {"description": "It was received."},
+            "default": {"description": "It is sent again, five times in all, and later each time."},
+        },
+    }
+
+
+def event_headers(kind: str) -> list[tuple[str, dict[str, Any], str]]:
+    signature = (
+        "HMAC-SHA256 with the secret, in hexadecimal: `t=<timestamp>,s=<hex>` over `<timestamp>.<body>` (form B), or"
+        " `sha256=<hex>` over the body alone (form A), which anyone who overheard it may send again."
+    )
+    return [
+        (signing.EVENT, {"type": "string", "enum": [kind]}, "The kind of the event."),
+        (signing.TIMESTAMP, {"type": "string", "pattern": "^[0-9]+$"}, "When it was sent, in Unix seconds."),
+        (signing.SIGNATURE, {"type": "string", "pattern": "^(sha256=|t=[0-9]+,s=)[0-9a-f]{64}$"}, signature),
+    ]
+
+
+def required_header(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": True, "schema": schema, "description": description}
