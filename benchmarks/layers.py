@@ -52,13 +52,13 @@ LAYERS = {
         "books.api.fast_routes.list_books",
     ),
     "filters": ("books.api.filters.StrictFilterBackend.filter_queryset",),
-    "decode and check the body": ("library_site.api.viewsets.APIViewSet.body",),
+    "decode and check the body": ("library_site.api.viewsets.APIViewSet.read_values",),
     "statement of a read": (
-        "books.read_model.Representation.page",
-        "books.read_model.Representation.matching",
+        "books.read_model.Representation.fetch_rows",
+        "books.read_model.Representation.fetch_matching",
         "books.read_model.Representation.find",
     ),
-    "rows, made ready to be encoded": ("books.read_model.Representation.shown",),
+    "rows, made ready to be encoded": ("books.read_model.Representation.to_structs",),
     "statement of a write": (
         "books.changes.create_book",
         "books.changes.change_book",
@@ -67,13 +67,14 @@ LAYERS = {
         "books.write_statements.update_with_event",
     ),
     "event and deliveries": (
-        "books.events.created_event",
+        "books.events.created_data_parts",
         "books.events.updated_event",
         "webhooks.outbox.event_params",
-        "webhooks.outbox.WorkerNotifier.give",
+        "webhooks.outbox.new_event_params",
+        "webhooks.outbox.WorkerNotifier.notify",
     ),
-    "driver": ("library_site.db.sql.PreparedStatement.rows",),
-    "round trip to the database": ("library_site.db.sql.PreparedStatement.result",),
+    "driver": ("library_site.db.sql.PreparedStatement.fetch_all",),
+    "round trip to the database": ("library_site.db.sql.PreparedStatement.send",),
     "encode": ("library_site.api.responses.encode_json",),
 }
 ELSEWHERE = "anything else"

@@ -20,10 +20,10 @@ from library_site.admin.paginator import BoundedPaginator
 
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
-    lookups = ("available__exact", "created_at__gte", "created_at__lt")
-    list_display = ("by_title", "by_author", "year", "genre", "isbn", "available", "created_at")
+    allowed_lookups = ("available__exact", "created_at__gte", "created_at__lt")
+    list_display = ("title_column", "author_column", "year", "genre", "isbn", "available", "created_at")
     list_filter = ("available", "created_at")
-    sortable_by = ("by_title", "by_author", "year", "isbn", "created_at")
+    sortable_by = ("title_column", "author_column", "year", "isbn", "created_at")
     search_fields = ("title", "author", "genre", "isbn")
     search_help_text = "Every word somewhere in title, author or genre, or at the start of the ISBN."
     fields = ("title", "author", "year", "isbn", "genre", "available", "created_at", "updated_at")
@@ -35,11 +35,11 @@ class BookAdmin(ValidatingAdmin):
     actions = ("mark_available", "mark_lent")
 
     @admin.display(description="title", ordering=sort_expression("title"))
-    def by_title(self, book: Book) -> str:
+    def title_column(self, book: Book) -> str:
         return book.title
 
     @admin.display(description="author", ordering=sort_expression("author"))
-    def by_author(self, book: Book) -> str:
+    def author_column(self, book: Book) -> str:
         return book.author
 
     def get_search_results(
@@ -51,13 +51,13 @@ class BookAdmin(ValidatingAdmin):
 
     @admin.action(description="Mark selected books as available", permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
-        self.mark(request, queryset, available=True)
+        self.set_available(request, queryset, available=True)
 
     @admin.action(description="Mark selected books as lent", permissions=["change"])
     def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
-        self.mark(request, queryset, available=False)
+        self.set_available(request, queryset, available=False)
 
-    def mark(self, request: HttpRequest, books: QuerySet[Book], available: bool) -> None:
+    def set_available(self, request: HttpRequest, books: QuerySet[Book], available: bool) -> None:
         with transaction.atomic():
             marked = changes.set_available(books, available, now=timezone.now())
         self.message_user(request, f"Books now {'available' if available else 'lent'}: {marked}.", messages.SUCCESS)
@@ -82,15 +82,15 @@ class BookAdmin(ValidatingAdmin):
             changes.delete_books(queryset, now=timezone.now())
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.explained(request, super().changelist_view, *arguments, **options)
+        return self.report_conflict(request, super().changelist_view, *arguments, **options)
 
     def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.explained(request, super().changeform_view, *arguments, **options)
+        return self.report_conflict(request, super().changeform_view, *arguments, **options)
 
     def delete_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.explained(request, super().delete_view, *arguments, **options)
+        return self.report_conflict(request, super().delete_view, *arguments, **options)
 
-    def explained(
+    def report_conflict(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *arguments: Any, **options: Any
     ) -> HttpResponse:
         """The view's answer, or the same page again where someone else was quicker."""

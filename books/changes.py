@@ -158,7 +158,7 @@ def copied(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
         with cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(
-                    [*(row[name] for name in names), *(field.derived(row[field.of]) for field in DERIVED_FIELDS)]
+                    [*(row[name] for name in names), *(field.derive(row[field.source]) for field in DERIVED_FIELDS)]
                 )
         cursor.execute(
             f"INSERT INTO books_book ({columns}, created_at, updated_at)"
@@ -257,7 +257,7 @@ def iter_locked_batches(books: QuerySet[Book]) -> Iterator[list[Book]]:
 
 def add_derived_columns(names: Collection[str]) -> list[str]:
     """These columns and those that follow from them."""
-    return [*names, *(field.attname for field in DERIVED_FIELDS if field.of in names)]
+    return [*names, *(field.attname for field in DERIVED_FIELDS if field.source in names)]
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def created_event(book: Book) -> EventData:
 
 def created_data_parts(book: Book) -> tuple[bytes, bytes]:
     """The data of `created_event` as JSON in two parts, between which the id belongs. The book may have none yet."""
-    members = msgspec.structs.asdict(event_representation.shown_one(book))
+    members = msgspec.structs.asdict(event_representation.to_struct(book))
     del members["id"]
     rest = encode_json(members).removeprefix(b"{")
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
@@ -49,8 +49,8 @@ def deleted_event(book: Book) -> EventData:
 
 
 def make_event(kind: str, book: Book, previous: dict[str, Any]) -> EventData:
-    return EventData(kind, book.pk, {"book": event_representation.shown_one(book), "previous": previous})
+    return EventData(kind, book.pk, {"book": event_representation.to_struct(book), "previous": previous})
 
 
 def book_row(book: Book) -> Row:
-    return event_representation.row(book)
+    return event_representation.to_row(book)

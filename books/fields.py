@@ -21,18 +21,18 @@ def fold(text: str) -> str:
 class DerivedField(models.Field):
     """What follows from another field's text, written whenever that is; `of` names that field."""
 
-    derived: "staticmethod[[str], str | None]"
+    derive: "staticmethod[[str], str | None]"
 
     def __init__(self, of: str, **options: Any) -> None:
-        self.of = of
+        self.source = of
         super().__init__(**{"editable": False, **options})
 
     def deconstruct(self) -> tuple[str, str, Any, dict[str, Any]]:
         name, path, arguments, options = super().deconstruct()
-        return name, path, [self.of, *arguments], options
+        return name, path, [self.source, *arguments], options
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str | None:
-        value = self.derived(getattr(model_instance, self.of))
+        value = self.derive(getattr(model_instance, self.source))
         setattr(model_instance, self.attname, value)
         return value
 
@@ -40,7 +40,7 @@ class DerivedField(models.Field):
 class ISBN13Field(DerivedField, models.CharField):
     """The canonical form of an ISBN; null for a text that is none."""
 
-    derived = staticmethod(normalize_isbn)
+    derive = staticmethod(normalize_isbn)
 
     def __init__(self, of: str, **options: Any) -> None:
         super().__init__(of, **{"max_length": 13, "null": True, **options})
@@ -49,7 +49,7 @@ class ISBN13Field(DerivedField, models.CharField):
 class FoldedField(DerivedField, models.TextField):
     """A text, folded. Ordered by code point on every database."""
 
-    derived = staticmethod(fold)
+    derive = staticmethod(fold)
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         collation = "C" if connection.vendor == "postgresql" else None

@@ -84,7 +84,7 @@ class Book(models.Model):
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
 # Each searched member's folded column.
-FOLDED_COLUMNS = {field.of: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
 
 
 class StoredResponse(models.Model):

@@ -34,16 +34,16 @@ class Representation:
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
         # A book at hand as `page` would give it.
-        self.row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
+        self.to_row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.times = [(name, zone_suffix(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
         # Clients choose among thousands of parts: PostgreSQL need not keep plans for all of them.
-        self.planned_once = names is None
+        self.keep_plan = names is None
         self.frames: dict[tuple[Any, ...], ListStatement] = {}
         self.part_of = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
 
-    def only(self, names: Iterable[str]) -> "Representation":
+    def with_fields(self, names: Iterable[str]) -> "Representation":
         """Some of the members, which there are."""
         return self.part_of(frozenset(names))
 
@@ -51,45 +51,45 @@ class Representation:
         """The books as tuples of the members, then of `more` columns."""
         return books.values_list(*self.columns, *more)
 
-    def page(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
+    def fetch_rows(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
         """Some of the books. Of a statement only the condition is compiled for every request."""
         try:
             condition, parameters = compile_condition(books)
         except EmptyResultSet:
             return []
-        return self.frame(books, more).rows(condition, parameters, skip, limit)
+        return self.list_statement(books, more).rows(condition, parameters, skip, limit)
 
-    def part(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
+    def fetch_page(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
         """Some of the books, ready to be encoded."""
-        return self.shown(self.page(books, skip, limit))
+        return self.to_structs(self.fetch_rows(books, skip, limit))
 
-    def matching(
+    def fetch_matching(
         self, books: QuerySet[Book], conditions: Sequence[tuple[str, str]], skip: int, limit: int
     ) -> list[msgspec.Struct]:
         """Some of the books that meet all of these conditions, each given as SQL with the value for it."""
         where = " AND ".join(sql for sql, _ in conditions)
         values = [value for _, value in conditions]
-        return self.shown(self.frame(books, ()).rows(where and f" WHERE {where}", values, skip, limit))
+        return self.to_structs(self.list_statement(books, ()).rows(where and f" WHERE {where}", values, skip, limit))
 
-    def frame(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "ListStatement":
+    def list_statement(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "ListStatement":
         shape = (*books.query.order_by, *more)
         if shape not in self.frames:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
             selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = ListStatement(selected, by + ordered, shape == ("pk",), self.planned_once)
+            self.frames[shape] = ListStatement(selected, by + ordered, shape == ("pk",), self.keep_plan)
         return self.frames[shape]
 
     def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
         """A book, ready to be encoded, and its version."""
-        found = self.one_book.rows((pk,)) if abs(pk) <= BIGINT_MAX else []
-        return (self.shown(found)[0], found[0][-1]) if found else None
+        found = self.one_book.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
+        return (self.to_structs(found)[0], found[0][-1]) if found else None
 
     @cached_property
     def one_book(self) -> PreparedStatement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return PreparedStatement(sql, self.planned_once)
+        return PreparedStatement(sql, self.keep_plan)
 
-    def shown(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
+    def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Rows, of which columns after the members are left out, ready to be encoded."""
         width, struct = len(self.members), self.struct
         books = [struct(*row[:width]) for row in rows]
@@ -97,34 +97,34 @@ class Representation:
             format_times(books, name, ending)
         return books
 
-    def shown_one(self, book: Book) -> msgspec.Struct:
-        [shown] = self.shown([self.row(book)])
+    def to_struct(self, book: Book) -> msgspec.Struct:
+        [shown] = self.to_structs([self.to_row(book)])
         return shown
 
 
 class ListStatement:
     """The statement of a list but for its condition, the same for all in one order."""
 
-    def __init__(self, selected: str, order: str, by_id: bool, planned_once: bool) -> None:
+    def __init__(self, selected: str, order: str, by_id: bool, keep_plan: bool) -> None:
         self.selected, self.ordered = selected, f"{order} LIMIT %s OFFSET %s"
-        self.whole = PreparedStatement(f"{selected}{self.ordered}", planned_once)
+        self.whole = PreparedStatement(f"{selected}{self.ordered}", keep_plan)
         # Of the books before them, PostgreSQL reads the index alone.
         self.deep = (
-            PreparedStatement(f"{selected} WHERE {DEEP_OFFSET_SQL}{order} LIMIT %s", planned_once) if by_id else None
+            PreparedStatement(f"{selected} WHERE {DEEP_OFFSET_SQL}{order} LIMIT %s", keep_plan) if by_id else None
         )
-        self.where = lru_cache(CACHED_STATEMENTS)(self.narrowed)
+        self.where = lru_cache(CACHED_STATEMENTS)(self.with_condition)
 
     def rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
         """Some of the books; of all where the condition is empty."""
         if condition:
-            return self.where(condition).rows((*parameters, limit, skip))
+            return self.where(condition).fetch_all((*parameters, limit, skip))
         if self.deep and skip > DEEP_OFFSET:
-            return self.deep.rows((skip, limit))
-        return self.whole.rows((limit, skip))
+            return self.deep.fetch_all((skip, limit))
+        return self.whole.fetch_all((limit, skip))
 
-    def narrowed(self, condition: str) -> PreparedStatement:
+    def with_condition(self, condition: str) -> PreparedStatement:
         """Planned each time: what suits one text does not suit another."""
-        return PreparedStatement(f"{self.selected}{condition}{self.ordered}", planned_once=False)
+        return PreparedStatement(f"{self.selected}{condition}{self.ordered}", keep_plan=False)
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> None:

@@ -52,7 +52,7 @@ def insert_with_event(book: Book, now: datetime) -> bool:
 
 
 def find_book(pk: int) -> Book | None:
-    found = FIND_STATEMENT.rows((pk,)) if abs(pk) <= BIGINT_MAX else []
+    found = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
     return Book.from_db(connection.alias, BOOK_COLUMNS, found[0]) if found else None
 
 
@@ -72,7 +72,7 @@ def update_sql(names: tuple[str, ...]) -> str:
 def write(statement: PreparedStatement, parameters: Sequence[Any]) -> list[Row]:
     """In a caller's transaction behind a savepoint: a failure shall not take that with it."""
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
-        written = statement.rows(parameters)
+        written = statement.fetch_all(parameters)
     notify_workers()
     return written
 

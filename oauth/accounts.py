@@ -36,9 +36,9 @@ class SignInView(LoginView):
         return "" if found == self.request.path else found
 
     def get_context_data(self, **options: Any) -> dict[str, Any]:
-        return super().get_context_data(application=self.asking(), **options)
+        return super().get_context_data(application=self.get_requesting_app(), **options)
 
-    def asking(self) -> Application | None:
+    def get_requesting_app(self) -> Application | None:
         """The app that wants to be let in, where sign-in is on the way to that."""
         target = urlsplit(self.get_redirect_url())
         if target.path.rstrip("/") != reverse("oauth:authorize"):
@@ -94,7 +94,7 @@ def find_application(client_id: str) -> Application | None:
 
 def list_granted_apps(user: User) -> list[dict[str, Any]]:
     """Each app with a sentence for each scope, since when it has access, and when it last asked for a token."""
-    live = Authorization.objects.live(timezone.now())
+    live = Authorization.objects.active(timezone.now())
     found = live.filter(user=user, application__isnull=False).select_related("application")
     apps: dict[Any, dict[str, Any]] = {}
     for one in found.order_by("created_at"):

@@ -77,7 +77,7 @@ def authenticate_token(token: str) -> tuple[User, Credential]:
 def verify_token(token: str, now: float) -> tuple[access_tokens.Claims, ScopeSet]:
     """What an access token says, and what is left of its scopes. Raises InvalidToken, TokenExpired."""
     claims = access_tokens.verify_access_token(token, now)
-    left = revocations.get_revocations().left(claims.sid, claims.user_id, claims.scopes)
+    left = revocations.get_revocations().get_remaining_scopes(claims.sid, claims.user_id, claims.scopes)
     if left is None:
         raise access_tokens.InvalidToken
     return claims, left

@@ -20,7 +20,7 @@ class Allowance(models.Model):
 
 
 class AuthorizationQuerySet(models.QuerySet["Authorization"]):
-    def live(self, now: datetime) -> "AuthorizationQuerySet":
+    def active(self, now: datetime) -> "AuthorizationQuerySet":
         """Neither ended nor too old; without a refresh for long they may be over all the same."""
         return self.filter(ended_at=None, created_at__gt=now - CONSENT_LIFETIME)
 

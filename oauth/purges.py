@@ -38,5 +38,5 @@ def unusable_refresh_tokens(now: datetime) -> Q:
     One that was replaced is still good for something: who shows it again has stolen it, or was stolen from.
     """
     idle = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
-    ended = ~Exists(Authorization.objects.live(now).filter(pk=OuterRef("token_family")))
+    ended = ~Exists(Authorization.objects.active(now).filter(pk=OuterRef("token_family")))
     return Q(ended) | Q(revoked__lte=idle) | Q(revoked=None, access_token=None) | Q(access_token__expires__lte=idle)

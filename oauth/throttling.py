@@ -20,7 +20,7 @@ class CallerThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
         window = get_counter(settings.REDIS_URL, seconds).count(caller_key(request), now=self.timer())
-        self.seconds_left = max(1, min(seconds, ceil(window.left)))
+        self.seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
         allowed: bool = window.requests <= amount
         request.META["library.rate_limit"] = {
             "RateLimit-Policy": f'"default";q={amount};w={seconds}',

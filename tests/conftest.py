@@ -120,7 +120,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(autouse=True)
 def fresh_revocations() -> None:
     """What this process last read of revocations was another test's."""
-    revocations.REVOCATION_LIST.forget()
+    revocations.REVOCATION_LIST.invalidate()
 
 
 @pytest.fixture(scope="session")

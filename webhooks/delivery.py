@@ -70,10 +70,10 @@ class LockedEndpoint(NamedTuple):
     url: str
     form: str
     in_flight_limit: int
-    sealed: str
+    encrypted_secret: str
 
-    def opened(self) -> tuple[int, str, str, str]:
-        return self.pk, self.url, self.form, decrypt_cached(self.sealed)
+    def decrypt(self) -> tuple[int, str, str, str]:
+        return self.pk, self.url, self.form, decrypt_cached(self.encrypted_secret)
 
 
 class LeasedRow(NamedTuple):
@@ -104,7 +104,7 @@ def claim_due(concurrency: int, flying: Mapping[int, int]) -> Claim:
     lease = uuid4()
     with transaction.atomic():
         found = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
-        endpoints = {endpoint.pk: endpoint for endpoint in found if is_decryptable(endpoint.sealed)}
+        endpoints = {endpoint.pk: endpoint for endpoint in found if is_decryptable(endpoint.encrypted_secret)}
         lost = [endpoint.pk for endpoint in found if endpoint.pk not in endpoints]
         disabled = disable_endpoints(Endpoint.objects.filter(pk__in=lost), UNREADABLE_SECRET)
         taken = lease_due(
@@ -120,7 +120,7 @@ def claim_due(concurrency: int, flying: Mapping[int, int]) -> Claim:
 
 def build_claimed(taken: LeasedRow, lease: UUID, endpoint: LockedEndpoint, kind: str, body: bytes) -> LeasedDelivery:
     poisoned = taken.claimed > taken.attempted + MAX_LOST_WORKERS
-    return LeasedDelivery(taken.pk, lease, taken.attempted, *endpoint.opened(), kind, body, poisoned)
+    return LeasedDelivery(taken.pk, lease, taken.attempted, *endpoint.decrypt(), kind, body, poisoned)
 
 
 def pending_deliveries() -> QuerySet[Delivery]:

@@ -62,7 +62,7 @@ class NoPendingSecret(Refusal):
 def own_endpoints(owner: User) -> QuerySet[Endpoint]:
     """A person's endpoints; `pending_secret` tells whether one waits to be promoted."""
     pending = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.PENDING)
-    return Endpoint.objects.kept().filter(owner=owner).annotate(pending_secret=Exists(pending)).order_by("pk")
+    return Endpoint.objects.not_deleted().filter(owner=owner).annotate(pending_secret=Exists(pending)).order_by("pk")
 
 
 def create_endpoint(owner: User, values: Mapping[str, Any], secret: str | None, now: datetime) -> tuple[Endpoint, str]:
@@ -81,7 +81,7 @@ def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any]) -> None:
     """Writes these values, unless the endpoint is deleted; one set active begins afresh."""
     fresh = RESET_VALUES if values.get("state") == Endpoint.State.ACTIVE else {}
     if values:
-        Endpoint.objects.kept().filter(pk=endpoint.pk).update(**values, **fresh)
+        Endpoint.objects.not_deleted().filter(pk=endpoint.pk).update(**values, **fresh)
 
 
 def delete_endpoint(endpoint: Endpoint) -> None:
@@ -127,7 +127,7 @@ def disable_endpoints(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoi
 
 def reachable_endpoints() -> QuerySet[Endpoint]:
     """Those that are listening, and whose owners may still have them."""
-    return Endpoint.objects.listening().filter(owner__in=User.objects.filter(has_permission(ENDPOINT_PERMISSION)))
+    return Endpoint.objects.active().filter(owner__in=User.objects.filter(has_permission(ENDPOINT_PERMISSION)))
 
 
 def require_active(endpoint: Endpoint) -> None:

@@ -59,15 +59,15 @@ class SignatureForm(models.TextChoices):
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
-    def kept(self) -> "EndpointQuerySet":
+    def not_deleted(self) -> "EndpointQuerySet":
         """Those that their owners have not deleted."""
         return self.exclude(state=Endpoint.State.DELETED)
 
-    def listening(self) -> "EndpointQuerySet":
+    def active(self) -> "EndpointQuerySet":
         return self.filter(state=Endpoint.State.ACTIVE, owner__is_active=True)
 
-    def taking(self, kind: str) -> "EndpointQuerySet":
-        return self.listening().filter(Q(kinds=ALL_KINDS) | Q(kinds__contains=kind))
+    def subscribed_to(self, kind: str) -> "EndpointQuerySet":
+        return self.active().filter(Q(kinds=ALL_KINDS) | Q(kinds__contains=kind))
 
 
 class Endpoint(models.Model):

@@ -104,7 +104,7 @@ def require_transaction() -> None:
 
 def notify_workers() -> None:
     """Once the transaction commits."""
-    transaction.on_commit(worker_notifier.give, robust=True)
+    transaction.on_commit(worker_notifier.notify, robust=True)
 
 
 def split_batches(announcements: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
@@ -169,7 +169,7 @@ def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) 
 @cache
 def subscribers_sql(kind: str) -> tuple[str, tuple[Any, ...]]:
     """The statement that finds who takes events of a kind."""
-    return Endpoint.objects.taking(kind).values("id").query.sql_with_params()
+    return Endpoint.objects.subscribed_to(kind).values("id").query.sql_with_params()
 
 
 class WorkerNotifier:
@@ -180,7 +180,7 @@ class WorkerNotifier:
     def __init__(self) -> None:
         self.given_at = 0.0
 
-    def give(self) -> None:
+    def notify(self) -> None:
         if connection.vendor == "postgresql" and time.monotonic() - self.given_at > NOTIFY_INTERVAL:
             self.given_at = time.monotonic()
             execute(f"NOTIFY {NOTIFY_CHANNEL}")

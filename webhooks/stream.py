@@ -38,7 +38,7 @@ class StreamCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     id: CursorInteger
     at: CursorTime
 
-    def text(self) -> str:
+    def encode(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 

@@ -50,14 +50,14 @@ class Worker:
 
     def __init__(self, concurrency: int, say: Callable[[str], None]) -> None:
         self.concurrency = concurrency
-        self.say = say
+        self.log = say
         # Each thread has a connection of its own: what is slow in one holds up nothing else.
         self.claiming, self.recording, self.receiving = (ThreadPoolExecutor(1) for _ in range(3))
         self.stopping = False
-        self.bells = {self.claiming: asyncio.Event(), self.receiving: asyncio.Event()}
+        self.wake_events = {self.claiming: asyncio.Event(), self.receiving: asyncio.Event()}
         self.eager_until = 0.0
         # By endpoint, what is claimed and not recorded yet.
-        self.open: Counter[int] = Counter()
+        self.in_flight: Counter[int] = Counter()
         self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
 
@@ -65,12 +65,12 @@ class Worker:
         """`once`: until nothing is due any more."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
-        clock = DatabaseClock(await self.ask(self.claiming, sql.get_database_time))
+        clock = DatabaseClock(await self.run_in_thread(self.claiming, sql.get_database_time))
         async with open_sender(self.concurrency, clock.now) as sends, asyncio.TaskGroup() as group:
-            endless = (self.record(group), self.listen(), self.report(clock), self.keep_time(clock))
+            endless = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
             beside = [group.create_task(one) for one in endless]
-            await asyncio.gather(self.deliver(sends, group, once), self.work_off(once))
-            await self.tell(clock)
+            await asyncio.gather(self.deliver(sends, group, once), self.process_inbox(once))
+            await self.report(clock)
             for task in beside:
                 task.cancel()
         for who in (self.claiming, self.recording, self.receiving):
@@ -83,29 +83,31 @@ class Worker:
 
     def wake(self) -> None:
         self.eager_until = time.monotonic() + BUSY_FOR
-        for bell in self.bells.values():
+        for bell in self.wake_events.values():
             bell.set()
 
     async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
         """Comes back when all that was claimed is recorded."""
         while not self.stopping:
-            idle = not self.open
+            idle = not self.in_flight
             found = await self.claim(group)
             for one in found:
-                self.open[one.endpoint_id] += 1
+                self.in_flight[one.endpoint_id] += 1
                 group.create_task(self.send(sender, one))
             if once and idle and not found:
                 return
-            if len(found) < delivery.max_claim(self.concurrency) or not self.has_room():
-                await self.pause(self.claiming, found=bool(found))
-        while self.open:
-            await self.pause(self.claiming, found=True)
+            if len(found) < delivery.max_claim(self.concurrency) or not self.has_capacity():
+                await self.wait_for_work(self.claiming, found=bool(found))
+        while self.in_flight:
+            await self.wait_for_work(self.claiming, found=True)
 
     async def claim(self, group: asyncio.TaskGroup) -> list[LeasedDelivery]:
-        if self.open.total() >= self.concurrency:
+        if self.in_flight.total() >= self.concurrency:
             return []
-        claim = await self.ask(self.claiming, partial(delivery.claim_due, self.concurrency, dict(self.open)))
-        self.tell_owners(claim.disabled, group)
+        claim = await self.run_in_thread(
+            self.claiming, partial(delivery.claim_due, self.concurrency, dict(self.in_flight))
+        )
+        self.mail_owners(claim.disabled, group)
         return claim.deliveries
 
     async def send(self, sender: Sender, claimed: LeasedDelivery) -> None:
@@ -118,42 +120,42 @@ class Worker:
                 await asyncio.sleep(BATCH_WAIT)
             while len(batch) < MAX_BATCH and not self.outcomes.empty():
                 batch.append(self.outcomes.get_nowait())
-            self.tell_owners(await self.ask(self.recording, partial(record_outcomes, batch, random)), group)
+            self.mail_owners(await self.run_in_thread(self.recording, partial(record_outcomes, batch, random)), group)
             for outcome in batch:
                 if not outcome.delivered:
                     log.info("Delivery %s failed: %s", outcome.claimed.pk, outcome.status or outcome.error)
-            self.open -= Counter(outcome.claimed.endpoint_id for outcome in batch)
+            self.in_flight -= Counter(outcome.claimed.endpoint_id for outcome in batch)
             self.counts.update(map(name_result, batch))
-            if self.has_room():
-                self.bells[self.claiming].set()
+            if self.has_capacity():
+                self.wake_events[self.claiming].set()
 
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """For as many as are claimed at once: a claim costs as much for one."""
-        return self.concurrency - self.open.total() >= delivery.max_claim(self.concurrency)
+        return self.concurrency - self.in_flight.total() >= delivery.max_claim(self.concurrency)
 
-    def tell_owners(self, disabled: list[Endpoint], group: asyncio.TaskGroup) -> None:
+    def mail_owners(self, disabled: list[Endpoint], group: asyncio.TaskGroup) -> None:
         for endpoint in disabled:
-            group.create_task(self.ask(self.receiving, partial(mail_owner, endpoint)))
+            group.create_task(self.run_in_thread(self.receiving, partial(mail_owner, endpoint)))
 
-    async def work_off(self, once: bool) -> None:
+    async def process_inbox(self, once: bool) -> None:
         while not self.stopping:
-            found = await self.ask(self.receiving, partial(inbox.process_due, INBOX_BATCH, random))
+            found = await self.run_in_thread(self.receiving, partial(inbox.process_due, INBOX_BATCH, random))
             if once and not found:
                 return
-            await self.pause(self.receiving, found=bool(found))
+            await self.wait_for_work(self.receiving, found=bool(found))
 
-    async def pause(self, who: ThreadPoolExecutor, found: bool) -> None:
+    async def wait_for_work(self, who: ThreadPoolExecutor, found: bool) -> None:
         """Until the bell rings, or it is time to look again."""
         if found:
             self.eager_until = time.monotonic() + BUSY_FOR
-        eager = time.monotonic() < self.eager_until and self.has_room()
+        eager = time.monotonic() < self.eager_until and self.has_capacity()
         with suppress(TimeoutError):
             await asyncio.wait_for(
-                self.bells[who].wait(), BUSY_POLL_INTERVAL if eager else POLL_INTERVAL[connection.vendor]
+                self.wake_events[who].wait(), BUSY_POLL_INTERVAL if eager else POLL_INTERVAL[connection.vendor]
             )
-        self.bells[who].clear()
+        self.wake_events[who].clear()
 
-    async def ask(self, who: ThreadPoolExecutor, question: Callable[[], Result]) -> Result:
+    async def run_in_thread(self, who: ThreadPoolExecutor, question: Callable[[], Result]) -> Result:
         """The database, until it answers or all ends: what is not recorded then is sent again."""
         while True:
             try:
@@ -178,22 +180,22 @@ class Worker:
                         self.wake()
             await asyncio.sleep(RECONNECT_DELAY)
 
-    async def keep_time(self, clock: DatabaseClock) -> None:
+    async def sync_clock(self, clock: DatabaseClock) -> None:
         while True:
             await asyncio.sleep(CLOCK_SYNC_INTERVAL)
-            clock.set(await self.ask(self.claiming, sql.get_database_time))
+            clock.set(await self.run_in_thread(self.claiming, sql.get_database_time))
 
-    async def report(self, clock: DatabaseClock) -> None:
+    async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:
             await asyncio.sleep(1)
-            await self.tell(clock)
+            await self.report(clock)
 
-    async def tell(self, clock: DatabaseClock) -> None:
+    async def report(self, clock: DatabaseClock) -> None:
         """What was done since it was asked last, if anything was, or is under way."""
-        if self.counts or self.open:
+        if self.counts or self.in_flight:
             counts, self.counts = self.counts, Counter()
-            found = await self.ask(self.receiving, delivery.get_backlog)
-            self.say(format_report(counts, found, clock.now()))
+            found = await self.run_in_thread(self.receiving, delivery.get_backlog)
+            self.log(format_report(counts, found, clock.now()))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:

@@ -35,7 +35,7 @@ def make_book_route(view: type[BookViewSet]) -> FastRoute:
 def read_book(view: type[BookViewSet], pk: int) -> Answer | None:
     """None where there is no such book."""
     try:
-        shown, etag = view.found(pk, view.representation)
+        shown, etag = view.read_book(pk, view.representation)
     except BookNotFound:
         return None
     return Answer(encode_json(shown), etag)
@@ -64,7 +64,7 @@ def make_list_route(view: Any) -> FastRoute:
 
 
 def list_books(view: type[BookViewSet], found: Sequence[tuple[str, str]], skip: int, limit: int) -> Answer:
-    return Answer(encode_json(view.representation.matching(view.queryset, found, skip, limit)))
+    return Answer(encode_json(view.representation.fetch_matching(view.queryset, found, skip, limit)))
 
 
 def parse_query(query: str) -> dict[str, str] | None:
@@ -84,4 +84,4 @@ def compile_filters(texts: Mapping[str, ContainsFilter], given: Mapping[str, str
         values = clean_values(texts, given)
     except ValidationError:
         return None
-    return [texts[name].compiled(value) for name, value in values.items() if value]
+    return [texts[name].to_sql(value) for name, value in values.items() if value]

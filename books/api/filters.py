@@ -40,7 +40,7 @@ class ContainsFilter(TextFilter):
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         return filter_containing(qs, value, self.field_name) if value else qs
 
-    def compiled(self, value: str) -> tuple[str, str]:
+    def to_sql(self, value: str) -> tuple[str, str]:
         """The condition of `filter`, of a value that is not empty, as SQL and its one parameter (PostgreSQL)."""
         return contains_sql(value, str(self.field_name))
 
@@ -121,7 +121,7 @@ class StrictFilterBackend(DjangoFilterBackend):
     """Refuses what it cannot use, naming the problems of filters and all else in the query at once."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        problems = view.parameter_problems()
+        problems = view.get_parameter_errors()
         filters: Mapping[str, Filter] = self.get_filterset_class(view, queryset).base_filters
         given = {name: str(value) for name, value in request.query_params.items() if name in filters}
         try:

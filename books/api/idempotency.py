@@ -92,7 +92,7 @@ def lock_key(key: str) -> None:
 def find_parse_error(view: Any, request: Request) -> ParseError | None:
     """Reads the body before the transaction, in which others may wait; what is wrong with it is answered inside."""
     try:
-        view.data(request)
+        view.read_json(request)
     except ParseError as error:
         return error
     return None

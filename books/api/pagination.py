@@ -33,8 +33,8 @@ class SortOrder(NamedTuple):
     """An order of books, ties broken by id; `shown` is the key as a cursor holds it, `read` takes it back."""
 
     key: Column
-    shown: Column
-    read: Callable[[object], Any]
+    cursor_value: Column
+    parse: Callable[[object], Any]
 
 
 class BookCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class BookCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     key: str | int
     pk: int
 
-    def text(self) -> str:
+    def encode(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
@@ -56,7 +56,7 @@ def decode_cursor(text: str, sort: str) -> BookCursor:
     cursor = msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=BookCursor)
     if cursor.sort != sort:
         raise InvalidCursor
-    SORT_ORDERS[sort.removeprefix("-")].read(cursor.key)
+    SORT_ORDERS[sort.removeprefix("-")].parse(cursor.key)
     parse_bigint(cursor.pk)
     return cursor
 
@@ -105,7 +105,7 @@ class KeysetPagination(BasePagination):
     max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
 
-    def problems(self, request: Request) -> FieldErrors:
+    def read_parameters(self, request: Request) -> FieldErrors:
         """Reads the parameters; answers what is wrong with them, by name."""
         self.request = request
         self.sort, wrong_sort = read_sort_parameter(request)
@@ -124,7 +124,7 @@ class KeysetPagination(BasePagination):
             books = books.filter(after_condition(self.cursor, name, descending != backward))
         representation = view.get_representation()
         # One more tells whether there is another page.
-        rows = representation.page(books, 0, self.limit + 1, SORT_ORDERS[name].shown, F("id"))
+        rows = representation.page(books, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, more=len(rows) > self.limit)
         shown: list[Any] = representation.shown(page)
@@ -134,10 +134,10 @@ class KeysetPagination(BasePagination):
         """`more`: whether the list goes on in the direction that was read."""
         backward = bool(self.cursor and self.cursor.backward)
         earlier, later = (more, True) if backward else (self.cursor is not None, more)
-        self.previous = self.link(page[0] if page else self.beside(), backward=True) if earlier else None
-        self.next = self.link(page[-1] if page else self.beside(), backward=False) if later else None
+        self.previous = self.link(page[0] if page else self.get_cursor_row(), backward=True) if earlier else None
+        self.next = self.link(page[-1] if page else self.get_cursor_row(), backward=False) if later else None
 
-    def beside(self) -> Row:
+    def get_cursor_row(self) -> Row:
         """Just past the cursor of an empty page, so that the way back begins with the book that the cursor names."""
         cursor = cast("BookCursor", self.cursor)
         step = -1 if self.sort.startswith("-") != cursor.backward else 1
@@ -145,7 +145,7 @@ class KeysetPagination(BasePagination):
 
     def link(self, row: Row, backward: bool) -> str:
         key, pk = row[-2:]
-        return build_link(self.request, cursor=BookCursor(self.sort, backward, key, pk).text())
+        return build_link(self.request, cursor=BookCursor(self.sort, backward, key, pk).encode())
 
     def get_paginated_response(self, data: Any) -> HttpResponse:
         links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
@@ -201,6 +201,6 @@ def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
         return Q(id__lt=cursor.pk) if descending else Q(id__gt=cursor.pk)
     compared, bound = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
     sort = SORT_ORDERS[name]
-    key = sort.read(cursor.key)
+    key = sort.parse(cursor.key)
     # SQLite finds the place in an index by a bound of the key alone.
     return Q(bound(sort.key, key)) & Q(compared(Tuple(sort.key, F("id")), (key, cursor.pk)))

@@ -40,45 +40,45 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
         with check_existence_first(book_id):
-            self.require_parameters()
+            self.validate_parameters()
         pk = parse_book_id(book_id)
         if MISSING_KEY in request.META:
             raise changes.BookNotFound
-        shown, etag = self.found(pk, self.get_representation())
+        shown, etag = self.read_book(pk, self.get_representation())
         if is_not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
         return json_response(shown, headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
-        self.require_parameters()
-        book = changes.create_book(self.body(request), now=timezone.now())
-        return self.answer(book, status=201, headers={"Location": book_path(request, book.pk)})
+        self.validate_parameters()
+        book = changes.create_book(self.read_values(request), now=timezone.now())
+        return self.book_response(book, status=201, headers={"Location": book_path(request, book.pk)})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
         with check_existence_first(book_id):
-            self.require_parameters()
-            values = self.body(request)
+            self.validate_parameters()
+            values = self.read_values(request)
         book = changes.change_book(
             parse_book_id(book_id), values, partial(self.require_unchanged, request), now=timezone.now()
         )
-        return self.answer(book)
+        return self.book_response(book)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
         with check_existence_first(book_id):
-            self.require_parameters()
+            self.validate_parameters()
         with transaction.atomic():
             book = changes.lock_book(parse_book_id(book_id))
             self.require_unchanged(request, book)
             changes.delete_book(book, now=timezone.now())
         return make_no_content()
 
-    def parameter_problems(self) -> FieldErrors:
+    def get_parameter_errors(self) -> FieldErrors:
         """What is wrong with the query, but for filters."""
-        return cast("Any", self.paginator).problems(self.request) if self.action == "list" else {}
+        return cast("Any", self.paginator).read_parameters(self.request) if self.action == "list" else {}
 
-    def require_parameters(self) -> None:
+    def validate_parameters(self) -> None:
         """Raises ValidationError, and what a version refuses besides."""
-        if problems := self.parameter_problems():
+        if problems := self.get_parameter_errors():
             raise ValidationError(problems)
 
     def get_representation(self) -> Representation:
@@ -87,21 +87,21 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def require_unchanged(self, request: Request, book: Book) -> None:
         """Raises PreconditionFailed."""
-        require_precondition(request, self.etag(book.pk, book.version))
+        require_precondition(request, self.make_etag(book.pk, book.version))
 
-    def answer(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
-        headers = {"ETag": self.etag(book.pk, book.version), **(headers or {})}
-        return json_response(self.representation.shown_one(book), status, headers)
+    def book_response(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+        headers = {"ETag": self.make_etag(book.pk, book.version), **(headers or {})}
+        return json_response(self.representation.to_struct(book), status, headers)
 
     @classmethod
-    def found(cls, pk: int, representation: Representation) -> tuple[msgspec.Struct, str]:
+    def read_book(cls, pk: int, representation: Representation) -> tuple[msgspec.Struct, str]:
         """A book, ready to be encoded, and its tag. Raises BookNotFound."""
         found = representation.find(pk)
         if not found:
             raise changes.BookNotFound
         shown, version = found
-        return shown, cls.etag(pk, version)
+        return shown, cls.make_etag(pk, version)
 
     @classmethod
-    def etag(cls, pk: int, version: int) -> str:
+    def make_etag(cls, pk: int, version: int) -> str:
         return f'"{cls.etag_prefix}-{pk}-{version}"'

@@ -20,15 +20,15 @@ class ValidatingAdmin(admin.ModelAdmin):
     """Refuses what Django's admin fails on."""
 
     # Those of `list_filter`: Django would take any of any column, regular expressions among them.
-    lookups: ClassVar[tuple[str, ...]] = ()
+    allowed_lookups: ClassVar[tuple[str, ...]] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # PostgreSQL holds no NUL.
-        return lookup in self.lookups and "\0" not in value
+        return lookup in self.allowed_lookups and "\0" not in value
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
         """Refuses ids that are none, and a deletion whose confirmation would list a million rows."""
-        if not all(map(self.could_be_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+        if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
             words = "Nothing was changed: what was selected does not exist."
         elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
             words = f"Nothing was deleted: select {MAX_COUNT:,} at most."
@@ -37,7 +37,7 @@ class ValidatingAdmin(admin.ModelAdmin):
         self.message_user(request, words, messages.ERROR)
         return HttpResponseRedirect(request.get_full_path())
 
-    def could_be_id(self, text: str) -> bool:
+    def is_valid_id(self, text: str) -> bool:
         try:
             self.opts.pk.clean(text, None)
         except ValidationError:
@@ -53,7 +53,7 @@ class BaseAdmin(ValidatingAdmin):
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
 
-    def told_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
+    def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
         """The page with a new secret: never kept, neither here nor, by the admin's no-store, by a browser."""
         context = {
             **self.admin_site.each_context(request),
@@ -65,7 +65,7 @@ class BaseAdmin(ValidatingAdmin):
         }
         return TemplateResponse(request, "admin/oauth/told_once.html", context)
 
-    def note(self, request: HttpRequest, rows: Iterable[Any], words: str) -> None:
+    def record_action(self, request: HttpRequest, rows: Iterable[Any], words: str) -> None:
         """In the history of each."""
         user: Any = request.user
         LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
@@ -89,16 +89,16 @@ class OwnedAdmin(BaseAdmin):
     """Shows people what is their own, and superusers all."""
 
     # The path from a row to whom it belongs.
-    owner = ""
+    owner_path = ""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
-        return rows if request.user.is_superuser else rows.filter(**{self.owner: request.user})
+        return rows if request.user.is_superuser else rows.filter(**{self.owner_path: request.user})
 
     def formfield_for_foreignkey(
         self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **options: Any
     ) -> forms.ModelChoiceField | None:
-        if db_field.name == self.owner:
+        if db_field.name == self.owner_path:
             options["queryset"] = User.objects.filter(is_active=True)
         return super().formfield_for_foreignkey(db_field, request, **options)
 

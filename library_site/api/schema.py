@@ -35,8 +35,8 @@ class RejectUnknownSchema(OpenApiSerializerExtension):
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        passed_over = {name: {"readOnly": True} for name in sorted(self.target.passed_over)}
-        return {**schema, "properties": passed_over | schema["properties"], "additionalProperties": False}
+        ignored = {name: {"readOnly": True} for name in sorted(self.target.ignored_fields)}
+        return {**schema, "properties": ignored | schema["properties"], "additionalProperties": False}
 
 
 REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"

@@ -72,12 +72,12 @@ class StrictBooleanField(serializers.BooleanField):
 
 
 class RejectUnknownMixin(serializers.Serializer[Any]):
-    """Refuses members that it does not know; those of `passed_over` it does not hear."""
+    """Refuses unknown members, but for those of `ignored_fields`."""
 
-    passed_over: frozenset[str] = frozenset()
+    ignored_fields: frozenset[str] = frozenset()
 
     def to_internal_value(self, data: Any) -> Any:
-        strange = suggest_names(list(data), [*self.fields, *self.passed_over]) if isinstance(data, Mapping) else {}
+        strange = suggest_names(list(data), [*self.fields, *self.ignored_fields]) if isinstance(data, Mapping) else {}
         problems: dict[str, Any] = {name: [ErrorDetail(words, "extra_forbidden")] for name, words in strange.items()}
         try:
             values = super().to_internal_value(data)

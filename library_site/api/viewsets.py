@@ -33,17 +33,17 @@ class APIViewSet(GenericViewSet[Any]):
         """REST framework's own answer would describe the serializers; Allow is added to every answer anyway."""
         return HttpResponse(status=204)
 
-    def body(self, request: Request) -> dict[str, Any]:
+    def read_values(self, request: Request) -> dict[str, Any]:
         """The members that the request may set. Raises ParseError, ValidationError."""
         decode = self.decoders.get(str(self.action)) if settings.COMPILED_PATH else None
         if decode and (decoded := decode(request.META["wsgi.input"].getvalue())) is not None:
             return decoded
-        serializer = self.body_serializers[str(self.action)](data=self.data(request))
+        serializer = self.body_serializers[str(self.action)](data=self.read_json(request))
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
         return values
 
-    def data(self, request: Request) -> Any:
+    def read_json(self, request: Request) -> Any:
         """The body as JSON. Raises ParseError."""
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")

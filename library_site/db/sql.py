@@ -69,16 +69,16 @@ def execute(statement: str, parameters: Sequence[Any] = ()) -> None:
 class PreparedStatement:
     """Asked as `asked` does, past Django's cursors and psycopg's: one call of libpq, and rows in binary form.
 
-    Its parameters are texts, bytes, integers, booleans, naive times and None. Where `planned_once`, PostgreSQL keeps
+    Its parameters are texts, bytes, integers, booleans, naive times and None. Where `keep_plan`, PostgreSQL keeps
     its plan as long as the connection lasts: for statements to which their parameters make no difference.
     """
 
-    def __init__(self, sql: str, planned_once: bool = True) -> None:
+    def __init__(self, sql: str, keep_plan: bool = True) -> None:
         self.sql = sql
         self.numbered = number_placeholders(sql).encode()
-        self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if planned_once else b""
+        self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if keep_plan else b""
 
-    def rows(self, parameters: Sequence[Any] = ()) -> list[Row]:
+    def fetch_all(self, parameters: Sequence[Any] = ()) -> list[Row]:
         database = connections[DEFAULT_DB_ALIAS]
         direct = raw_connection(database)
         if not direct:
@@ -87,11 +87,11 @@ class PreparedStatement:
         if not lasting or lasting.direct is not direct:
             lasting = connection_caches[database] = ConnectionCache(direct)
         with database.wrap_database_errors:
-            result = self.result(lasting, parameters)
+            result = self.send(lasting, parameters)
         lasting.transformer.set_pgresult(result)
         return lasting.transformer.load_rows(0, result.ntuples, tuple)
 
-    def result(self, lasting: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
+    def send(self, lasting: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
         libpq = lasting.direct.pgconn
         # Typed as Sequence[bytes] in one of the two; None is NULL in both.

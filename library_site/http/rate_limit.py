@@ -34,7 +34,7 @@ class Window(NamedTuple):
     """The requests counted in it so far, this one included, and the seconds until it ends."""
 
     requests: int
-    left: float
+    seconds_left: float
 
 
 class LocalCounter:
@@ -47,12 +47,12 @@ class LocalCounter:
 
     def count(self, caller: str, now: float) -> Window:
         with self.lock:
-            self.forget(now)
+            self.drop_ended(now)
             requests, ends = self.windows.get(caller, (0, now + self.seconds))
             self.windows[caller] = requests + 1, ends
         return Window(requests + 1, ends - now)
 
-    def forget(self, now: float) -> None:
+    def drop_ended(self, now: float) -> None:
         """Drops ended windows. All last equally long, so those that began first come first."""
         while self.windows:
             _, ends = next(iter(self.windows.values()))
@@ -69,7 +69,7 @@ class RedisCounter:
 
     def __init__(self, url: str, seconds: int) -> None:
         self.seconds = seconds
-        self.own = LocalCounter(seconds)
+        self.fallback = LocalCounter(seconds)
         self.lock = Lock()
         self.next_try: float | None = None
         # A second try would count the request twice. Without HELLO (protocol 3) any Redis is spoken to.
@@ -80,15 +80,15 @@ class RedisCounter:
     def count(self, caller: str, now: float) -> Window:
         away = self.next_try is not None
         if away and not self.may_try(now):
-            return self.own.count(caller, now)
+            return self.fallback.count(caller, now)
         try:
             # The length is in the key: a window begun under another limit would last too long.
             requests, milliseconds = self.script([f"library:rate:{self.seconds}:{caller}"], [self.seconds * 1000])
         except RedisError as error:
-            self.lost(error, now)
-            return self.own.count(caller, now)
+            self.record_failure(error, now)
+            return self.fallback.count(caller, now)
         if away:
-            self.found()
+            self.record_recovery()
         return Window(requests, milliseconds / 1000)
 
     def may_try(self, now: float) -> bool:
@@ -99,13 +99,13 @@ class RedisCounter:
                 self.next_try = now + REDIS_RETRY_AFTER
         return due
 
-    def lost(self, error: RedisError, now: float) -> None:
+    def record_failure(self, error: RedisError, now: float) -> None:
         with self.lock:
             first, self.next_try = self.next_try is None, now + REDIS_RETRY_AFTER
         if first:
             log.error("Redis is away, so each process counts requests by itself: %s", error)
 
-    def found(self) -> None:
+    def record_recovery(self) -> None:
         with self.lock:
             first, self.next_try = self.next_try is not None, None
         if first:

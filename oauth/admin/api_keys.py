@@ -16,10 +16,10 @@ from oauth.scopes import DEFAULT_SCOPE
 
 @admin.register(APIKey)
 class APIKeyAdmin(OwnedAdmin):
-    owner = "owner"
+    owner_path = "owner"
     form = APIKeyForm
-    lookups = ("revoked_at__isempty",)
-    list_display = ("name", "begins", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
+    allowed_lookups = ("revoked_at__isempty",)
+    list_display = ("name", "key_prefix", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
@@ -29,14 +29,14 @@ class APIKeyAdmin(OwnedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj:
-            return ["name", "begins", "owner", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
+            return ["name", "key_prefix", "owner", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
         return ["name", "scopes", "expires_at", *(["owner"] if request.user.is_superuser else [])]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"scopes": [DEFAULT_SCOPE], "owner": request.user.pk}
 
     @admin.display(description="begins with")
-    def begins(self, key: APIKey) -> str:
+    def key_prefix(self, key: APIKey) -> str:
         return f"lib_{key.prefix}"
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -56,7 +56,7 @@ class APIKeyAdmin(OwnedAdmin):
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         note = f"{obj.owner} may not have these scopes now, and the key is not good for them: {obj.missing}."
-        return self.told_once(request, obj, {"API key": obj.text}, note if obj.missing else "")
+        return self.show_once(request, obj, {"API key": obj.text}, note if obj.missing else "")
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         try:
@@ -69,5 +69,5 @@ class APIKeyAdmin(OwnedAdmin):
     @admin.action(description="Revoke the selected keys", permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
         revoked = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
-        self.note(request, queryset, "Revoked.")
+        self.record_action(request, queryset, "Revoked.")
         self.message_user(request, f"Keys revoked: {revoked}.", messages.SUCCESS)

@@ -21,10 +21,10 @@ admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
 
 @admin.register(Application)
 class AppAdmin(OwnedAdmin):
-    owner = "user"
+    owner_path = "user"
     form = AppForm
-    lookups = ("client_type__exact",)
-    list_display = ("name", "client_type", "may_be_granted", "user", "created", "client_id")
+    allowed_lookups = ("client_type__exact",)
+    list_display = ("name", "client_type", "allowed_scopes", "user", "created", "client_id")
     list_filter = ("client_type",)
     list_select_related = ("allowance", "user")
     search_fields = ("name", "client_id", "user__username")
@@ -35,17 +35,17 @@ class AppAdmin(OwnedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         asked = ["name", "client_type", "redirect_uris", "scopes", *(["user"] if request.user.is_superuser else [])]
-        return [*asked, "client_id", "client_secret_kept", "created", "updated"] if obj else asked
+        return [*asked, "client_id", "secret_note", "created", "updated"] if obj else asked
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("client_type", "client_id", "client_secret_kept", "created", "updated") if obj else ()
+        return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
 
     @admin.display(description="scopes")
-    def may_be_granted(self, app: Any) -> str:
+    def allowed_scopes(self, app: Any) -> str:
         return app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
 
     @admin.display(description="client secret")
-    def client_secret_kept(self, app: Any) -> str:
+    def secret_note(self, app: Any) -> str:
         if not registration.is_confidential(app):
             return "A public app has none."
         return 'Kept as a hash. "Make a new secret" in the list of apps replaces it.'
@@ -60,7 +60,7 @@ class AppAdmin(OwnedAdmin):
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         secret = {"client_secret": obj.new_secret} if obj.new_secret else {}
-        return self.told_once(request, obj, {"client_id": obj.client_id, **secret})
+        return self.show_once(request, obj, {"client_id": obj.client_id, **secret})
 
     @admin.action(description="Make a new secret", permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -72,8 +72,8 @@ class AppAdmin(OwnedAdmin):
         except (ValueError, registration.NoSecret):
             self.message_user(request, "Nothing was changed: select one confidential app.", messages.ERROR)
             return None
-        self.note(request, queryset, "Made a new secret.")
-        return self.told_once(request, app, {"client_id": app.client_id, "client_secret": secret})
+        self.record_action(request, queryset, "Made a new secret.")
+        return self.show_once(request, app, {"client_id": app.client_id, "client_secret": secret})
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

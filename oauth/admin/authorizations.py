@@ -12,8 +12,8 @@ from oauth.tokens import revocations
 
 @admin.register(Authorization)
 class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
-    owner = "application__user"
-    lookups = ("ended_at__isempty",)
+    owner_path = "application__user"
+    allowed_lookups = ("ended_at__isempty",)
     list_display = ("user", "application", "scopes", "created_at", "refreshed_at", "ended_at")
     list_display_links = None
     list_filter = (("ended_at", admin.EmptyFieldListFilter),)
@@ -28,5 +28,5 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
         ended = revocations.revoke_authorizations(
             Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
         )
-        self.note(request, queryset, "Ended.")
+        self.record_action(request, queryset, "Ended.")
         self.message_user(request, f"Access ended: {ended}.", messages.SUCCESS)

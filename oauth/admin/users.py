@@ -15,7 +15,7 @@ admin.site.unregister([User, Group])
 
 @admin.register(User)
 class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
-    lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
+    allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

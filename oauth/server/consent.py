@@ -33,16 +33,16 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
     oauthlib_backend_class: Any = QueryBackend
 
     def handle_no_permission(self) -> HttpResponse:
-        response: HttpResponse = self.validated() or super().handle_no_permission()
+        response: HttpResponse = self.validate() or super().handle_no_permission()
         return response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self.validated() or self.asked()
+        return self.validate() or self.render_consent()
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        return self.validated() or self.answered(allow="allow" in request.POST)
+        return self.validate() or self.complete(allow="allow" in request.POST)
 
-    def validated(self) -> HttpResponse | None:
+    def validate(self) -> HttpResponse | None:
         """The refusal of a request, if it deserves one; else notes what it is for."""
         if problem := malformed_reason(self.request.GET):
             return error_response(400, "invalid_request", problem)
@@ -57,9 +57,9 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         if self.request.method == "POST":
             # No more than the person was shown: the app may be allowed more by now.
             self.granted &= frozenset(self.request.POST.get("scopes", "").split())
-        return None if self.granted else self.refused("invalid_scope")
+        return None if self.granted else self.redirect_error("invalid_scope")
 
-    def asked(self) -> HttpResponse:
+    def render_consent(self) -> HttpResponse:
         redirect_uri = self.credentials["redirect_uri"]
         target = urlsplit(redirect_uri)
         origin = f"{target.scheme}://{target.netloc}"
@@ -73,7 +73,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         response: HttpResponse = page(self.render_to_response)(context)
         return response
 
-    def answered(self, allow: bool) -> HttpResponse:
+    def complete(self, allow: bool) -> HttpResponse:
         try:
             uri, *_ = self.create_authorization_response(
                 self.request, scopes.format_scopes(self.granted), self.credentials, allow
@@ -82,7 +82,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
             return self.error_response(error, self.application)
         return self.redirect(uri, self.application)
 
-    def refused(self, error: str) -> HttpResponse:
+    def redirect_error(self, error: str) -> HttpResponse:
         told = {"error": error, "state": self.credentials["state"]}
         query = urlencode({name: value for name, value in told.items() if value})
         return self.redirect(append_query(self.credentials["redirect_uri"], query), self.application)

@@ -33,7 +33,7 @@ class Revocations(NamedTuple):
     ended: Collection[UUID]
     rights: dict[int, ScopeSet]
 
-    def left(self, sid: UUID, user_id: int, granted: ScopeSet) -> ScopeSet | None:
+    def get_remaining_scopes(self, sid: UUID, user_id: int, granted: ScopeSet) -> ScopeSet | None:
         """What is left of what a token was granted; None where it is revoked, or its person may nothing any more."""
         rights = self.rights.get(user_id, granted)
         return granted & rights if rights and sid not in self.ended else None
@@ -57,7 +57,7 @@ class RevocationList:
                     self.read_at = begun
         return self.found
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Not while it is being read: what is read then may be from before."""
         with self.reading:
             self.read_at = -inf
@@ -80,7 +80,7 @@ def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime
         # First: a key that is being made by one of them holds it until it is there.
         ended = authorizations.filter(ended_at=None).update(ended_at=now)
         api_keys.revoke_keys(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
-        transaction.on_commit(REVOCATION_LIST.forget)
+        transaction.on_commit(REVOCATION_LIST.invalidate)
     return ended
 
 
@@ -94,4 +94,4 @@ def record_changed_rights(users: QuerySet[User], now: datetime) -> None:
         ChangedRights.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["user_id"], update_fields=["scopes", "changed_at"]
         )
-        transaction.on_commit(REVOCATION_LIST.forget)
+        transaction.on_commit(REVOCATION_LIST.invalidate)

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from books import changes
 from books.models import Book
-from library_site.admin import base
+from library_site.admin import base, paginator
 from tests.books.examples import new_book
 from tests.serving import Service, manage
 
@@ -180,7 +180,8 @@ def test_books_added_today_can_be_filtered(librarian: Client) -> None:
 @pytest.fixture
 def large(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library of more books than are counted."""
-    monkeypatch.setattr(base, "COUNT_LIMIT", 1_000)
+    for module in (base, paginator):
+        monkeypatch.setattr(module, "MAX_COUNT", 1_000)
     changes.add_books([new_book() for _ in range(1_001)], now=timezone.now())
 
 

@@ -211,7 +211,7 @@ def test_the_books_of_a_source_that_is_gone_stay(branch: Source) -> None:
 )
 def test_a_book_that_cannot_be_kept_says_why(branch: Source, wrong: dict[str, Any], words: str) -> None:
     received = tell(branch, "created", shown(**wrong))
-    assert (received.state, received.attempted, received.error) == ("waiting", 1, f"NoBook: {words}")
+    assert (received.state, received.attempted, received.error) == ("waiting", 1, f"InvalidBookEvent: {words}")
     assert not Book.objects.exists()
 
 
@@ -219,13 +219,13 @@ def test_a_book_that_cannot_be_kept_says_why(branch: Source, wrong: dict[str, An
 @pytest.mark.parametrize("data", [None, [], "book", {}, {"book": None}, {"book": []}, {"books": {}}])
 def test_an_event_without_a_book_says_so(branch: Source, kind: str, data: Any) -> None:
     received = work(branch, event(event=f"book.{kind}", data=data))
-    assert (received.state, received.error) == ("waiting", "NoBook: data.book is no object.")
+    assert (received.state, received.error) == ("waiting", "InvalidBookEvent: data.book is no object.")
 
 
 def test_all_that_is_wrong_is_said(branch: Source) -> None:
     received = tell(branch, "created", {"id": 7, "title": "Emma", "isbn": HERE})
     missing = [f"{name}: This field is required." for name in ("version", "author", "year", "genre", "available")]
-    assert sorted(received.error.removeprefix("NoBook: ").replace(". ", ".|").split("|")) == sorted(missing)
+    assert sorted(received.error.removeprefix("InvalidBookEvent: ").replace(". ", ".|").split("|")) == sorted(missing)
 
 
 def test_an_isbn_in_use_is_waited_for(branch: Source, api: httpx.Client) -> None:

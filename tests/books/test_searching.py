@@ -34,7 +34,7 @@ def stored(**members: Any) -> Book:
 def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is little of, and what there is much of, are found by different ways."""
     if request.param == "common":
-        monkeypatch.setattr(search, "FEW", 0)
+        monkeypatch.setattr(search, "MAX_INDEX_MATCHES", 0)
 
 
 @pytest.mark.usefixtures("db", "scarcity")

@@ -136,7 +136,7 @@ parameters: dict[str, st.SearchStrategy[str]] = {
     "year_max": years,
     "sort": st.sampled_from([*ORDERS, "", "--id", "isbn"]),
     "limit": numbers,
-    "cursor": cursors.map(BookCursor.text) | texts,
+    "cursor": cursors.map(BookCursor.encode) | texts,
     "count": flags,
     "fields": st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4).map(",".join) | texts,
 }

@@ -165,7 +165,7 @@ def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, 
     delivery = Delivery.objects.get()
     reader = key_for(listener("reader"), "read")
     inside, span = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
-    old = StreamCursor(0, 0, LONG_AGO).text()
+    old = StreamCursor(0, 0, LONG_AGO).encode()
     answers = [
         ("get", HOOKS, api.get(f"{HOOKS}?limit=5", headers=by)),
         ("get", HOOKS, api.get(HOOKS, headers=reader)),

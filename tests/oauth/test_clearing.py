@@ -10,8 +10,9 @@ from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
+from library_site.db import purges
 from library_site.db.purges import purge
-from oauth import api_keys, purges
+from oauth import api_keys
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.purges import iter_expired
 from oauth.tokens import revocations
@@ -156,7 +157,7 @@ def test_failed_sign_ins_go_when_they_count_no_more(api: httpx.Client) -> None:
 
 
 def test_more_than_one_batch_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purges, "BATCH", 3)
+    monkeypatch.setattr(purges, "PURGE_BATCH", 3)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
     assert cleared(now + DAY) == {"changed rights": 10}

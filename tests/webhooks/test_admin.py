@@ -412,7 +412,7 @@ def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
     event()
     attempted()
     [made] = Delivery.objects.all()
-    answer = acted(developer, DELIVERIES, "send_again", made)
+    answer = acted(developer, DELIVERIES, "redeliver", made)
     again = Delivery.objects.latest("pk")
     assert (again.event_id, again.endpoint_id, again.replay, again.state) == (
         made.event_id,
@@ -428,7 +428,7 @@ def test_several_are_sent_again(developer: Client, ada: User) -> None:
     endpoint(ada)
     event(1)
     event(2)
-    answer = acted(developer, DELIVERIES, "send_again", *Delivery.objects.all(), query="state__exact=waiting")
+    answer = acted(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
     assert "Deliveries sent again: 2, to active endpoints." in text(answer)
     assert sorted(Delivery.objects.values_list("replay", flat=True)) == [0, 0, 1, 1]
 
@@ -438,7 +438,7 @@ def test_nothing_is_sent_again_to_an_endpoint_that_takes_nothing(developer: Clie
     own = endpoint(ada)
     event()
     Endpoint.objects.filter(pk=own.pk).update(state=state)
-    assert "Deliveries sent again: 0" in text(acted(developer, DELIVERIES, "send_again", *Delivery.objects.all()))
+    assert "Deliveries sent again: 0" in text(acted(developer, DELIVERIES, "redeliver", *Delivery.objects.all()))
     assert Delivery.objects.count() == 1
 
 
@@ -446,7 +446,7 @@ def test_developers_neither_see_nor_send_the_deliveries_of_others(developer: Cli
     endpoint()
     event()
     [theirs] = Delivery.objects.all()
-    acted(developer, DELIVERIES, "send_again", theirs)
+    acted(developer, DELIVERIES, "redeliver", theirs)
     assert Delivery.objects.count() == 1
     assert developer.get(f"{DELIVERIES}{theirs.pk}/change/").headers["Location"] == "/admin/"
 
@@ -458,7 +458,7 @@ def test_too_many_are_not_sent_again_at_once(root: Client) -> None:
     Delivery.objects.bulk_create(
         Delivery(event_id=made.event_id, endpoint=one, replay=number) for number in range(1, 1_001)
     )
-    form = {"action": "send_again", "_selected_action": str(made.pk), "select_across": "1", "index": "0"}
+    form = {"action": "redeliver", "_selected_action": str(made.pk), "select_across": "1", "index": "0"}
     answer: Any = root.post(DELIVERIES, form, follow=True)
     assert "Nothing was changed: select 1,000 at most." in text(answer)
     assert Delivery.objects.count() == 1_001
@@ -504,7 +504,7 @@ def test_a_source_is_added_with_a_secret_of_its_own(root: Client, caplog: pytest
 
 def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> None:
     branch = sources.source()
-    made = told(acted(root, SOURCES, "make_new_secret", branch))["Secret"]
+    made = told(acted(root, SOURCES, "add_secret", branch))["Secret"]
     [old, new] = branch.secrets.order_by("pk")
     page = f"{SOURCES}{branch.pk}/change/"
     typed = "a third of the branch's own"
@@ -552,8 +552,8 @@ def test_a_developer_reads_sources_and_the_inbox_alone(developer: Client) -> Non
     pages = [f"{SOURCES}{branch.pk}/change/", f"{INBOX}{received.pk}/change/"]
     assert [developer.get(page).status_code for page in [SOURCES, INBOX, *pages]] == [200] * 4
     assert developer.post(pages[0], source_form(name="mine")).status_code == 403
-    acted(developer, INBOX, "work_off_again", received)
-    acted(developer, SOURCES, "make_new_secret", branch)
+    acted(developer, INBOX, "requeue", received)
+    acted(developer, SOURCES, "add_secret", branch)
     assert Received.objects.get().state == "dead"
     assert (Source.objects.get().name, branch.secrets.count()) == ("branch", 1)
 
@@ -576,7 +576,7 @@ def test_what_is_dead_is_worked_off_again(root: Client) -> None:
     branch = sources.source()
     received, other = dead(branch), sources.received(branch)
     Received.objects.filter(pk=other.pk).update(attempted=2)
-    answer = acted(root, INBOX, "work_off_again", received, other)
+    answer = acted(root, INBOX, "requeue", received, other)
     assert "Dead events to be worked off again: 1." in text(answer)
     assert "Worked off again." in text(root.get(f"{INBOX}{received.pk}/history/"))
     assert Received.objects.get(pk=other.pk).attempted == 2
@@ -589,7 +589,7 @@ def test_what_is_dead_is_worked_off_again(root: Client) -> None:
 @pytest.mark.usefixtures("transactional_db")
 def test_what_is_worked_off_again_is_done_after_all(root: Client) -> None:
     received = dead(sources.source())
-    acted(root, INBOX, "work_off_again", received)
+    acted(root, INBOX, "requeue", received)
     inbox.process_due(10, lambda: 0.5)
     assert Received.objects.values_list("state", "error").get() == ("done", "")
 
@@ -662,9 +662,9 @@ def test_a_form_is_not_filled_from_its_address(root: Client, desk: str) -> None:
     ("desk", "action"),
     [
         *((ENDPOINTS, name) for name in ("ping", "disable", "enable", "rotate", "promote", "delete_selected")),
-        (DELIVERIES, "send_again"),
-        (SOURCES, "make_new_secret"),
-        (INBOX, "work_off_again"),
+        (DELIVERIES, "redeliver"),
+        (SOURCES, "add_secret"),
+        (INBOX, "requeue"),
     ],
 )
 @pytest.mark.parametrize("pk", ODD_SELECTIONS)

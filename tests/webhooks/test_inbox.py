@@ -48,7 +48,7 @@ class Shelf:
 @pytest.fixture(autouse=True)
 def nothing_handled(monkeypatch: pytest.MonkeyPatch) -> None:
     """But what a test says."""
-    monkeypatch.setattr(inbox, "HANDLERS", defaultdict(list))
+    monkeypatch.setattr(inbox, "HANDLERS_BY_KIND", defaultdict(list))
 
 
 @pytest.fixture

@@ -13,36 +13,36 @@ pytestmark = [
 
 def test_a_plan_that_was_lost_is_made_anew() -> None:
     statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
-    statement.rows((1,))
+    statement.fetch_all((1,))
     connection.cursor().execute("DEALLOCATE ALL")
-    assert [statement.rows((1,)) for _ in range(3)] == [[], [], []]
+    assert [statement.fetch_all((1,)) for _ in range(3)] == [[], [], []]
 
 
 def test_a_transaction_does_not_end_over_a_plan() -> None:
     statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
-    statement.rows((1,))
+    statement.fetch_all((1,))
     with transaction.atomic():
         connection.cursor().execute("DEALLOCATE ALL")
-        assert [statement.rows((1,)) for _ in range(2)] == [[], []]
+        assert [statement.fetch_all((1,)) for _ in range(2)] == [[], []]
 
 
 def test_a_plan_of_another_connection_does_no_harm() -> None:
     """As behind a pooler that knows nothing of them."""
     statement = PreparedStatement("SELECT %s::bigint")
     connection.cursor().execute(f'PREPARE "{statement.name.decode()}" AS SELECT 0')
-    assert statement.rows((1,)) == [(1,)]
+    assert statement.fetch_all((1,)) == [(1,)]
 
 
 def test_a_table_may_change_meanwhile() -> None:
     statement = PreparedStatement("SELECT number FROM pg_temp.numbers")
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE numbers AS SELECT 1 AS number")
-        assert statement.rows() == [(1,)]
+        assert statement.fetch_all() == [(1,)]
         cursor.execute("ALTER TABLE numbers ALTER COLUMN number TYPE text")
-        assert statement.rows() == [("1",)]
+        assert statement.fetch_all() == [("1",)]
         cursor.execute("DROP TABLE numbers")
 
 
 def test_a_text_is_not_cut_off_at_a_nul() -> None:
     with pytest.raises(DataError):
-        PreparedStatement("SELECT %s::text").rows(("a\0b",))
+        PreparedStatement("SELECT %s::text").fetch_all(("a\0b",))

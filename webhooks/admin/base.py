@@ -34,10 +34,10 @@ class ActionButtonsAdmin(BaseAdmin):
     ) -> HttpResponse:
         actions = self.get_action_choices(request, default_choices=[])
         buttons = {name: words for name, words in actions if name != "delete_selected"}
-        context |= {"buttons": buttons, "pages": self.pages(request, context.get("original"))}
+        context |= {"buttons": buttons, "pages": self.get_links(request, context.get("original"))}
         return super().render_change_form(request, context, *arguments, **options)
 
-    def pages(self, request: HttpRequest, obj: Any) -> dict[str, str]:
+    def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         """Others that belong to the row, by address."""
         return {}
 
@@ -48,7 +48,7 @@ class ActionButtonsAdmin(BaseAdmin):
             self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
-    def done(self, request: HttpRequest, words: str, rows: Sequence[Any]) -> HttpResponse | None:
+    def redirect_done(self, request: HttpRequest, words: str, rows: Sequence[Any]) -> HttpResponse | None:
         """To the page of the row, if it is one, else back to the list."""
         self.message_user(request, words, messages.SUCCESS if rows else messages.WARNING)
         return HttpResponseRedirect(change_url(rows[0])) if len(rows) == 1 else None

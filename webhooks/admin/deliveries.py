@@ -28,7 +28,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
     """Names the endpoints that a person sees, the newest of them; an address can name any."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
-        kept = Endpoint.objects.kept().order_by("-pk")
+        kept = Endpoint.objects.not_deleted().order_by("-pk")
         seen = kept if request.user.is_superuser else kept.filter(owner=request.user.pk)
         return [
             (pk, Truncator(url).chars(MAX_URL_SHOWN))
@@ -42,7 +42,7 @@ class EndpointFilter(admin.RelatedFieldListFilter):
 
 class AttemptInline(admin.StackedInline):
     model = Attempt
-    fields = ("started_at", "milliseconds", "status", "error", "headers", "beginning")
+    fields = ("started_at", "milliseconds", "status", "error", "headers", "answer_text")
     readonly_fields = fields
     ordering = ("pk",)
     extra = 0
@@ -67,14 +67,14 @@ class AttemptInline(admin.StackedInline):
         return format_html("<pre>{}: {}\n{}: {}</pre>", EVENT, kind, TIMESTAMP, seconds)
 
     @admin.display(description="answer")
-    def beginning(self, attempt: Attempt) -> str:
+    def answer_text(self, attempt: Attempt) -> str:
         return render_pre(decode_text(attempt.answer)) if attempt.answer else "-"
 
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
-    owner = "endpoint__owner"
-    lookups = ("state__exact", "endpoint__id__exact")
+    owner_path = "endpoint__owner"
+    allowed_lookups = ("state__exact", "endpoint__id__exact")
     list_display = ("kind", "address", "state", "attempted", "created_at", "next_at", "replay")
     list_filter = ("state", ("endpoint", EndpointFilter))
     ordering = ("-pk",)
@@ -84,7 +84,7 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     )
     readonly_fields = fields
     inlines = (AttemptInline,)
-    actions = ("send_again",)
+    actions = ("redeliver",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("event", "endpoint").defer("event__body")
@@ -111,14 +111,14 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
         return format_json(delivery.event.body)
 
     @admin.action(description="Send again", permissions=["change"])
-    def send_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def redeliver(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         rows = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
         # In one order for all: two who do it at once would wait for each other for ever.
         fit = sorted(rows, key=lock_order)
         with transaction.atomic():
             made = [endpoints.redeliver(delivery) for delivery in fit]
-            self.note(request, fit, "Sent again.")
-        return self.done(request, f"Deliveries sent again: {len(made)}, to active endpoints.", made)
+            self.record_action(request, fit, "Sent again.")
+        return self.redirect_done(request, f"Deliveries sent again: {len(made)}, to active endpoints.", made)
 
 
 def lock_order(delivery: Delivery) -> tuple[int, int]:

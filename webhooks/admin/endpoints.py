@@ -38,10 +38,10 @@ class StateFilter(admin.ChoicesFieldListFilter):
 
 @admin.register(Endpoint)
 class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
-    owner = "owner"
+    owner_path = "owner"
     form = EndpointForm
-    lookups = ("state__exact",)
-    list_display = ("address", "state", "delivered", "failing", "answered", "owner", "kinds", "description")
+    allowed_lookups = ("state__exact",)
+    list_display = ("address", "state", "delivered", "failing", "last_answer", "owner", "kinds", "description")
     list_filter = (("state", StateFilter),)
     list_select_related = ("owner",)
     list_per_page = 50
@@ -60,7 +60,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return [*asked, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("state", "reason", "health", "secrets_kept", "created_at") if obj else ()
+        return ("state", "reason", "health", "secrets_note", "created_at") if obj else ()
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
@@ -78,20 +78,20 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return int(endpoint.failing)
 
     @admin.display(description="last answer")
-    def answered(self, endpoint: Any) -> str:
+    def last_answer(self, endpoint: Any) -> str:
         return f"{format_time(endpoint.last_answer_at)}: {endpoint.last_answer}" if endpoint.last_answer_at else "-"
 
     def health(self, endpoint: Any) -> str:
         recent = f"Of the last {RECENT_DELIVERIES} deliveries"
         counts = f"{recent} {endpoint.delivered} were delivered and {endpoint.failing} fail."
-        return f"{counts} Last answer: {self.answered(endpoint)}."
+        return f"{counts} Last answer: {self.last_answer(endpoint)}."
 
     @admin.display(description="secrets")
-    def secrets_kept(self, endpoint: Endpoint) -> str:
+    def secrets_note(self, endpoint: Endpoint) -> str:
         kept = [f"{secret.state} since {format_time(secret.created_at)}" for secret in endpoint.secrets.order_by("pk")]
         return f"{', '.join(kept) or 'None'}. Neither is shown again. A new one waits until it is promoted."
 
-    def pages(self, request: HttpRequest, obj: Any) -> dict[str, str]:
+    def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         if not obj:
             return {}
         deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={obj.pk}"
@@ -116,7 +116,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.told_once(request, obj, {"Secret": obj.new_secret})
+        return self.show_once(request, obj, {"Secret": obj.new_secret})
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         endpoints.delete_endpoint(obj)
@@ -138,24 +138,24 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         active = [row for row in require_selection(queryset) if row.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
             made = [outbox.create_ping(endpoint, timezone.now()) for endpoint in active]
-            self.note(request, active, "Pinged.")
-        return self.done(request, f"Pings on their way: {len(made)}, to active endpoints.", made)
+            self.record_action(request, active, "Pinged.")
+        return self.redirect_done(request, f"Pings on their way: {len(made)}, to active endpoints.", made)
 
     @admin.action(description="Disable", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        return self.turned(request, queryset, Endpoint.State.DISABLED)
+        return self.set_state(request, queryset, Endpoint.State.DISABLED)
 
     @admin.action(description="Enable", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        return self.turned(request, queryset, Endpoint.State.ACTIVE)
+        return self.set_state(request, queryset, Endpoint.State.ACTIVE)
 
-    def turned(self, request: HttpRequest, queryset: QuerySet[Any], state: Endpoint.State) -> HttpResponse | None:
+    def set_state(self, request: HttpRequest, queryset: QuerySet[Any], state: Endpoint.State) -> HttpResponse | None:
         rows = require_selection(queryset)
         with transaction.atomic():
             for endpoint in rows:
                 endpoints.change_endpoint(endpoint, {"state": state})
-            self.note(request, rows, f"Made {state.label.lower()}.")
-        return self.done(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
+            self.record_action(request, rows, f"Made {state.label.lower()}.")
+        return self.redirect_done(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
 
     @admin.action(description="Make a new secret", permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -163,8 +163,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         endpoint = require_one(queryset)
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, None, timezone.now())
-            self.note(request, [endpoint], "Made a new secret, which is pending.")
-        return self.told_once(request, endpoint, {"Pending secret": secret})
+            self.record_action(request, [endpoint], "Made a new secret, which is pending.")
+        return self.show_once(request, endpoint, {"Pending secret": secret})
 
     @admin.action(description="Promote the pending secret", permissions=["change"])
     def promote(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -172,11 +172,11 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         try:
             with transaction.atomic():
                 endpoints.promote_secret(endpoint)
-                self.note(request, [endpoint], "Promoted the pending secret.")
+                self.record_action(request, [endpoint], "Promoted the pending secret.")
         except endpoints.NoPendingSecret:
             self.message_user(request, "Nothing was changed: no secret is pending.", messages.ERROR)
             return HttpResponseRedirect(change_url(endpoint))
-        return self.done(request, "The pending secret signs from now on.", [endpoint])
+        return self.redirect_done(request, "The pending secret signs from now on.", [endpoint])
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.replay_view)
@@ -192,7 +192,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         now = timezone.now()
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
         if form.is_valid():
-            return self.replayed(request, endpoint, form.cleaned_data, now)
+            return self.replay(request, endpoint, form.cleaned_data, now)
         context = {
             **self.admin_site.each_context(request),
             "title": "Replay",
@@ -203,7 +203,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         }
         return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
-    def replayed(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
+    def replay(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
         try:
             endpoints.require_active(endpoint)
         except endpoints.EndpointDisabled:
@@ -212,7 +212,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         try:
             with transaction.atomic():
                 count = endpoints.replay_events(endpoint, **span, now=now)
-                self.note(request, [endpoint], f"Replayed events: {count}.")
+                self.record_action(request, [endpoint], f"Replayed events: {count}.")
             self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
         except endpoints.TooManyEvents:
             words = f"Nothing was replayed: more than {endpoints.MAX_REPLAYED_EVENTS:,} events are meant."

@@ -43,14 +43,14 @@ class SourceSecretInline(admin.TabularInline):
 @admin.register(Source)
 class SourceAdmin(ActionButtonsAdmin):
     form = SourceForm
-    lookups = ("enabled__exact",)
+    allowed_lookups = ("enabled__exact",)
     list_display = ("name", "form", "enabled", "mirrors", "created_at")
     list_filter = ("enabled",)
     search_fields = ("name",)
     ordering = ("name",)
     radio_fields = {"form": admin.VERTICAL}
     inlines = (SourceSecretInline,)
-    actions = ("make_new_secret",)
+    actions = ("add_secret",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         asked = ["name", "form", "enabled", "mirrors"]
@@ -89,21 +89,21 @@ class SourceAdmin(ActionButtonsAdmin):
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         if request.POST.get("secret"):
             return super().response_add(request, obj, *arguments, **options)
-        return self.told_once(request, obj, {"Secret": obj.new_secret})
+        return self.show_once(request, obj, {"Secret": obj.new_secret})
 
     @admin.action(description="Make a new secret", permissions=["change"])
-    def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def add_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """For one at a time. Those before are accepted until they are deleted."""
         source = require_one(queryset)
         with transaction.atomic():
             secret = inbox.add_secret(source, None, timezone.now())
-            self.note(request, [source], "Made a new secret.")
-        return self.told_once(request, source, {"Secret": secret})
+            self.record_action(request, [source], "Made a new secret.")
+        return self.show_once(request, source, {"Secret": secret})
 
 
 @admin.register(Received)
 class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
-    lookups = ("state__exact", "source__id__exact")
+    allowed_lookups = ("state__exact", "source__id__exact")
     list_display = ("kind", "event_id", "source", "state", "attempted", "received_at", "next_at")
     list_filter = ("state", "source")
     ordering = ("-pk",)
@@ -112,7 +112,7 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         *("next_at", "finished_at", "error", "content"),
     )
     readonly_fields = fields
-    actions = ("work_off_again",)
+    actions = ("requeue",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("source").defer("body")
@@ -122,9 +122,9 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         return format_json(received.body)
 
     @admin.action(description="Work off again", permissions=["change"])
-    def work_off_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def requeue(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         dead = [row for row in require_selection(queryset) if row.state == Received.State.DEAD]
         with transaction.atomic():
             revived = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
-            self.note(request, dead, "Worked off again.")
-        return self.done(request, f"Dead events to be worked off again: {revived}.", dead)
+            self.record_action(request, dead, "Worked off again.")
+        return self.redirect_done(request, f"Dead events to be worked off again: {revived}.", dead)

@@ -20,7 +20,7 @@ class SkipLimitPagination(LimitOffsetPagination):
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
 
-    def problems(self, request: Request) -> FieldErrors:
+    def read_parameters(self, request: Request) -> FieldErrors:
         """Reads the two parameters; answers what is wrong with them, by name."""
         self.skip, wrong_skip = read_integer(request, self.offset_query_param, 0, 0, None)
         self.limit, wrong_limit = read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
@@ -30,7 +30,7 @@ class SkipLimitPagination(LimitOffsetPagination):
         """Comes after `problems` found none."""
         if self.skip > BIGINT_MAX:
             return []
-        found: list[Any] = view.get_representation().part(queryset, self.skip, self.limit)
+        found: list[Any] = view.get_representation().fetch_page(queryset, self.skip, self.limit)
         return found
 
     def get_paginated_response(self, data: Any) -> HttpResponse:

@@ -54,7 +54,7 @@ class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
 
     serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
     # What an answer shows may be sent back.
-    passed_over = frozenset(BookSerializer.Meta.fields)
+    ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
 class BookReplaceSerializer(BookCreateSerializer):

@@ -8,7 +8,7 @@ from books.api.v2.views import BookViewSetV2
 
 urlpatterns = [
     path("books", BookViewSetV2.as_view({"get": "list", "post": "create"}), name="books"),
-    path("books/bulk", BookViewSetV2.as_view({"post": "change_many"}), name="bulk"),
+    path("books/bulk", BookViewSetV2.as_view({"post": "bulk"}), name="bulk"),
     path(
         "books/<str:book_id>",
         BookViewSetV2.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}),

@@ -48,7 +48,7 @@ class BookViewSetV2(BookViewSet):
         "create": BookCreateSerializer,
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
-        "change_many": bulk.OperationsSerializer,
+        "bulk": bulk.OperationsSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = REPRESENTATION
@@ -79,43 +79,43 @@ class BookViewSetV2(BookViewSet):
 
     @document_bulk
     @idempotent
-    def change_many(self, request: Request) -> HttpResponse:
-        self.require_parameters()
-        operations, problems = bulk.parse_operations(self.body(request)["operations"], self.operations)
+    def bulk(self, request: Request) -> HttpResponse:
+        self.validate_parameters()
+        operations, problems = bulk.parse_operations(self.read_values(request)["operations"], self.operations)
         dry_run, _ = read_boolean(request, "dry_run")
         address = partial(book_url, request)
         results = bulk.run_operations(operations, problems, address, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
-    def data(self, request: Request) -> Any:
+    def read_json(self, request: Request) -> Any:
         """Of bodies that may be large, and take 500 MB to read, one at a time in each process."""
-        with LARGE_BODY_LOCK if self.action == "change_many" else nullcontext():
-            return super().data(request)
+        with LARGE_BODY_LOCK if self.action == "bulk" else nullcontext():
+            return super().read_json(request)
 
-    def require_parameters(self) -> None:
+    def validate_parameters(self) -> None:
         self.require_known_parameters()
-        super().require_parameters()
+        super().validate_parameters()
 
     def require_known_parameters(self) -> None:
         filters = self.filterset_class.base_filters  # type: ignore[attr-defined]  # its metaclass makes them
         known = {
             "list": [*filters, *self.pagination_class.parameters, "fields"],
             "retrieve": ["fields"],
-            "change_many": ["dry_run"],
+            "bulk": ["dry_run"],
         }
         reject_unknown(self.request, known.get(str(self.action), []))
 
-    def parameter_problems(self) -> FieldErrors:
+    def get_parameter_errors(self) -> FieldErrors:
         _, wrong_flag = read_boolean(self.request, "dry_run")
         return {
-            **super().parameter_problems(),
+            **super().get_parameter_errors(),
             **find_unknown_fields(self.request, self.representation.members),
             **wrong_flag,
         }
 
     def get_representation(self) -> Representation:
         named = parse_fields(self.request)
-        return self.representation if named is None else self.representation.only(named)
+        return self.representation if named is None else self.representation.with_fields(named)
 
 
 def parse_fields(request: Request) -> builtins.list[str] | None:

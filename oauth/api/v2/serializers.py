@@ -30,7 +30,7 @@ class ScopesField(StringField):
 class APIKeyCreateSerializer(RejectUnknownMixin):
     """Who makes a key may name what was read, and it is passed over."""
 
-    passed_over = frozenset({"id", "created_at", "last_used_at"})
+    ignored_fields = frozenset({"id", "created_at", "last_used_at"})
 
     name = NonBlankField(max_length=MAX_NAME_LENGTH, validators=[validate_name])
     scopes = ScopesField(max_length=200, allow_blank=False)

@@ -33,14 +33,14 @@ class APIKeyViewSet(APIViewSet):
 
     def list(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
-        keys = self.own(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
+        keys = self.get_own_keys(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
         shown = APIKeySerializer(keys, many=True).data
         return JsonResponse({"results": shown, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         """Raises InsufficientScope for a scope that the maker has not."""
         reject_unknown(request, [])
-        values, now = self.body(request), timezone.now()
+        values, now = self.read_values(request), timezone.now()
         require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
         owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
@@ -54,25 +54,25 @@ class APIKeyViewSet(APIViewSet):
 
     def retrieve(self, request: Request, key_id: str) -> HttpResponse:
         reject_unknown(request, [])
-        return JsonResponse(APIKeySerializer(self.found(request, key_id)).data, headers=NO_STORE)
+        return JsonResponse(APIKeySerializer(self.get_key(request, key_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
         """Raises InsufficientScope for a key that may do more than this credential."""
         reject_unknown(request, [])
-        key = self.found(request, key_id)
+        key = self.get_key(request, key_id)
         require_scopes(request, frozenset(key.scopes.split()))
         api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())
         return make_no_content()
 
-    def own(self, request: Request) -> QuerySet[APIKey]:
+    def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
         """A person's keys; an app sees those that it made."""
         credential = cast("Credential", request.auth)
         keys = api_keys.active_keys(timezone.now()).filter(owner=request.user.pk)
         return keys.filter(authorization=credential.authorization) if credential.authorization else keys
 
-    def found(self, request: Request, key_id: str) -> APIKey:
+    def get_key(self, request: Request, key_id: str) -> APIKey:
         """Raises NotFound."""
-        key: APIKey | None = self.own(request).filter(prefix=key_id).first()
+        key: APIKey | None = self.get_own_keys(request).filter(prefix=key_id).first()
         if not key:
             raise NotFound("API key not found")
         return key

@@ -54,21 +54,21 @@ class DeliveryViewSet(WebhookViewSet):
         return json_response({"results": shown, "next": later, "previous": None}, headers=NO_STORE)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        delivery = self.delivery(request, webhook_id, delivery_id)
+        delivery = self.get_delivery(request, webhook_id, delivery_id)
         reject_unknown(request, [])
         body = msgspec.Raw(bytes(delivery.event.body))
         return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        delivery = self.delivery(request, webhook_id, delivery_id)
+        delivery = self.get_delivery(request, webhook_id, delivery_id)
         reject_unknown(request, [])
         endpoints.require_active(delivery.endpoint)
         with transaction.atomic():
             again = endpoints.redeliver(delivery)
         return accepted_response(request, again)
 
-    def delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
+    def get_delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
         """With all that is told of it. Raises NotFound."""
         endpoint = get_own_endpoint(request, webhook_id)
         log = Prefetch("attempts", Attempt.objects.order_by("pk"))

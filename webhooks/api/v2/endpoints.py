@@ -55,7 +55,7 @@ class EndpointViewSet(WebhookViewSet):
 
     def create(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
-        values = self.body(request)
+        values = self.read_values(request)
         given = values.pop("secret", None)
         with transaction.atomic():
             endpoint, secret = endpoints.create_endpoint(get_owner(request), values, given, now=timezone.now())
@@ -71,7 +71,7 @@ class EndpointViewSet(WebhookViewSet):
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        endpoints.change_endpoint(endpoint, self.body(request))
+        endpoints.change_endpoint(endpoint, self.read_values(request))
         return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
@@ -85,7 +85,7 @@ class EndpointViewSet(WebhookViewSet):
         """The body may be absent."""
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        given = self.body(request).get("secret") if request.stream else None
+        given = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, given, now=timezone.now())
         return json_response({"secret": secret}, 201, NO_STORE)
@@ -111,7 +111,7 @@ class EndpointViewSet(WebhookViewSet):
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        values = self.body(request)
+        values = self.read_values(request)
         endpoints.require_active(endpoint)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())

@@ -40,7 +40,7 @@ class EventViewSet(WebhookViewSet):
         if problems := wrong_cursor | wrong_limit | wrong_kinds:
             raise ValidationError(problems)
         page = stream.read_page(after, kinds, limit, now=timezone.now())
-        cursor = page.end.text()
+        cursor = page.end.encode()
         later = build_link(request, after=cursor) if page.more else None
         results = [msgspec.Raw(body) for body in page.bodies]
         return json_response({"results": results, "next": later, "cursor": cursor}, headers=NO_STORE)

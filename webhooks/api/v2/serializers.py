@@ -78,7 +78,7 @@ class StrictChoiceField(serializers.ChoiceField):
 class EndpointChangeSerializer(RejectUnknownMixin):
     """What a change takes: every member may be absent. What is shown besides may be sent back."""
 
-    passed_over = frozenset({"id", "reason", "created_at", "pending_secret"})
+    ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret"})
 
     url = StringField(max_length=MAX_URL_LENGTH, required=False)
     events = KindsField(source="kinds", required=False)
@@ -98,7 +98,7 @@ class EndpointChangeSerializer(RejectUnknownMixin):
 class EndpointCreateSerializer(EndpointChangeSerializer):
     """What a creation takes."""
 
-    passed_over = EndpointChangeSerializer.passed_over | {"state"}
+    ignored_fields = EndpointChangeSerializer.ignored_fields | {"state"}
 
     url = StringField(max_length=MAX_URL_LENGTH)
     events = KindsField(source="kinds")
@@ -107,6 +107,8 @@ class EndpointCreateSerializer(EndpointChangeSerializer):
 
 
 class SecretCreateSerializer(RejectUnknownMixin):
+    """Refuses members that it does not know; those of `passed_over` it does not hear."""
+
     secret = SecretField(required=False, help_text="Made by the library where it is absent.")
 
 
