@@ -172,7 +172,7 @@ def stopped(options: Namespace) -> Iterator[Finding]:
 
 def ill_receivers(options: Namespace) -> Iterator[Finding]:
     with listening("PostgreSQL", *ILL, "well") as (library, _):
-        largest = int(library.shell("from webhooks.models import LARGEST_ANSWER; print(LARGEST_ANSWER)"))
+        largest = int(library.shell("from webhooks.models import MAX_ANSWER_BYTES; print(MAX_ANSWER_BYTES)"))
         library.publish(1)
         library.manage("deliver_webhooks", "--once")
         for manner, (title, *expected) in ILL.items():

@@ -124,10 +124,10 @@ class KeysetPagination(BasePagination):
             books = books.filter(after_condition(self.cursor, name, descending != backward))
         representation = view.get_representation()
         # One more tells whether there is another page.
-        rows = representation.page(books, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
+        rows = representation.fetch_rows(books, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, more=len(rows) > self.limit)
-        shown: list[Any] = representation.shown(page)
+        shown: list[Any] = representation.to_structs(page)
         return shown
 
     def link_pages(self, page: list[Row], more: bool) -> None:
