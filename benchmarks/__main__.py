@@ -10,7 +10,7 @@ from benchmarks import competitors, databases, load, report
 from benchmarks.arguments import among, note, within
 from benchmarks.competitors import COMPETITORS, Server
 from benchmarks.load import COLUMNS, FILTERED, Measurement, Work
-from tests.postgres import throwaway_cluster
+from tests.support.postgres import throwaway_cluster
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import Connection
 
 from benchmarks.competitors import MEMBERS, OURS, ROOT, environment
-from tests.postgres import Cluster
+from tests.support.postgres import Cluster
 
 CONTRACT = "contract"
 PEER_TABLE = """

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.competitors import ROOT, environment
-from tests.postgres import Cluster, throwaway_cluster
-from tests.sql import asked, counted
+from tests.support.postgres import Cluster, throwaway_cluster
+from tests.support.sql import asked, counted
 
 # Seconds for whatever is waited for.
 LONGEST = 600
 PREPARATION = """
-from tests.webhooks.listening import endpoint, listener
+from tests.support.endpoints import endpoint, listener
 owner = listener()
 for path in {paths!r}:
     endpoint(owner, url="http://127.0.0.1:{port}/" + path)

@@ -20,7 +20,7 @@ from benchmarks.arguments import among, note, within
 from benchmarks.competitors import OURS
 from benchmarks.deliveries import Library, Receiver, Sent, listening, on_postgresql, until
 from tests.clients.provider import provide
-from tests.postgres import binary, unprivileged
+from tests.support.postgres import binary, unprivileged
 
 ENDPOINTS = 50
 # A delivery to the slow receiver takes a tenth of a second: who holds a lease for longer than three is dead.
@@ -39,13 +39,13 @@ ILL: dict[str, tuple[str, str, int | str]] = {
     "away": ("Redirects to 169.254.169.254", "waiting", 302),
 }
 SIGNED_WITH = "whsec_of-the-branch"
-SOURCE = f"from tests.webhooks.sources import source; source('branch', secrets=({SIGNED_WITH!r},))"
+SOURCE = f"from tests.support.sources import source; source('branch', secrets=({SIGNED_WITH!r},))"
 ROLLED_BACK = """
 from contextlib import suppress
 from django.db import transaction
 from django.utils import timezone
 from books import changes
-from tests.books.examples import new_book
+from tests.support.books import new_book
 with suppress(ZeroDivisionError), transaction.atomic():
     changes.add(new_book(), timezone.now())
     1 / 0

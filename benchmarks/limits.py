@@ -11,7 +11,7 @@ from benchmarks import competitors, load
 from benchmarks.competitors import ROOT, Server
 from benchmarks.load import Work
 from library_site.management.commands import serve
-from tests.postgres import Cluster, binary
+from tests.support.postgres import Cluster, binary
 
 WORKERS, THREADS = 2, 8
 CLIENTS = ("--client", "16", "--jobs", "2")

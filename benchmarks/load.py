@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.competitors import Server
-from tests.postgres import Cluster
+from tests.support.postgres import Cluster
 
 SCRIPT = Path(__file__).parent / "wrk" / "books.lua"
 COLUMNS = {

@@ -22,7 +22,7 @@ from benchmarks.competitors import OURS, ROOT
 from benchmarks.layers import GET_100, GET_ONE, QUESTIONS, ROWS, Profile, Task
 from benchmarks.limits import Limit
 from benchmarks.load import Work
-from tests.postgres import Cluster, throwaway_cluster
+from tests.support.postgres import Cluster, throwaway_cluster
 
 SECONDS_TO_PROFILE = 300
 # How pgbench names what a statement had numbers for, or parameters.

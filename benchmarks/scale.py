@@ -28,7 +28,7 @@ from benchmarks.questions import (
     Timing,
     timed,
 )
-from tests.postgres import throwaway_cluster
+from tests.support.postgres import throwaway_cluster
 
 SIZES = ["10000", "100000", "1000000"]
 LEVEL_FACTOR = 1.5

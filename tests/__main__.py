@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.postgres import PostgresMissing, throwaway_cluster
+from tests.support.postgres import PostgresMissing, throwaway_cluster
 
 TOOLS = {"Chromium": "chromium", "Node": "node", "Redis": "redis-server"}
 # What `make test` installs with npm.

@@ -17,9 +17,9 @@ from django.test.utils import override_settings
 from pytest_django import Settings
 
 from oauth.tokens import revocations
-from tests import ledger
-from tests.books.examples import new_book
-from tests.serving import Service, serving
+from tests.support import book_audit
+from tests.support.books import new_book
+from tests.support.serving import Service, serving
 
 # How long an example takes says nothing of it.
 hypothesis.settings.register_profile("suite", deadline=None)
@@ -69,7 +69,7 @@ def application(static_files: None) -> "WSGIApplication":
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker") -> None:
     with django_db_blocker.unblock():
-        ledger.keep()
+        book_audit.keep()
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +82,9 @@ def changes_are_announced(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue(database)
     if database == "transactional_db":
         # They come last, and leave what they did behind.
-        ledger.forget()
+        book_audit.forget()
     yield
-    assert ledger.announced() == ledger.done()
+    assert book_audit.announced() == book_audit.done()
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from django.utils import timezone
 from books import changes
 from books.models import Book
 from library_site.admin import base, paginator
-from tests.books.examples import new_book
-from tests.serving import Service, manage
+from tests.support.books import new_book
+from tests.support.serving import Service, manage
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from books import changes
 from books.models import Book, MirroredBook
-from tests.books.examples import new_book
-from tests.webhooks.sources import event, source, time_passes
+from tests.support.books import new_book
+from tests.support.sources import event, source, time_passes
 from webhooks import inbox
 from webhooks.models import Event, Received, Source
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.oauth.flows import CALLBACK, LOOPBACK, SECRET, hidden
-from tests.serving import Service, in_shell
+from tests.support.oauth_flows import CALLBACK, LOOPBACK, SECRET, hidden
+from tests.support.serving import Service, in_shell
 
 PASSWORD = secrets.token_urlsafe(16)
 REGISTRATION = f"""
-from tests.oauth.flows import confidential_app, librarian, public_app
+from tests.support.oauth_flows import confidential_app, librarian, public_app
 person = librarian("lena")
 person.set_password({PASSWORD!r})
 person.save()

@@ -15,8 +15,8 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenValidator
 from joserfc.jwk import KeySet
 
 from tests.clients.conftest import BASIC, POST, PUBLIC, App
-from tests.oauth.flows import SECRET, consent
-from tests.serving import Service
+from tests.support.oauth_flows import SECRET, consent
+from tests.support.serving import Service
 
 SCOPE = "read write"
 

@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from books import changes
-from tests.books.examples import new_book
 from tests.clients.consumer import Consumer
 from tests.clients.provider import provide
-from tests.serving import Service, in_shell
-from tests.webhooks.listening import SECRET, endpoint
-from tests.webhooks.receivers import running
-from tests.webhooks.sources import SECRET as SOURCES_SECRET
+from tests.support.books import new_book
+from tests.support.endpoints import SECRET, endpoint
+from tests.support.receivers import running
+from tests.support.serving import Service, in_shell
+from tests.support.sources import SECRET as SOURCES_SECRET
 from webhooks.models import Attempt, Delivery, SignatureForm
 from webhooks.outbox import create_ping
 
@@ -74,7 +74,7 @@ def test_a_consumer_of_another_secret_takes_nothing(form: str) -> None:
 @in_each_form
 def test_what_a_provider_sends_is_kept_once(service: Service, form: str) -> None:
     name = f"provider-{uuid4()}"
-    in_shell(service.database_url, f"from tests.webhooks.sources import source; source({name!r}, form={form!r})")
+    in_shell(service.database_url, f"from tests.support.sources import source; source({name!r}, form={form!r})")
     event: dict[str, Any] = {"id": str(uuid4()), "event": "user.created", "data": {"name": "Zoë"}, "timestamp": "now"}
     send = partial(provide, f"{service.url}/webhooks/receive/{name}", form=form, event=event)
     assert send("whsec_of-somebody-else") == 401

@@ -10,8 +10,8 @@ import pytest
 
 from tests.__main__ import OAUTH4WEBAPI
 from tests.clients.conftest import App
-from tests.oauth.flows import SECRET
-from tests.serving import Service
+from tests.support.oauth_flows import SECRET
+from tests.support.serving import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import serving
+from tests.support.serving import serving
 
 CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 

@@ -1,34 +1,27 @@
 """/docs in a browser: whole without any other host, under a strict Content-Security-Policy."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.serving import Service
+from tests.support.browser import BROWSER_MARKS, start_chromium
+from tests.support.serving import Service
 
-CHROMIUM = shutil.which("chromium")
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+pytestmark = BROWSER_MARKS
 
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
-]
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with start_chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser.new_page()
-        browser.close()
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
 
 
 def test_a_request_can_be_made_from_the_docs(service: Service, page: Page) -> None:
@@ -59,3 +52,25 @@ def test_the_policy_lets_nothing_in_from_outside(service: Service) -> None:
     assert directives["frame-ancestors"] == "'none'"
     assert "script-src" not in directives
     assert "unsafe" not in policy
+
+
+def test_a_request_of_version_2_can_be_made_from_the_docs(service: Service, page: Page) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{service.url}/docs")
+    page.click("nav >> text=Version 2")
+    page.click("#operations-Books-list_books .opblock-summary-control")
+    page.click(".try-out__btn")
+    page.fill("[data-param-name=q] input", "austen pride")
+    page.click(".execute")
+    address = page.text_content(".request-url pre")
+    answer = page.text_content(".live-responses-table .highlight-code")
+    assert address is not None
+    assert address.startswith(f"{service.url}/api/v2/books?")
+    assert "q=austen%20pride" in address
+    assert answer is not None
+    assert '"results": [' in answer
+    assert '"author": "Jane Austen"' in answer
+    assert '"updated_at"' in answer
+    assert complaints == []

@@ -2,13 +2,8 @@
 
 import json
 import logging
-import os
 import re
-import signal
 from collections.abc import Iterator
-from io import StringIO
-from pathlib import Path
-from select import select
 from typing import Any
 
 import httpx
@@ -16,8 +11,9 @@ import pytest
 from django.db import connection
 
 from library_site.log_formatters import JSONFormatter, TextFormatter
-from tests.books.examples import new_book
-from tests.serving import serving
+from tests.support.books import new_book
+from tests.support.logs import Log, end_worker, logged
+from tests.support.serving import serving
 
 pytestmark = pytest.mark.once
 
@@ -26,27 +22,6 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 SECRET = "open-sesame"  # what the test looks for
 FORGED = "2026-01-31T09:30:00.000Z ERROR - books: forged"
 LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[2K\r", "\b", "\0"]
-
-
-class Log(StringIO):
-    """What was logged, as text and as JSON."""
-
-    def lines(self) -> list[str]:
-        return self.getvalue().splitlines()
-
-    def objects(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.lines()]
-
-
-def logged(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    """The log of the test, from INFO upwards."""
-    log = Log()
-    handler = logging.StreamHandler(log)
-    handler.setFormatter(formatter)
-    caplog.set_level("INFO", "library_site")
-    logging.getLogger().addHandler(handler)
-    yield log
-    logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture
@@ -86,15 +61,6 @@ def send_secrets(client: httpx.Client) -> None:
     client.post("/admin/login/", data={"username": SECRET, "password": SECRET})
     client.get(f"/admin/login/?next={SECRET}")
     del client.headers["X-Request-ID"]
-
-
-def end_worker(server: int) -> None:
-    """Kills the one worker of a server, and waits until it is gone."""
-    worker = int(Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
-    gone = os.pidfd_open(worker)
-    signal.pidfd_send_signal(gone, signal.SIGKILL)
-    select([gone], [], [])
-    os.close(gone)
 
 
 def test_an_answered_request_is_one_line(text_log: Log, api: httpx.Client) -> None:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from django.db import connection
 
-from tests.books.examples import new_book
-from tests.postgres import Cluster, binary, throwaway_cluster, unprivileged
-from tests.serving import Service, seed, serving
+from tests.support.books import new_book
+from tests.support.postgres import Cluster, binary, throwaway_cluster, unprivileged
+from tests.support.serving import Service, seed, serving
 
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="PostgreSQL goes away once, in the suite's run on PostgreSQL"

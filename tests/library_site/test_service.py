@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.books.examples import new_book
-from tests.serving import Service, serving
+from tests.support.books import new_book
+from tests.support.serving import Service, serving
 
 pytestmark = pytest.mark.once
 

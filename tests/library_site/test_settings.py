@@ -17,7 +17,7 @@ from library_site import env
 from library_site.db.config import parse_database_url
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
-from tests.serving import SECRETS
+from tests.support.serving import SECRETS
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
 pytestmark = pytest.mark.once

@@ -17,8 +17,9 @@ from oauth import api_keys
 from oauth.models import APIKey
 from oauth.scopes import parse_scopes
 from oauth.throttling import CallerThrottle
-from tests.books.examples import new_book
-from tests.oauth.flows import (
+from tests.support.books import new_book
+from tests.support.forged_tokens import claims_of, forged
+from tests.support.oauth_flows import (
     bearer,
     confidential_app,
     deactivated,
@@ -27,7 +28,6 @@ from tests.oauth.flows import (
     reader,
     tokens_for,
 )
-from tests.oauth.forging import claims_of, forged
 
 CHALLENGE = 'Bearer realm="Library API"'
 INVALID = f'{CHALLENGE}, error="invalid_token"'

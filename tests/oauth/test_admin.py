@@ -14,8 +14,8 @@ from oauth2_provider.models import Application
 
 from oauth import api_keys
 from oauth.models import APIKey, Authorization
-from tests.oauth import flows
-from tests.oauth.desks import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
+from tests.support import oauth_flows
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
 
 APPS = "/admin/oauth2_provider/application/"
 ACCESS = "/admin/oauth/authorization/"
@@ -33,7 +33,7 @@ def app_form(**changed: Any) -> dict[str, Any]:
     fit = {
         "name": "Bookshop",
         "client_type": "confidential",
-        "redirect_uris": flows.CALLBACK,
+        "redirect_uris": oauth_flows.CALLBACK,
         "scopes": ["read", "write"],
     }
     return {**fit, **changed}
@@ -59,8 +59,8 @@ def test_a_developer_registers_an_app(developer: Client, ada: User, api: httpx.C
         ada,
         "read write",
     )
-    code = flows.code_for(api, flows.librarian(), app)
-    form = flows.redemption(app, code, client_secret=shown["client_secret"])
+    code = oauth_flows.code_for(api, oauth_flows.librarian(), app)
+    form = oauth_flows.redemption(app, code, client_secret=shown["client_secret"])
     assert api.post("/oauth/token", data=form).status_code == 200
 
 
@@ -111,7 +111,7 @@ def test_an_unfit_app_is_explained(developer: Client, member: str, value: Any) -
 
 
 def test_a_developer_changes_an_app(developer: Client, ada: User) -> None:
-    app = flows.confidential_app(user=ada)
+    app = oauth_flows.confidential_app(user=ada)
     secret = app.client_secret
     changed = app_form(name="Café", redirect_uris="https://a.example/\r\nhttp://localhost/", scopes=["read"])
     developer.post(f"{APPS}{app.pk}/change/", changed | {"client_type": "public", "client_id": "x", "user": ""})
@@ -122,22 +122,22 @@ def test_a_developer_changes_an_app(developer: Client, ada: User) -> None:
 
 
 def test_the_page_of_an_app_shows_what_it_may_be_granted(developer: Client, ada: User) -> None:
-    app = flows.confidential_app(user=ada)
+    app = oauth_flows.confidential_app(user=ada)
     form = developer.get(f"{APPS}{app.pk}/change/").context["adminform"].form
     assert form["scopes"].value() == ["read", "write"]
     assert "Add, change and delete books" in str(form["scopes"])
 
 
 def test_developers_see_their_own_apps(developer: Client, ada: User) -> None:
-    own = flows.confidential_app(user=ada)
-    flows.confidential_app("theirs", user=flows.reader())
-    flows.confidential_app("nobodys")
+    own = oauth_flows.confidential_app(user=ada)
+    oauth_flows.confidential_app("theirs", user=oauth_flows.reader())
+    oauth_flows.confidential_app("nobodys")
     assert listed(developer.get(APPS)) == [own]
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "history"])
 def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str) -> None:
-    theirs = flows.confidential_app(user=flows.reader())
+    theirs = oauth_flows.confidential_app(user=oauth_flows.reader())
     developer.get(f"{APPS}{theirs.pk}/{page}/")
     answer = developer.post(f"{APPS}{theirs.pk}/{page}/", app_form(name="Mine", post="yes"))
     assert answer.headers.get("Location") == "/admin/" or answer.status_code == 404
@@ -145,7 +145,7 @@ def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str
 
 
 def test_developers_make_no_secrets_for_the_apps_of_others(developer: Client) -> None:
-    theirs = flows.confidential_app(user=flows.reader())
+    theirs = oauth_flows.confidential_app(user=oauth_flows.reader())
     acted(developer, APPS, "make_new_secret", theirs)
     assert Application.objects.get(pk=theirs.pk).client_secret == theirs.client_secret
 
@@ -163,20 +163,20 @@ def test_an_owner_who_is_none_is_explained(root: Client, owner: str) -> None:
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
-    app = flows.confidential_app(user=ada)
+    app = oauth_flows.confidential_app(user=ada)
     answer = acted(developer, APPS, "make_new_secret", app)
     secret = told(answer)["client_secret"]
 
     def status(secret: str) -> int:
         return api.post("/oauth/introspect", data={"token": "any"}, auth=(app.client_id, secret)).status_code
 
-    assert (status(flows.SECRET), status(secret)) == (401, 200)
+    assert (status(oauth_flows.SECRET), status(secret)) == (401, 200)
     assert secret not in everything_stored()
     assert "Made a new secret." in text(developer.get(f"{APPS}{app.pk}/history/"))
 
 
 def test_a_new_secret_is_for_one_confidential_app(developer: Client, ada: User) -> None:
-    confidential, public = flows.confidential_app(user=ada), flows.public_app(user=ada)
+    confidential, public = oauth_flows.confidential_app(user=ada), oauth_flows.public_app(user=ada)
     for selected in ([public], [confidential, public]):
         answer = acted(developer, APPS, "make_new_secret", *selected)
         assert "Nothing was changed: select one confidential app." in text(answer)
@@ -185,8 +185,8 @@ def test_a_new_secret_is_for_one_confidential_app(developer: Client, ada: User) 
 
 @pytest.mark.parametrize("how", ["page", "action"])
 def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: httpx.Client, how: str) -> None:
-    app = flows.confidential_app(user=ada)
-    token = flows.tokens_for(api, flows.reader(), app)["access_token"]
+    app = oauth_flows.confidential_app(user=ada)
+    token = oauth_flows.tokens_for(api, oauth_flows.reader(), app)["access_token"]
     address = f"{APPS}{app.pk}/delete/" if how == "page" else APPS
     form = {"action": "delete_selected", "_selected_action": str(app.pk)} if how == "action" else {}
     page = developer.post(address, form) if form else developer.get(address)
@@ -194,7 +194,7 @@ def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: http
     developer.post(address, {**form, "post": "yes"})
     assert not Application.objects.exists()
     assert Authorization.objects.get().ended_at is not None
-    assert api.get("/api/books", headers=flows.bearer(token)).status_code == 401
+    assert api.get("/api/books", headers=oauth_flows.bearer(token)).status_code == 401
 
 
 @pytest.mark.parametrize("model", ["accesstoken", "refreshtoken", "grant", "idtoken"])
@@ -257,12 +257,12 @@ def test_an_unfit_key_is_explained(developer: Client, member: str, changed: dict
 
 
 def test_developers_make_keys_for_themselves_alone(developer: Client, ada: User) -> None:
-    developer.post(f"{KEYS}add/", key_form(owner=flows.librarian().pk))
+    developer.post(f"{KEYS}add/", key_form(owner=oauth_flows.librarian().pk))
     assert APIKey.objects.get().owner == ada
 
 
 def test_a_superuser_makes_a_key_for_someone(root: Client) -> None:
-    astrid = flows.librarian("astrid")
+    astrid = oauth_flows.librarian("astrid")
     answer = root.post(f"{KEYS}add/", key_form(owner=astrid.pk, scopes=["read", "write"]))
     assert "may not" not in text(answer)
     assert APIKey.objects.get().owner == astrid
@@ -289,7 +289,7 @@ def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:
 
 def test_developers_see_their_own_keys(developer: Client, ada: User) -> None:
     own, _ = key_of(ada)
-    theirs, _ = key_of(flows.reader())
+    theirs, _ = key_of(oauth_flows.reader())
     assert listed(developer.get(KEYS)) == [own]
     assert developer.get(f"{KEYS}{theirs.pk}/change/").headers["Location"] == "/admin/"
 
@@ -305,13 +305,13 @@ def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Clie
 
 
 def test_developers_do_not_revoke_the_keys_of_others(developer: Client) -> None:
-    theirs, _ = key_of(flows.reader())
+    theirs, _ = key_of(oauth_flows.reader())
     acted(developer, KEYS, "revoke", theirs)
     assert APIKey.objects.get().revoked_at is None
 
 
 def test_a_key_is_neither_changed_nor_deleted(root: Client) -> None:
-    key, _ = key_of(flows.reader())
+    key, _ = key_of(oauth_flows.reader())
     assert root.post(f"{KEYS}{key.pk}/change/", key_form(scopes=["read", "write"])).status_code == 403
     assert root.post(f"{KEYS}{key.pk}/delete/", {"post": "yes"}).status_code == 403
     acted(root, KEYS, "delete_selected", key)
@@ -322,20 +322,20 @@ def test_a_key_is_neither_changed_nor_deleted(root: Client) -> None:
 
 
 def test_a_developer_ends_access_to_an_app(developer: Client, ada: User, api: httpx.Client) -> None:
-    app = flows.confidential_app(user=ada)
-    tokens = flows.tokens_for(api, flows.reader(), app)
+    app = oauth_flows.confidential_app(user=ada)
+    tokens = oauth_flows.tokens_for(api, oauth_flows.reader(), app)
     (access,) = listed(developer.get(f"{ACCESS}?q=reader"))
     answer = acted(developer, ACCESS, "end", access, query="q=reader")
     assert "Access ended: 1." in text(answer)
-    assert api.post("/oauth/refresh", data=flows.refreshing(app, tokens["refresh_token"])).status_code == 400
+    assert api.post("/oauth/refresh", data=oauth_flows.refreshing(app, tokens["refresh_token"])).status_code == 400
     assert listed(developer.get(f"{ACCESS}?ended_at__isempty=1")) == []
 
 
 def test_developers_see_access_to_their_own_apps(developer: Client, ada: User) -> None:
-    now, reader = timezone.now(), flows.reader()
+    now, reader = timezone.now(), oauth_flows.reader()
     own, theirs = (
         Authorization.objects.create(user=reader, application=app, scopes="read", created_at=now)
-        for app in (flows.confidential_app(user=ada), flows.public_app())
+        for app in (oauth_flows.confidential_app(user=ada), oauth_flows.public_app())
     )
     assert listed(developer.get(ACCESS)) == [own]
     acted(developer, ACCESS, "end", theirs)
@@ -368,7 +368,7 @@ def test_what_developers_may_do(db: None) -> None:
 
 
 def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> None:
-    flows.confidential_app(user=ada)
+    oauth_flows.confidential_app(user=ada)
     key_of(ada)
     page = f"/admin/auth/user/{ada.pk}/delete/"
     assert "ada, with the apps and API keys that are theirs" in text(root.get(page))
@@ -419,8 +419,8 @@ def test_a_page_of_nothing_is_not_there(root: Client, desk: str, pk: str) -> Non
 def test_a_longer_list_takes_no_more_queries(root: Client, desk: str) -> None:
     counts = []
     for number in range(2):
-        reader = flows.reader(f"reader-{number}")
-        app = flows.confidential_app(f"app-{number}", user=reader)
+        reader = oauth_flows.reader(f"reader-{number}")
+        app = oauth_flows.confidential_app(f"app-{number}", user=reader)
         Authorization.objects.create(user=reader, application=app, scopes="read", created_at=timezone.now())
         key_of(reader)
         with CaptureQueriesContext(connection) as queries:

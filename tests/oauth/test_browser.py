@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.library_site.test_docs import CHROMIUM, QUIET
-from tests.oauth.flows import CHALLENGED
-from tests.serving import Service
+from tests.support.browser import BROWSER_MARKS, start_chromium
+from tests.support.oauth_flows import CHALLENGED
+from tests.support.serving import Service
 
 PASSWORD = "correct horse battery staple"
 # Two people, an app of each kind of name, and a session for each of the people.
@@ -26,7 +26,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from httpx import Client
 from oauth.models import Authorization
-from tests.oauth.flows import librarian, public_app, sign_in
+from tests.support.oauth_flows import librarian, public_app, sign_in
 
 margaret = librarian("margaret")
 margaret.set_password({PASSWORD!r})
@@ -47,10 +47,7 @@ print(json.dumps(sessions))
 HEIGHTS = "elements => elements.map(element => element.getBoundingClientRect().height)"
 LIGHTNESS = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g))"
 
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
-]
+pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +62,8 @@ def sessions(service: Service) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with start_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

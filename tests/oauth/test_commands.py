@@ -12,11 +12,11 @@ from oauth2_provider.models import Application
 
 from oauth import api_keys
 from oauth.models import APIKey
-from tests.oauth import flows
+from tests.support import oauth_flows
 
 pytestmark = pytest.mark.django_db
 
-APP = ["--name", "Bookshop", "--redirect-uri", flows.CALLBACK]
+APP = ["--name", "Bookshop", "--redirect-uri", oauth_flows.CALLBACK]
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +49,8 @@ def told(said: Said) -> dict[str, str]:
 def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
     printed = told(command("create_oauth_app", *APP, "--scopes", "write read"))
     app = Application.objects.get(client_id=printed["client_id"])
-    code = flows.code_for(api, flows.librarian(), app)
-    answer = api.post("/oauth/token", data=flows.redemption(app, code, client_secret=printed["client_secret"]))
+    code = oauth_flows.code_for(api, oauth_flows.librarian(), app)
+    answer = api.post("/oauth/token", data=oauth_flows.redemption(app, code, client_secret=printed["client_secret"]))
     assert answer.json()["scope"] == "read write"
     assert (app.name, app.client_type, app.user) == ("Bookshop", "confidential", None)
 
@@ -76,7 +76,7 @@ def test_a_public_app_is_told_no_secret(command: Any) -> None:
 
 
 def test_an_app_can_have_an_owner(command: Any) -> None:
-    owner = flows.reader("ada")
+    owner = oauth_flows.reader("ada")
     command("create_oauth_app", *APP, "--owner", "ada")
     assert Application.objects.get().user == owner
 
@@ -85,8 +85,8 @@ def test_an_app_can_have_an_owner(command: Any) -> None:
     ("words", "problem"),
     [
         (["--name", "Bookshop"], "--redirect-uri"),
-        (["--redirect-uri", flows.CALLBACK], "--name"),
-        (["--name", " ", "--redirect-uri", flows.CALLBACK], "A name takes"),
+        (["--redirect-uri", oauth_flows.CALLBACK], "--name"),
+        (["--name", " ", "--redirect-uri", oauth_flows.CALLBACK], "A name takes"),
         (["--name", "Bookshop", "--redirect-uri", "http://app.example/"], "http://app.example/"),
         ([*APP, "--scopes", ""], "at least one scope"),
         ([*APP, "--scopes", "read admin"], "There is no scope 'admin'; there are read, write, webhooks."),
@@ -102,7 +102,7 @@ def test_no_app_is_made_of_what_is_unfit(words: list[str], problem: str) -> None
 
 
 def test_the_last_line_is_an_api_key(command: Any, api: httpx.Client) -> None:
-    flows.librarian("astrid")
+    oauth_flows.librarian("astrid")
     said = command("create_api_key", "--user", "astrid", "--scopes", "write read", "--name", "Night import")
     key = said.out.splitlines()[-1]
     assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
@@ -113,21 +113,21 @@ def test_the_last_line_is_an_api_key(command: Any, api: httpx.Client) -> None:
 
 
 def test_a_key_can_expire(command: Any) -> None:
-    flows.reader("ada")
+    oauth_flows.reader("ada")
     command("create_api_key", "--user", "ada", "--scopes", "read", "--expires-in-days", "30")
     stored = APIKey.objects.get()
     assert stored.expires_at == stored.created_at + timedelta(days=30)
 
 
 def test_a_scope_that_its_owner_may_not_have_is_warned_of(command: Any) -> None:
-    flows.reader("ada")
+    oauth_flows.reader("ada")
     said = command("create_api_key", "--user", "ada", "--scopes", "read write")
     assert "ada may not have these scopes now, and the key is not good for them: write." in said.err
     assert APIKey.objects.get().scopes == "read write"
 
 
 def test_a_scope_that_its_owner_may_have_is_not_warned_of(command: Any) -> None:
-    flows.librarian("astrid")
+    oauth_flows.librarian("astrid")
     assert "may not" not in command("create_api_key", "--user", "astrid", "--scopes", "read write").err
 
 
@@ -148,7 +148,7 @@ def test_a_scope_that_its_owner_may_have_is_not_warned_of(command: Any) -> None:
     ],
 )
 def test_no_key_is_made_of_what_is_unfit(words: list[str], problem: str) -> None:
-    flows.reader("ada")
+    oauth_flows.reader("ada")
     User.objects.create_user("gone", is_active=False)
     with pytest.raises(CommandError, match=problem):
         call_command("create_api_key", *words)
@@ -156,7 +156,7 @@ def test_no_key_is_made_of_what_is_unfit(words: list[str], problem: str) -> None
 
 
 def test_nobody_gets_more_keys_than_there_may_be() -> None:
-    ada = flows.reader("ada")
+    ada = oauth_flows.reader("ada")
     for _ in range(api_keys.MAX_KEYS_PER_USER):
         api_keys.create_key(ada, "one of many", frozenset({"read"}), timezone.now())
     with pytest.raises(CommandError, match="ada has 100 keys"):

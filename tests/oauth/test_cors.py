@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.serving import serving
+from tests.support.serving import serving
 
 pytestmark = pytest.mark.once
 

@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 from oauth2_provider.models import Application
 
 from oauth.models import Authorization
-from tests.oauth.flows import (
+from tests.support.oauth_flows import (
     CALLBACK,
     app,
     code_for,

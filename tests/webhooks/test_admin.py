@@ -13,9 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.oauth.desks import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
-from tests.webhooks import sources
-from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
+from tests.support import sources
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
+from tests.support.endpoints import SECRET, claim, endpoint, event, listener
 from webhooks import endpoints, inbox
 from webhooks.attempts import Outcome, record_outcomes
 from webhooks.encryption import decrypt

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from library_site.db import sql
-from tests.webhooks.listening import SECRET, claim, endpoint, event, listener
+from tests.support.endpoints import SECRET, claim, endpoint, event, listener
 from webhooks import attempts, delivery, endpoints
 from webhooks.attempts import Outcome, record_outcomes
 from webhooks.delivery import LeasedDelivery

@@ -12,7 +12,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from tests.webhooks.sources import received, source, time_passes
+from tests.support.sources import received, source, time_passes
 from webhooks import inbox
 from webhooks.inbox import (
     MAX_ERROR_LENGTH,

@@ -15,8 +15,8 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from books import changes
 from books.models import Book
-from tests.books.examples import new_book
-from tests.webhooks.listening import endpoint, listener
+from tests.support.books import new_book
+from tests.support.endpoints import endpoint, listener
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.outbox import EventData, NoTransaction, publish
 

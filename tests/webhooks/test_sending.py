@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from django.conf import LazySettings
 
-from tests.webhooks.listening import SECRET
-from tests.webhooks.receivers import answering, receiving
+from tests.support.endpoints import SECRET
+from tests.support.receivers import answering, receiving
 from webhooks import sending
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.books.examples import new_book
-from tests.books.v2.test_idempotency import until
-from tests.serving import Service, in_shell, seeded_database, serving
+from tests.support.books import new_book
+from tests.support.concurrency import until
+from tests.support.serving import Service, in_shell, seeded_database, serving
 
 BOOKS = "/api/v2/books"
-SOURCE = "from tests.webhooks.sources import source; source('north', mirrors=True)"
+SOURCE = "from tests.support.sources import source; source('north', mirrors=True)"
 ENDPOINT = """
-from tests.webhooks.listening import endpoint
-from tests.webhooks.sources import SECRET
-from webhooks.encryption import seal
+from tests.support.endpoints import endpoint
+from tests.support.sources import SECRET
+from webhooks.encryption import encrypt
 made = endpoint(url='http://127.0.0.1:{port}/webhooks/receive/north')
-made.secrets.update(sealed=seal(SECRET))
+made.secrets.update(sealed=encrypt(SECRET))
 """
 
 

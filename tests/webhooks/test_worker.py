@@ -10,9 +10,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from books import changes
-from tests.books.examples import new_book
-from tests.webhooks.listening import SECRET, endpoint, event, listener
-from tests.webhooks.receivers import answering, receiving
+from tests.support.books import new_book
+from tests.support.endpoints import SECRET, endpoint, event, listener
+from tests.support.receivers import answering, receiving
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
 

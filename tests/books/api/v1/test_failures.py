@@ -1,0 +1,70 @@
+"""What a client learns when the library itself fails."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection
+
+from tests.support.books import new_book
+
+ASK = """
+import httpx, json
+from library_site.wsgi import application
+
+with httpx.Client(transport=httpx.WSGITransport(application), base_url="http://127.0.0.1") as client:
+    answers = [
+        client.get("/"),
+        client.get("/api/books"),
+        client.get("/api/books/1"),
+        client.post("/api/books", json={"title": "", "author": "", "year": 0, "isbn": "", "genre": ""}),
+        client.put("/api/books/1", json={}),
+        client.delete("/api/books/1"),
+    ]
+print(json.dumps([[answer.status_code, answer.json()] for answer in answers]))
+"""
+
+
+def test_an_unexpected_failure_tells_nothing_of_the_inside(api: httpx.Client) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
+    answer = api.post("/api/books", json=new_book())
+    assert (answer.status_code, answer.json()) == (500, {"detail": "Internal Server Error"})
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_a_failure_leaves_nothing_behind(api: httpx.Client, book: dict[str, Any]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer CHECK (title <> 'Dracula')")
+    answer = api.put(f"/api/books/{book['id']}", json={"author": "Bram Stoker", "title": "Dracula"})
+    assert answer.status_code == 500
+    assert api.get("/api/books").json() == [book]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL has a name of its own for it")
+def test_a_database_that_may_only_be_read_is_out_of_reach_for_writers(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = f"/api/books/{book['id']}"
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+    answers = [
+        api.post("/api/books", json=new_book()),
+        api.put(address, json={"title": "Otherwise"}),
+        api.delete(address),
+    ]
+    out_of_reach = {"detail": "The library is out of reach, try again later"}
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(503, out_of_reach)] * 3
+    assert api.get(address).json() == book
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/library.sqlite3", "postgresql://nobody@127.0.0.1:1/library"])
+def test_a_library_without_its_database_says_so(url: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ASK], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, check=True
+    )
+    root, *books = json.loads(run.stdout)
+    assert root[0] == 200
+    assert books == [[503, {"detail": "The library is out of reach, try again later"}]] * 5

@@ -1,0 +1,143 @@
+"""GET /api/books with author and genre."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.books import new_book
+from tests.support.responses import problems
+
+FILTERS = ["author", "genre"]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        pytest.param("Jane Austen", "Jane Austen", id="the whole"),
+        pytest.param("Jane Austen", "Jane", id="the beginning"),
+        pytest.param("Jane Austen", "sten", id="the end"),
+        pytest.param("Jane Austen", "e A", id="the middle"),
+        pytest.param("Jane Austen", "JANE aUSTEN", id="another case"),
+        pytest.param("Émile Zola", "é", id="é finds É"),
+        pytest.param("émile zola", "ÉMILE", id="É finds é"),
+        pytest.param("\u00c9mile", "e\u0301mile", id="decomposed finds composed"),
+        pytest.param("E\u0301mile", "\u00e9mile", id="composed finds decomposed"),
+        pytest.param("Günter Graß", "GRASS", id="SS finds ß"),
+        pytest.param("Günter GRASS", "graß", id="ß finds SS"),
+        pytest.param("Günter Graß", "GRAẞ", id="ẞ finds ß"),
+        pytest.param("Όμηρος", "ΌΜΗΡΟΣ", id="Σ finds ς"),
+        pytest.param("ΌΜΗΡΟΣ", "όμηρος", id="ς finds Σ"),
+        pytest.param("Όμηρος", "ηροσ", id="σ finds ς"),
+        pytest.param("İstanbul", "İSTANBUL", id="İ finds İ"),
+        pytest.param("İstanbul", "i\u0307stanbul", id="i with a dot above finds İ"),
+        pytest.param("Лев Толстой", "ТОЛСТОЙ", id="Cyrillic"),
+        pytest.param("ﬁction", "FICTION", id="ligature"),
+        pytest.param("𐐀 Deseret", "𐐨", id="beyond the BMP"),
+        pytest.param("村上春樹", "春", id="Han"),
+        pytest.param("100% Wolf", "0% w", id="percent"),
+        pytest.param("snake_case", "E_C", id="underscore"),
+        pytest.param("back\\slash", "K\\S", id="backslash"),
+        pytest.param('it\'s "so"', "'s \"s", id="quotes"),
+        pytest.param("tab\tand\nline", "\tand\n", id="control characters"),
+    ],
+)
+def test_a_filter_finds_a_part_in_any_case(api: httpx.Client, name: str, stored: str, asked: str) -> None:
+    found = api.post("/api/books", json=new_book(**{name: stored})).json()
+    api.post("/api/books", json=new_book(author="-", genre="-"))
+    assert api.get("/api/books", params={name: asked}).json() == [found]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        pytest.param("Jane Austen", "Janet", id="longer"),
+        pytest.param("Jane Austen", "JaneAusten", id="without its space"),
+        pytest.param("Jane Austen", " Jane", id="space before"),
+        pytest.param("Jane Austen", "Austen ", id="space after"),
+        pytest.param("Jane Austen", "Jane  Austen", id="two spaces"),
+        pytest.param("JaneAusten", " ", id="a blank"),
+        pytest.param("Emile", "É", id="another accent"),
+        pytest.param("Émile", "emile", id="no accent"),
+        pytest.param("Jane Austen", "%", id="percent"),
+        pytest.param("Jane Austen", "J%n", id="percent inside"),
+        pytest.param("Jane Austen", "_", id="underscore"),
+        pytest.param("Jane Austen", "J_ne", id="underscore inside"),
+        pytest.param("Jane Austen", "\\", id="backslash"),
+        pytest.param("100%", "\\%", id="backslash before percent"),
+        pytest.param("Jane Austen", "*", id="star"),
+        pytest.param("Jane Austen", "J.*n", id="pattern"),
+        pytest.param("Jane Austen", "' OR '1'='1", id="quotes"),
+        pytest.param("Jane Austen", "\ufffd", id="replacement character"),
+    ],
+)
+def test_a_filter_takes_every_character_as_itself(api: httpx.Client, name: str, stored: str, asked: str) -> None:
+    api.post("/api/books", json=new_book(**{name: stored}))
+    answer = api.get("/api/books", params={name: asked})
+    assert (answer.status_code, answer.json()) == (200, [])
+
+
+@pytest.mark.parametrize("query", ["author=", "genre=", "author=&genre=", "author"])
+def test_an_empty_filter_matches_all(api: httpx.Client, book: dict[str, Any], query: str) -> None:
+    blank = api.post("/api/books", json=new_book(author="", genre="")).json()
+    assert api.get(f"/api/books?{query}").json() == [book, blank]
+
+
+def test_a_blank_filter_finds_blanks(api: httpx.Client) -> None:
+    api.post("/api/books", json=new_book(author="Homer"))
+    spaced = api.post("/api/books", json=new_book(author="Jane Austen")).json()
+    assert api.get("/api/books?author=%20").json() == [spaced]
+
+
+def test_a_book_must_match_both_filters(api: httpx.Client) -> None:
+    api.post("/api/books", json=new_book(author="Jane Austen", genre="Letters"))
+    api.post("/api/books", json=new_book(author="Mary Shelley", genre="Novel"))
+    both = api.post("/api/books", json=new_book(author="Jane Austen", genre="Novel")).json()
+    assert api.get("/api/books", params={"author": "austen", "genre": "novel"}).json() == [both]
+
+
+def test_the_author_is_not_sought_in_the_genre(api: httpx.Client) -> None:
+    api.post("/api/books", json=new_book(title="Austen", author="Homer", genre="Austen", isbn="Austen"))
+    assert api.get("/api/books", params={"author": "Austen"}).json() == []
+
+
+def test_a_filtered_list_is_paged_too(api: httpx.Client) -> None:
+    wanted = [api.post("/api/books", json=new_book(author=author)).json() for author in ("Ann", "Bo", "ANNE", "Hanna")]
+    answer = api.get("/api/books", params={"author": "ann", "skip": 1, "limit": 1})
+    assert answer.json() == [wanted[2]]
+
+
+def test_a_filtered_list_is_ordered_by_id(api: httpx.Client) -> None:
+    ids = [api.post("/api/books", json=new_book(author=f"{letter} Ann")).json()["id"] for letter in "CAB"]
+    assert [book["id"] for book in api.get("/api/books", params={"author": "ann"}).json()] == sorted(ids)
+
+
+def test_a_filter_follows_a_change(api: httpx.Client, book: dict[str, Any]) -> None:
+    api.put(f"/api/books/{book['id']}", json={"author": "ÉMILE ZOLA", "genre": "Roman"})
+    assert [found["id"] for found in api.get("/api/books?author=%C3%A9mile&genre=ROMAN").json()] == [book["id"]]
+    assert api.get("/api/books", params={"author": book["author"]}).json() == []
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(
+    "character", ["a", "ΐ", "𐐨", "%", "\\"], ids=["ASCII", "three folded", "beyond the BMP", "%", "\\"]
+)
+def test_a_filter_may_have_500_characters(api: httpx.Client, book: dict[str, Any], name: str, character: str) -> None:
+    answer = api.get("/api/books", params={name: character * 500})
+    assert (answer.status_code, answer.json()) == (200, [])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("character", ["a", " ", "ΐ", "𐐨"], ids=["ASCII", "blank", "three folded", "beyond the BMP"])
+def test_a_filter_of_501_characters_is_refused(api: httpx.Client, name: str, character: str) -> None:
+    answer = api.get("/api/books", params={name: character * 501})
+    assert (answer.status_code, problems(answer)) == (422, [(f"query.{name}", "string_too_long")])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("text", ["%00", "a%00", "%00a"])
+def test_a_filter_with_nul_is_refused(api: httpx.Client, name: str, text: str) -> None:
+    answer = api.get(f"/api/books?{name}={text}")
+    assert (answer.status_code, problems(answer)) == (422, [(f"query.{name}", "value_error")])

@@ -1,0 +1,167 @@
+"""GET /api/books: which part of the collection, and in which order."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from books import changes
+from tests.support.books import new_book
+from tests.support.responses import problems
+
+
+def titles(answer: httpx.Response) -> list[str]:
+    return [book["title"] for book in answer.json()]
+
+
+@pytest.fixture
+def shelf(api: httpx.Client) -> list[str]:
+    """The titles of 501 books, in the order of their creation."""
+    names = [f"Volume {number}" for number in range(501)]
+    changes.add_books([new_book(title=name) for name in names], now=datetime.now(UTC))
+    return names
+
+
+def test_an_empty_library_is_an_empty_list(api: httpx.Client) -> None:
+    answer = api.get("/api/books")
+    assert (answer.status_code, answer.json()) == (200, [])
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_the_list_holds_whole_books(api: httpx.Client) -> None:
+    first = api.post("/api/books", json=new_book(isbn="9780141439518")).json()
+    second = api.post("/api/books", json=new_book(title="Emma", year=1815, isbn="9780141439587")).json()
+    assert api.get("/api/books").json() == [
+        {
+            "id": first["id"],
+            "title": "Pride and Prejudice",
+            "author": "Jane Austen",
+            "year": 1813,
+            "isbn": "9780141439518",
+            "genre": "Novel",
+            "available": True,
+            "created_at": first["created_at"],
+        },
+        {
+            "id": second["id"],
+            "title": "Emma",
+            "author": "Jane Austen",
+            "year": 1815,
+            "isbn": "9780141439587",
+            "genre": "Novel",
+            "available": True,
+            "created_at": second["created_at"],
+        },
+    ]
+
+
+def test_the_list_is_ordered_by_id_whatever_changes(api: httpx.Client) -> None:
+    ids = [api.post("/api/books", json=new_book(title=title)).json()["id"] for title in "CAB"]
+    api.put(f"/api/books/{ids[0]}", json={"title": "Z"})
+    api.put(f"/api/books/{ids[1]}", json={"isbn": "0"})
+    assert [book["id"] for book in api.get("/api/books").json()] == sorted(ids)
+
+
+def test_a_list_holds_100_books_unless_asked_otherwise(api: httpx.Client, shelf: list[str]) -> None:
+    assert titles(api.get("/api/books")) == shelf[:100]
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("limit=1", slice(0, 1)),
+        ("limit=500", slice(0, 500)),
+        ("limit=007", slice(0, 7)),
+        ("skip=0", slice(0, 100)),
+        ("skip=-0", slice(0, 100)),
+        ("skip=7", slice(7, 107)),
+        ("skip=7&limit=3", slice(7, 10)),
+        ("skip=499&limit=500", slice(499, 501)),
+        ("skip=500", slice(500, 501)),
+        ("skip=501", slice(0, 0)),
+        (f"skip={2**63 - 1}", slice(0, 0)),
+        (f"skip={2**63}", slice(0, 0)),
+        (f"skip={10**30}", slice(0, 0)),
+        (f"skip={'9' * 5000}", slice(0, 0)),
+        ("skip=-1&skip=5&limit=2", slice(5, 7)),
+        ("limit=0&limit=5", slice(0, 5)),
+        ("limit=abc&limit=5", slice(0, 5)),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_skip_and_limit_choose_a_part(api: httpx.Client, shelf: list[str], query: str, part: slice) -> None:
+    answer = api.get(f"/api/books?{query}")
+    assert (answer.status_code, titles(answer)) == (200, shelf[part])
+
+
+def test_pages_hold_every_book_once(api: httpx.Client, shelf: list[str]) -> None:
+    pages = [titles(api.get("/api/books", params={"skip": skip, "limit": 100})) for skip in range(0, 600, 100)]
+    assert [title for page in pages for title in page] == shelf
+
+
+NO_INTEGERS = ["", "abc", "1.0", "1e2", "%2B1", "+1", "%201", "1%20", "0x1", "1_0", "%00", "%D9%A1", "null", "-"]
+
+
+@pytest.mark.parametrize("name", ["skip", "limit"])
+@pytest.mark.parametrize("text", NO_INTEGERS)
+def test_what_is_no_integer_is_refused(api: httpx.Client, name: str, text: str) -> None:
+    answer = api.get(f"/api/books?{name}={text}")
+    assert (answer.status_code, problems(answer)) == (422, [(f"query.{name}", "int_parsing")])
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("skip=-1", ("query.skip", "greater_than_equal")),
+        (f"skip={-(10**30)}", ("query.skip", "greater_than_equal")),
+        ("skip=5&skip=-1", ("query.skip", "greater_than_equal")),
+        ("skip=1&skip=", ("query.skip", "int_parsing")),
+        ("limit=0", ("query.limit", "greater_than_equal")),
+        ("limit=-1", ("query.limit", "greater_than_equal")),
+        ("limit=501", ("query.limit", "less_than_equal")),
+        (f"limit={10**30}", ("query.limit", "less_than_equal")),
+        (f"limit={'9' * 5000}", ("query.limit", "less_than_equal")),
+        ("limit=5&limit=501", ("query.limit", "less_than_equal")),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_is_out_of_bounds_is_refused(api: httpx.Client, query: str, problem: tuple[str, str]) -> None:
+    answer = api.get(f"/api/books?{query}")
+    assert (answer.status_code, problems(answer)) == (422, [problem])
+
+
+def test_all_problems_of_a_query_are_told_at_once(api: httpx.Client) -> None:
+    answer = api.get("/api/books", params={"skip": -1, "limit": "many", "author": "a" * 501, "genre": "g" * 501})
+    assert answer.status_code == 422
+    assert answer.json() == {
+        "detail": [
+            {
+                "loc": ["query", "skip"],
+                "msg": "Input should be greater than or equal to 0.",
+                "type": "greater_than_equal",
+            },
+            {"loc": ["query", "limit"], "msg": "Input should be a valid integer.", "type": "int_parsing"},
+            {
+                "loc": ["query", "author"],
+                "msg": "Ensure this value has at most 500 characters (it has 501).",
+                "type": "string_too_long",
+            },
+            {
+                "loc": ["query", "genre"],
+                "msg": "Ensure this value has at most 500 characters (it has 501).",
+                "type": "string_too_long",
+            },
+        ]
+    }
+
+
+@pytest.mark.parametrize("query", ["page=2", "offset=1", "SKIP=-1", "title=none", "id=0", "year=abc", "%00=%00", "&&="])
+def test_unknown_parameters_are_ignored(api: httpx.Client, book: dict[str, Any], query: str) -> None:
+    answer = api.get(f"/api/books?{query}")
+    assert (answer.status_code, answer.json()) == (200, [book])
+
+
+def test_any_number_of_unknown_parameters_is_passed_over(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = "/api/books?" + "&".join(f"p{number}" for number in range(5_000))
+    assert api.get(address).json() == [book]

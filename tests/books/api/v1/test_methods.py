@@ -1,0 +1,122 @@
+"""Addresses, methods and media types of an answer."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.books import new_book
+from tests.support.responses import allowed, refusal
+from tests.support.serving import Service
+
+ALLOWED = {
+    "/": {"GET", "HEAD", "OPTIONS"},
+    "/api/books": {"GET", "POST", "HEAD", "OPTIONS"},
+    "/api/books/": {"GET", "POST", "HEAD", "OPTIONS"},
+    "/api/books/1": {"GET", "PUT", "DELETE", "HEAD", "OPTIONS"},
+    "/api/books/1/": {"GET", "PUT", "DELETE", "HEAD", "OPTIONS"},
+    "/api/books/987654321": {"GET", "PUT", "DELETE", "HEAD", "OPTIONS"},
+    "/api/books/abc": {"GET", "PUT", "DELETE", "HEAD", "OPTIONS"},
+    "/openapi.json": {"GET", "HEAD", "OPTIONS"},
+}
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"]
+WRONG = [(method, address) for address in ALLOWED for method in METHODS if method not in ALLOWED[address]]
+
+
+def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
+    answer = api.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {"message": "Welcome to the Library API. See /docs for its documentation."}
+
+
+@pytest.mark.parametrize(("method", "address"), WRONG)
+def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, method: str, address: str) -> None:
+    answer = api.request(method, address, content=b"{")
+    assert refusal(answer) == (405, ["detail"])
+    assert allowed(answer) == ALLOWED[address]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_the_documentation_is_only_read(api: httpx.Client, method: str) -> None:
+    answer = api.request(method, "/docs")
+    assert (answer.status_code, allowed(answer)) == (405, {"GET", "HEAD", "OPTIONS"})
+
+
+@pytest.mark.parametrize("address", ALLOWED)
+def test_options_tell_the_methods(api: httpx.Client, address: str) -> None:
+    answer = api.options(address)
+    assert answer.is_success
+    assert allowed(answer) == ALLOWED[address]
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/api/books", "/api/books?limit=3", "/api/books/2", "/api/books/987654321", "/api/books/abc", "/x"]
+)
+def test_head_is_get_without_a_body(service: Service, address: str) -> None:
+    with service.client() as client:
+        get, head = client.get(address), client.head(address)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert steady(head) == steady(get)
+
+
+def steady(answer: httpx.Response) -> dict[str, str]:
+    """The headers that do not change from one request to the next."""
+    return {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id")}
+
+
+def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
+    created = api.post("/api/books/", json=new_book())
+    address = f"/api/books/{created.json()['id']}/"
+    assert created.status_code == 201
+    assert api.get("/api/books/").json() == [created.json()]
+    assert api.get("/api/books/?limit=0").status_code == 422
+    assert api.get(address).json() == created.json()
+    assert api.put(address, json={"year": 2000}).json() == {**created.json(), "year": 2000}
+    assert api.delete(address).json() == {"message": "Book deleted successfully"}
+    assert api.get(address).json() == {"detail": "Book not found"}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/nothing",
+        "/api",
+        "/api/",
+        "/api/nothing",
+        "/api/book",
+        "/api/books//",
+        "/api/books/1//",
+        "/api/books/1/2",
+        "/api/books/1%2F2",
+        "/api/books%0A",
+        "/API/BOOKS",
+        "/api/books.json",
+        "//api/books",
+    ],
+)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address: str) -> None:
+    answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"), headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "", "nonsense"])
+@pytest.mark.parametrize("query", ["", "?format=xml", "?format=api", "?format="])
+def test_answers_are_json_whatever_is_asked_for(
+    api: httpx.Client, book: dict[str, Any], accept: str, query: str
+) -> None:
+    headers = {"Accept": accept}
+    answers = [
+        api.get(f"/api/books{query}", headers=headers),
+        api.get(f"/api/books/{book['id']}{query}", headers=headers),
+        api.post(f"/api/books{query}", json=new_book(), headers=headers),
+        api.put(f"/api/books/{book['id']}{query}", json={"year": 2000}, headers=headers),
+        api.get(f"/api/books/abc{query}", headers=headers),
+        api.patch(f"/api/books{query}", headers=headers),
+        api.delete(f"/api/books/{book['id']}{query}", headers=headers),
+        api.get(f"/api/books/{book['id']}{query}", headers=headers),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 201, 200, 422, 405, 200, 404]
+    assert {answer.headers["Content-Type"] for answer in answers} == {"application/json"}

@@ -1,0 +1,53 @@
+"""What an answer costs the database."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries
+
+from books import changes
+from books.models import Book, sort_expression
+from tests.support.books import new_book
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 500])
+@pytest.mark.parametrize(
+    ("query", "texts"), [("", 0), ("&skip=1", 0), ("&author=austen", 1), ("&author=austen&genre=novel", 2)]
+)
+def test_a_list_of_any_length_is_one_query(
+    api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, count: int, query: str, texts: int
+) -> None:
+    """SQLite's index is asked before, for each text, whether few books match."""
+    changes.add_books([new_book() for _ in range(count)], now=datetime.now(UTC))
+    with django_assert_num_queries(1 + (texts if connection.vendor == "sqlite" else 0)):
+        answer = api.get(f"/api/books?limit=500{query}")
+    assert len(answer.json()) == max(count - query.count("skip"), 0)
+
+
+def test_a_book_is_one_query(
+    api: httpx.Client, book: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        api.get(f"/api/books/{book['id']}")
+    with django_assert_num_queries(1):
+        api.get("/api/books/987654321")
+
+
+def test_a_refused_question_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(0):
+        api.get("/api/books?skip=-1&author=austen")
+        api.get("/api/books/abc")
+        api.get(f"/api/books/{10**30}")
+        api.post("/api/books", json={})
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize("member", ["title", "author"])
+def test_a_sorted_list_is_read_along_its_index(member: str) -> None:
+    if connection.vendor == "postgresql":
+        # So few books it would rather sort.
+        connection.cursor().execute("SET LOCAL enable_sort = off")
+    assert f"book_by_{member}" in Book.objects.order_by(sort_expression(member), "pk")[:1].explain()

@@ -1,0 +1,430 @@
+"""Which books GET /api/v2/books finds."""
+
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from books import changes
+from books.exchange.imports import FailedRow, import_books
+from tests.support.books import new_book
+from tests.support.pages import LIST, folded, ids, invalid, refused
+from tests.support.strategies import thorough
+
+NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+PARTIAL = ["title", "author", "genre"]
+
+
+def created(api: httpx.Client, **members: Any) -> int:
+    """The id of a new book, made through version 1, which takes any text."""
+    answer = api.post("/api/books", json=new_book(**members))
+    assert answer.status_code == 201
+    book_id: int = answer.json()["id"]
+    return book_id
+
+
+def found(api: httpx.Client, **asked: str) -> list[int]:
+    answer = api.get(LIST, params={"limit": "500", **asked})
+    assert answer.status_code == 200
+    return ids(answer)
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        pytest.param("Jane Austen", "Jane Austen", id="the whole"),
+        pytest.param("Jane Austen", "e A", id="the middle"),
+        pytest.param("Jane Austen", "JANE aUSTEN", id="another case"),
+        pytest.param("Émile Zola", "é", id="é finds É"),
+        pytest.param("\u00c9mile", "e\u0301mile", id="decomposed finds composed"),
+        pytest.param("E\u0301mile", "\u00e9mile", id="composed finds decomposed"),
+        pytest.param("Günter Graß", "GRASS", id="SS finds ß"),
+        pytest.param("Günter GRASS", "graß", id="ß finds SS"),
+        pytest.param("Όμηρος", "ΌΜΗΡΟΣ", id="Σ finds ς"),
+        pytest.param("Όμηρος", "ηροσ", id="σ finds ς"),
+        pytest.param("İstanbul", "i\u0307stanbul", id="i with a dot above finds İ"),
+        pytest.param("ﬁction", "FICTION", id="ligature"),
+        pytest.param("𐐀 Deseret", "𐐨", id="beyond the BMP"),
+        pytest.param("村上春樹", "春", id="Han"),
+        pytest.param("100% Wolf", "0% w", id="percent"),
+        pytest.param("snake_case", "E_C", id="underscore"),
+        pytest.param("back\\slash", "K\\S", id="backslash"),
+        pytest.param("ends in \\", "\\", id="backslash at the end"),
+        pytest.param('it\'s "so"', "'s \"s", id="quotes"),
+        pytest.param("tab\tand\nline", "\tand\n", id="control characters"),
+        pytest.param("Jane Austen", " ", id="a blank"),
+    ],
+)
+def test_a_filter_finds_a_part_in_any_case(api: httpx.Client, name: str, stored: str, asked: str) -> None:
+    wanted = created(api, **{name: stored})
+    created(api, title="-", author="-", genre="-")
+    assert found(api, **{name: asked}) == [wanted]
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Janet",
+        "JaneAusten",
+        " Jane",
+        "Jane  A",
+        "Jané",
+        "%",
+        "J%n",
+        "_",
+        "J_ne",
+        "\\",
+        "\\J",
+        "*",
+        "J.*n",
+        "' OR '1'='1",
+    ],
+)
+def test_a_filter_takes_every_character_as_itself(api: httpx.Client, name: str, asked: str) -> None:
+    created(api, **{name: "Jane Austen"})
+    assert found(api, **{name: asked}) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["title=", "author=", "genre=", "isbn=", "q=", "q=%20", "q=%C2%A0", "title=&q=&isbn="]
+)
+def test_an_empty_filter_matches_all(api: httpx.Client, query: str) -> None:
+    books = [created(api), created(api, title="", author="", genre="", isbn="")]
+    assert ids(api.get(f"{LIST}?{query}")) == books
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_each_filter_looks_at_its_own_member(api: httpx.Client, name: str) -> None:
+    members = [*PARTIAL, "isbn"]
+    books = {one: created(api, **{**dict.fromkeys(PARTIAL, "-"), one: "Austen"}) for one in members}
+    assert found(api, **{name: "Austen"}) == [books[name]]
+
+
+WRITINGS = [
+    "9780141439518",
+    "0141439513",
+    "978-0-14-143951-8",
+    "0-14-143951-3",
+    "978 0 14 143951 8",
+    "978\u20100\u201114\u2013143951\u22128",
+    "ISBN: 978-0-14-143951-8",
+    "isbn 0141439513",
+    "ISBN-10: 0-14-143951-3",
+    "0-14-143951-3 (pbk.)",
+    "978\u200b0141439518",
+    "\ufeff9780141439518\u200e",
+    " 9780141439518 ",
+]
+
+
+@pytest.mark.parametrize("stored", WRITINGS)
+def test_an_isbn_is_found_in_any_writing(api: httpx.Client, stored: str) -> None:
+    wanted = created(api, isbn=stored)
+    created(api, isbn="9780141439587")
+    assert [found(api, isbn=asked) for asked in WRITINGS] == [[wanted]] * len(WRITINGS)
+
+
+@pytest.mark.parametrize("stored", ["080442957X", "0-8044-2957-x", "9780804429573"])
+@pytest.mark.parametrize("asked", ["080442957x", "ISBN 0-8044-2957-X", "978-0-8044-2957-3"])
+def test_an_x_is_found_in_either_case(api: httpx.Client, stored: str, asked: str) -> None:
+    wanted = created(api, isbn=stored)
+    assert found(api, isbn=asked) == [wanted]
+
+
+def test_books_of_one_isbn_in_two_writings_are_both_found(api: httpx.Client) -> None:
+    both = [created(api, isbn=isbn) for isbn in ("9780141439518", "0-14-143951-3")]
+    assert found(api, isbn="0141439513") == both
+
+
+@pytest.mark.parametrize("isbn", ["shelf-9", "9780141439519", "Ä%_\\'", " 1 ", "0X41439513", "٩٧٨٠١٤١٤٣٩٥١٨"])
+def test_a_text_that_is_no_isbn_is_found_to_the_letter(api: httpx.Client, isbn: str) -> None:
+    wanted = created(api, isbn=isbn)
+    created(api, isbn=f"{isbn}0")
+    assert found(api, isbn=isbn) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "asked", ["SHELF-9", "shelf", "shelf-9 ", " shelf-9", "shelf-_", "%", "shelf9", "978014143951"]
+)
+def test_a_text_that_is_no_isbn_is_not_found_otherwise(api: httpx.Client, asked: str) -> None:
+    created(api, isbn="shelf-9")
+    created(api, isbn="9780141439518")
+    assert found(api, isbn=asked) == []
+
+
+def test_words_behind_an_isbn_are_not_passed_over(api: httpx.Client) -> None:
+    created(api, isbn="9780141439518")
+    assert found(api, isbn=f"9780141439518{' ' * 60}of another book") == []
+
+
+def put_by_version_1(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
+    return api.put(f"/api/books/{book_id}", json={"isbn": isbn})
+
+
+def put_by_version_2(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
+    return api.put(f"{LIST}/{book_id}", json=new_book(isbn=isbn))
+
+
+def patched(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
+    return api.patch(f"{LIST}/{book_id}", json={"isbn": isbn})
+
+
+def in_bulk(api: httpx.Client, book_id: int, isbn: str) -> httpx.Response:
+    operation = {"op": "update", "id": book_id, "book": {"isbn": isbn}}
+    return api.post(f"{LIST}/bulk", json={"operations": [operation]})
+
+
+@pytest.mark.parametrize("change", [put_by_version_1, put_by_version_2, patched, in_bulk])
+@pytest.mark.parametrize(
+    ("before", "after", "digits"),
+    [
+        ("9780141439518", "0-14-143958-0", "9780141439587"),
+        ("shelf-9", "0-14-143958-0", "9780141439587"),
+        ("9780141439518", "shelf-9", None),
+        ("9780141439518", "0-14-143951-3", "9780141439518"),
+    ],
+)
+def test_the_digits_follow_a_change(
+    api: httpx.Client,
+    change: Callable[[httpx.Client, int, str], httpx.Response],
+    before: str,
+    after: str,
+    digits: str | None,
+) -> None:
+    book_id = created(api, isbn=before)
+    assert change(api, book_id, after).status_code == 200
+    assert api.get(f"{LIST}/{book_id}?fields=isbn,isbn13").json() == {"isbn": after, "isbn13": digits}
+    assert found(api, isbn=after) == [book_id]
+    assert found(api, isbn=before) == ([book_id] if digits == "9780141439518" else [])
+
+
+def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
+    changes.add_books([new_book(isbn="0-14-143951-3", title="Ä"), new_book(isbn="shelf-9")], now=NOW)
+    book_id = found(api, isbn="ISBN 978-0-14-143951-8")[0]
+    assert api.get(f"{LIST}/{book_id}?fields=isbn,isbn13").json() == {
+        "isbn": "0-14-143951-3",
+        "isbn13": "9780141439518",
+    }
+    assert [found(api, isbn="shelf-9"), found(api, q="ä")] == [[book_id + 1], [book_id]]
+
+
+def test_imported_books_are_found_by_isbn(api: httpx.Client) -> None:
+    lines = ["title,author,year,isbn,genre\n", "Ärger,Ödön,1930,ISBN 0-14-143951-3 (pbk.),Übung\n"]
+    failures: list[FailedRow] = []
+    import_books(lines, failures.append, NOW, dry_run=False)
+    book_id = found(api, isbn="9780141439518")[0]
+    assert failures == []
+    assert api.get(f"{LIST}/{book_id}").json()["isbn13"] == "9780141439518"
+    assert found(api, q="ÄRGER ödön übung") == [book_id]
+
+
+def test_books_are_found_by_whether_they_are_there(api: httpx.Client) -> None:
+    there, lent = created(api), created(api)
+    api.patch(f"{LIST}/{lent}", json={"available": False})
+    assert [found(api, available="true"), found(api, available="false")] == [[there], [lent]]
+
+
+@pytest.mark.parametrize(
+    ("query", "years"),
+    [
+        ("year_min=1813", [1813, 2**31 - 1]),
+        ("year_max=1813", [-(2**31), -44, 0, 1813]),
+        ("year_min=-44&year_max=0", [-44, 0]),
+        ("year_min=0&year_max=0", [0]),
+        ("year_min=-0&year_max=000", [0]),
+        ("year_min=1&year_max=0", []),
+        ("year_min=1814&year_max=1812", []),
+        (f"year_min={2**31 - 1}", [2**31 - 1]),
+        (f"year_min={2**31}", []),
+        (f"year_min={2**63}", []),
+        (f"year_min={10**30}", []),
+        (f"year_min={'9' * 5_000}", []),
+        (f"year_max={2**31}", [-(2**31), -44, 0, 1813, 2**31 - 1]),
+        (f"year_max={10**30}", [-(2**31), -44, 0, 1813, 2**31 - 1]),
+        (f"year_max={'9' * 5_000}", [-(2**31), -44, 0, 1813, 2**31 - 1]),
+        (f"year_max={-(2**31)}", [-(2**31)]),
+        (f"year_max={-(2**31) - 1}", []),
+        (f"year_max={-(2**63) - 1}", []),
+        (f"year_max={-(10**30)}", []),
+        (f"year_min={-(10**30)}&year_max={10**30}", [-(2**31), -44, 0, 1813, 2**31 - 1]),
+        (f"year_min={10**30}&year_max={-(10**30)}", []),
+        ("year_min=9&year_min=1813&year_max=1813", [1813]),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("more", ["", "&count=true&sort=-title&q=jane"])
+def test_years_are_bounded_inclusively(api: httpx.Client, query: str, years: list[int], more: str) -> None:
+    for year in (-(2**31), -44, 0, 1813, 2**31 - 1):
+        created(api, year=year)
+    answer = api.get(f"{LIST}?{query}{more}")
+    assert answer.status_code == 200
+    assert sorted(book["year"] for book in answer.json()["results"]) == years
+    assert answer.json().get("count", len(years)) == len(years)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param("pride", id="a word"),
+        pytest.param("pride prejudice", id="two words of one member"),
+        pytest.param("prejudice pride", id="in another order"),
+        pytest.param("austen pride novel", id="words of three members"),
+        pytest.param("AUSTEN  \t PRIDE\n", id="any space between"),
+        pytest.param("austen\u00a0pride\u3000novel", id="no-break and wide spaces"),
+        pytest.param("judi ove ane", id="parts of words"),
+        pytest.param("j", id="a letter"),
+        pytest.param("ja au", id="two letters"),
+        pytest.param("p r i d e", id="letters"),
+        pytest.param("pride pride", id="a word twice"),
+        pytest.param("e " * 20, id="20 words"),
+    ],
+)
+def test_every_word_is_sought_everywhere(api: httpx.Client, asked: str) -> None:
+    wanted = created(api)
+    created(api, title="-", author="-", genre="-", isbn="pride prejudice jane austen novel")
+    assert found(api, q=asked) == [wanted]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param("pride emma", id="a word that is not there"),
+        pytest.param("prideand", id="words run together"),
+        pytest.param("novelpride", id="members run together"),
+        pytest.param('"pride and', id="an open quote"),
+        pytest.param("pride OR emma", id="OR"),
+        pytest.param("-emma", id="minus"),
+        pytest.param("pri*", id="star"),
+        pytest.param("pride %", id="percent"),
+        pytest.param("pride _", id="underscore"),
+        pytest.param("pride \\", id="backslash"),
+        pytest.param("pride &", id="ampersand"),
+        pytest.param("1813", id="the year"),
+        pytest.param("9780141439518", id="the isbn"),
+        pytest.param("é", id="an accent"),
+    ],
+)
+def test_a_word_is_taken_to_the_letter(api: httpx.Client, asked: str) -> None:
+    created(api, isbn="9780141439518")
+    assert found(api, q=asked) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "asked"),
+    [
+        ('The "Great" Gatsby', '"great"'),
+        ("It's 100% _so_", "100% _SO_ IT'S"),
+        ("C:\\Books", "c:\\b"),
+        ("Straße", "STRASSE"),
+        ("E\u0301tude", "étu"),
+        ("ΌΜΗΡΟΣ Ὀδύσσεια", "ὀδύσσεια όμηρος"),
+        ("𐐀𐐁", "𐐩 𐐨"),
+        ("村上", "上 村"),
+        ("  ", ""),
+    ],
+)
+def test_words_are_folded_as_titles_are(api: httpx.Client, title: str, asked: str) -> None:
+    wanted = created(api, title=title)
+    assert found(api, q=asked) == [wanted]
+
+
+def test_21_words_are_refused(api: httpx.Client) -> None:
+    assert refused(api.get(LIST, params={"q": "a\u3000" * 21})) == invalid("q")
+
+
+def test_a_book_must_match_all_that_is_asked(api: httpx.Client) -> None:
+    whole = {"title": "Émile", "author": "Rousseau", "genre": "Novel", "year": 1762, "isbn": "0-14-143951-3"}
+    others = {"title": "Julie", "author": "Zola", "genre": "Letters", "year": 1761, "isbn": "shelf"}
+    for name, other in others.items():
+        created(api, **{**whole, "isbn": f"other {name}", name: other})
+    wanted = created(api, **whole)
+    asked = {"title": "é", "author": "ROUSS", "genre": "nov", "isbn": "9780141439518", "q": "émile rousseau"}
+    assert found(api, **asked, year_min="1762", year_max="1762", available="true") == [wanted]
+    assert found(api, **asked, available="false") == []
+
+
+def test_filters_follow_a_change(api: httpx.Client) -> None:
+    book_id = created(api)
+    api.put(f"/api/books/{book_id}", json={"title": "ÉMILE", "genre": "Roman"})
+    assert [found(api, title="émile"), found(api, q="roman émile jane")] == [[book_id]] * 2
+    assert [found(api, title="pride"), found(api, q="novel")] == [[]] * 2
+
+
+CORPUS = [
+    ("Pride and Prejudice", "Jane Austen", "Novel"),
+    ("", "", ""),
+    (" ", "\t", "\u00a0"),
+    ("100% Wolf", "Jayne_Lyons", "child\\ren's"),
+    ("%", "_", "\\"),
+    ("\\%\\_", "%_%", "__"),
+    ("Émile", "Jean-Jacques ROUSSEAU", "Éducation"),
+    ("E\u0301mile", "Zola", "e\u0301"),
+    ("Straße", "Günter Graß", "STRASSE"),
+    ("ΌΜΗΡΟΣ", "Όμηρος", "Ὀδύσσεια"),
+    ("İstanbul", "ıI", "i\u0307"),
+    ("ﬁction", "ﬆ", "ǆ Ǆ ǅ"),
+    ("ΐ ᾳ ᾼ", "\u1fb3\u0301", "\u0345\u0301α"),
+    ("𐐀 Deseret", "𐐨", "\U0010ffff"),
+    ("村上春樹", "ノルウェイ", "ﾉﾙｳｪｲ"),
+    ('it\'s "so"', "O'Brien; DROP", "--"),
+    ("a\nb", "\x01\x1f", "\u2028\u200b"),
+    ("각", "\u1100\u1161\u11a8", "가"),
+    ("\u0301", "\u0323\u0307", "\u1e69"),
+    ("Long " * 150 + "end", "x" * 500, "z" * 200),
+]
+written = st.sampled_from([text for row in CORPUS for text in row])
+forms: list[Callable[[str], str]] = [
+    str,
+    str.upper,
+    str.lower,
+    str.swapcase,
+    str.casefold,
+    lambda text: unicodedata.normalize("NFD", text),
+    lambda text: unicodedata.normalize("NFC", text),
+]
+parts = st.builds(
+    lambda text, start, length, form: form(text[start : start + length])[:100],
+    written, st.integers(0, 20), st.integers(0, 12), st.sampled_from(forms),
+)  # fmt: skip
+strange = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), max_size=3)
+asked_texts = parts | st.text("aeAßs%_\\'\" é\u0301Σς", max_size=4) | strange
+
+
+@pytest.fixture
+def corpus(api: httpx.Client) -> list[dict[str, Any]]:
+    """Books of tricky texts, as version 2 shows them."""
+    changes.add_books([new_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], now=NOW)
+    books: list[dict[str, Any]] = api.get(LIST).json()["results"]
+    return books
+
+
+@thorough
+@given(asked=st.dictionaries(st.sampled_from(PARTIAL), asked_texts, min_size=1))
+def test_a_filter_finds_what_python_finds(
+    api: httpx.Client, corpus: list[dict[str, Any]], asked: dict[str, str]
+) -> None:
+    expected = [
+        book["id"] for book in corpus if all(folded(text) in folded(book[name]) for name, text in asked.items())
+    ]
+    assert found(api, **asked) == expected
+
+
+@thorough
+@given(words=st.lists(asked_texts, max_size=4), space=st.sampled_from([" ", "\t", "\u3000", "  ", "\n"]))
+def test_words_find_what_python_finds(
+    api: httpx.Client, corpus: list[dict[str, Any]], words: list[str], space: str
+) -> None:
+    asked = space.join(words)
+    expected = [
+        book["id"]
+        for book in corpus
+        if all(any(folded(word) in folded(book[name]) for name in PARTIAL) for word in asked.split())
+    ]
+    assert found(api, q=asked) == expected

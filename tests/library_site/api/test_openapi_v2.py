@@ -1,0 +1,404 @@
+"""The OpenAPI documents of the versions, alone and together, and what that of version 2 promises."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from django.utils import timezone
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from oauth import api_keys
+from tests.support import oauth_flows
+from tests.support.books import LENGTHS, new_book
+from tests.support.openapi import (
+    ALL,
+    DELIVERIES,
+    DELIVERY,
+    EVENTS,
+    FIRST,
+    HOOK,
+    HOOKS,
+    JSON,
+    PING,
+    PROMOTE,
+    REDELIVER,
+    REPLAY,
+    SECOND,
+    SECRET,
+    accepts,
+    body,
+    contents,
+    operations,
+    response,
+    unmarked,
+    unreal_examples,
+)
+
+pytestmark = pytest.mark.once
+
+BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"
+KEYS, KEY = "/api/v2/api-keys", "/api/v2/api-keys/{key_id}"
+REFERENCE = re.compile('"\\$ref": "#/components/schemas/([^"]+)"')
+AT_ANY_TIME = {"401", "403", "503"}
+DOCUMENTED = {
+    ("get", BOOKS): {"200", "304", "400", "412", "422", *AT_ANY_TIME},
+    ("post", BOOKS): {"201", "400", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", BOOK): {"200", "304", "400", "404", "412", "422", *AT_ANY_TIME},
+    ("put", BOOK): {"200", "400", "404", "409", "412", "413", "415", "422", *AT_ANY_TIME},
+    ("patch", BOOK): {"200", "400", "404", "409", "412", "413", "415", "422", *AT_ANY_TIME},
+    ("delete", BOOK): {"204", "400", "404", "409", "412", "422", *AT_ANY_TIME},
+    ("get", KEYS): {"200", "400", *AT_ANY_TIME},
+    ("post", KEYS): {"201", "400", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", KEY): {"200", "400", "404", *AT_ANY_TIME},
+    ("delete", KEY): {"204", "400", "404", *AT_ANY_TIME},
+    ("post", BULK): {"200", "400", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", HOOKS): {"200", "400", *AT_ANY_TIME},
+    ("post", HOOKS): {"201", "400", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", HOOK): {"200", "400", "404", *AT_ANY_TIME},
+    ("patch", HOOK): {"200", "400", "404", "413", "415", "422", *AT_ANY_TIME},
+    ("delete", HOOK): {"204", "400", "404", *AT_ANY_TIME},
+    ("post", SECRET): {"201", "400", "404", "413", "415", "422", *AT_ANY_TIME},
+    ("post", PROMOTE): {"200", "400", "404", "409", *AT_ANY_TIME},
+    ("post", PING): {"202", "400", "404", "409", *AT_ANY_TIME},
+    ("post", REPLAY): {"202", "400", "404", "409", "413", "415", "422", *AT_ANY_TIME},
+    ("get", DELIVERIES): {"200", "400", "404", "422", *AT_ANY_TIME},
+    ("get", DELIVERY): {"200", "400", "404", *AT_ANY_TIME},
+    ("post", REDELIVER): {"202", "400", "404", "409", *AT_ANY_TIME},
+    ("get", EVENTS): {"200", "400", "410", "422", *AT_ANY_TIME},
+}
+MEMBERS = [
+    "id",
+    "title",
+    "author",
+    "year",
+    "isbn",
+    "isbn13",
+    "genre",
+    "available",
+    "created_at",
+    "updated_at",
+    "version",
+]
+READ_ONLY = ["id", "isbn13", "created_at", "updated_at", "version"]
+BODIES = [("post", BOOKS), ("put", BOOK), ("patch", BOOK)]
+RIGHT = [
+    *[(name, text) for name, length in LENGTHS.items() for text in ("𐐨" * length, " a\nb ")],
+    *[("year", year) for year in (0, 1984.0, -(2**31), 2**31 - 1)],
+    *[(name, None) for name in READ_ONLY],
+]
+WRONG = [
+    *[
+        (name, text)
+        for name, length in LENGTHS.items()
+        for text in ("a" * (length + 1), "", " \n", "a\0", 123, True, None)
+    ],
+    *[("year", year) for year in (-(2**31) - 1, 2**31, 19.5, "1984", True, None)],
+    ("shelf", 3),
+    ("Title", "Emma"),
+]
+
+
+@pytest.fixture
+def document(api: httpx.Client) -> dict[str, Any]:
+    """That of version 2."""
+    whole: dict[str, Any] = api.get(SECOND).json()
+    return whole
+
+
+@pytest.mark.parametrize("address", [ALL, FIRST, SECOND])
+def test_each_document_is_valid_openapi_3_1(api: httpx.Client, address: str) -> None:
+    document = api.get(address).json()
+    assert document["openapi"].startswith("3.1.")
+    OpenAPIV31SpecValidator(document).validate()
+    assert document["info"] == {
+        "title": "Library API",
+        "description": "A RESTful API for managing books in a library",
+        "version": "1.0.0",
+    }
+
+
+@pytest.mark.parametrize("address", [ALL, FIRST, SECOND])
+def test_each_document_comes_whole_to_any_client(api: httpx.Client, address: str) -> None:
+    plain, strange = api.get(address), api.get(f"{address}/?version=9", headers={"Accept": "text/html"})
+    assert (strange.status_code, strange.headers["Content-Type"], strange.json()) == (200, JSON, plain.json())
+
+
+@pytest.mark.parametrize("address", [ALL, FIRST, SECOND])
+def test_no_two_operations_of_a_document_are_named_alike(api: httpx.Client, address: str) -> None:
+    names = [operation["operationId"] for operation in operations(api.get(address).json()).values()]
+    assert len(names) == len(set(names))
+
+
+def test_each_version_is_documented_alone(api: httpx.Client) -> None:
+    first, second = (api.get(address).json()["paths"].keys() for address in (FIRST, SECOND))
+    assert first == {"/", "/api/books", "/api/books/{book_id}"}
+    assert second == {"/", *(address for _, address in DOCUMENTED)}
+
+
+def test_both_versions_are_documented_together(api: httpx.Client) -> None:
+    whole, first, second = (api.get(address).json() for address in (ALL, FIRST, SECOND))
+    assert whole["paths"].keys() == first["paths"].keys() | second["paths"].keys()
+    for address in (FIRST, SECOND):
+        alone = api.get(address).json()
+        for (method, path), operation in operations(alone).items():
+            assert whole["paths"][path][method]["responses"].keys() == operation["responses"].keys()
+
+
+def test_what_is_referred_to_together_is_what_each_version_means(api: httpx.Client) -> None:
+    whole, first, second = (api.get(address).json() for address in (ALL, FIRST, SECOND))
+    assert {*REFERENCE.findall(json.dumps(whole))} <= whole["components"]["schemas"].keys()
+    for document, method, path in ((first, "post", "/api/books"), (second, "post", BOOKS)):
+        for found in (document, whole):
+            schema = response(found, method, path, 201)["content"][JSON]["schema"]
+            shown = found["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            assert ("isbn13" in shown["properties"]) == (document is second)
+
+
+@pytest.mark.parametrize(("method", "address"), DOCUMENTED)
+def test_each_status_that_occurs_is_documented(document: dict[str, Any], method: str, address: str) -> None:
+    assert document["paths"][address][method]["responses"].keys() == DOCUMENTED[method, address]
+
+
+def test_the_parameters_of_the_list_tell_their_bounds(document: dict[str, Any]) -> None:
+    parameters = {one["name"]: one for one in document["paths"][BOOKS]["get"]["parameters"] if one["in"] == "query"}
+    texts = {"title", "author", "genre", "isbn", "q"}
+    others = {"available", "year_min", "year_max", "sort", "limit", "cursor", "count", "fields"}
+    assert parameters.keys() == texts | others
+    for name in texts:
+        schema = parameters[name]["schema"]
+        assert [accepts(document, schema, text) for text in ("", "%", "a" * 500)] == [True] * 3
+        assert [accepts(document, schema, text) for text in ("\0", "a" * 501)] == [False] * 2
+    assert parameters["limit"]["schema"] == {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
+    sorts = {"id", "title", "author", "year", "created_at"}
+    assert set(parameters["sort"]["schema"]["enum"]) == sorts | {f"-{name}" for name in sorts}
+    for name in ("available", "count"):
+        assert parameters[name]["schema"]["type"] == "boolean"
+    for name in ("year_min", "year_max"):
+        assert parameters[name]["schema"]["type"] == "integer"
+
+
+@pytest.mark.parametrize("address", [BOOKS, BOOK])
+def test_the_members_to_pick_from_are_documented(document: dict[str, Any], address: str) -> None:
+    (fields,) = [one for one in document["paths"][address]["get"]["parameters"] if one["name"] == "fields"]
+    assert fields["schema"]["items"]["enum"] == MEMBERS
+    assert fields["explode"] is False
+
+
+def test_a_book_has_all_its_members(document: dict[str, Any]) -> None:
+    schema = response(document, "post", BOOKS, 201)["content"][JSON]["schema"]
+    shown = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    assert list(shown["properties"]) == MEMBERS
+    assert set(shown["required"]) == set(MEMBERS)
+    for name in ("created_at", "updated_at"):
+        assert (shown["properties"][name]["type"], shown["properties"][name]["format"]) == ("string", "date-time")
+    assert [accepts(document, shown["properties"]["isbn13"], text) for text in ("9780141439518", None)] == [True] * 2
+    assert not accepts(document, shown["properties"]["isbn13"], "0-14-143951-3")
+
+
+@pytest.mark.parametrize(("method", "address"), BODIES)
+@pytest.mark.parametrize(("name", "value"), RIGHT)
+def test_what_a_body_may_hold_is_documented(
+    document: dict[str, Any], method: str, address: str, name: str, value: object
+) -> None:
+    assert accepts(document, body(document, method, address), new_book(**{name: value}))
+
+
+@pytest.mark.parametrize(("method", "address"), BODIES)
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_what_a_body_may_not_hold_is_documented(
+    document: dict[str, Any], method: str, address: str, name: str, value: object
+) -> None:
+    assert not accepts(document, body(document, method, address), new_book(**{name: value}))
+
+
+def test_a_change_alone_may_leave_members_out(document: dict[str, Any]) -> None:
+    parts = [{name: value for name, value in new_book().items() if name != left_out} for left_out in new_book()]
+    creation, replacement, change = (body(document, *operation) for operation in BODIES)
+    assert [accepts(document, creation, part) for part in parts] == [False] * 5
+    assert [accepts(document, replacement, part) for part in parts] == [False] * 5
+    assert [accepts(document, change, part) for part in [*parts, {}]] == [True] * 6
+
+
+@pytest.mark.parametrize(("method", "address"), BODIES[1:])
+def test_a_book_may_be_lent(document: dict[str, Any], method: str, address: str) -> None:
+    schema = body(document, method, address)
+    assert [accepts(document, schema, new_book(available=one)) for one in (True, False)] == [True] * 2
+    assert [accepts(document, schema, new_book(available=one)) for one in ("no", 0, None)] == [False] * 3
+
+
+def test_a_change_may_come_as_a_merge_patch(document: dict[str, Any]) -> None:
+    content = document["paths"][BOOK]["patch"]["requestBody"]["content"]
+    assert content.keys() == {JSON, "application/merge-patch+json"}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "create", "book": new_book()},
+        {"op": "update", "id": 1, "book": {"available": False}},
+        {"op": "update", "id": 1, "version": 3, "book": {}},
+        {"op": "delete", "id": 1},
+        {"op": "delete", "id": 1, "version": 3},
+    ],
+)
+def test_what_an_operation_may_be_is_documented(document: dict[str, Any], operation: dict[str, Any]) -> None:
+    assert accepts(document, body(document, "post", BULK), {"operations": [operation]})
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [],
+        [{}],
+        [3],
+        [{"op": "burn", "id": 1}],
+        [{"op": "create"}],
+        [{"op": "create", "book": {"title": "Emma"}}],
+        [{"op": "update", "id": 1}],
+        [{"op": "update", "book": {}}],
+        [{"op": "delete"}],
+        [{"op": "delete", "id": "1"}],
+        [{"op": "delete", "id": 1, "shelf": 3}],
+        [{"op": "delete", "id": 1}] * 1001,
+    ],
+)
+def test_what_an_operation_may_not_be_is_documented(document: dict[str, Any], operations: list[Any]) -> None:
+    assert not accepts(document, body(document, "post", BULK), {"operations": operations})
+
+
+def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> None:
+    for name, content in contents(document):
+        examples = [example["value"] for example in content.get("examples", {}).values()]
+        assert examples, name
+        for example in examples:
+            assert accepts(document, content["schema"], example), name
+
+
+def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
+    one = f"{BOOKS}/{book['id']}"
+    operations = [
+        {"op": "create", "book": new_book()},
+        {"op": "update", "id": book["id"], "book": {"year": 1999}},
+    ]
+    answers = [
+        ("get", "/", api.get("/")),
+        ("get", BOOKS, api.get(f"{BOOKS}?count=true")),
+        ("get", BOOKS, api.get(f"{BOOKS}?fields=id,title")),
+        ("get", BOOKS, api.get(BOOKS, headers={"If-None-Match": "*"})),
+        ("post", BOOKS, api.post(BOOKS, json=new_book(isbn="0-14-143951-3"))),
+        ("post", BOOKS, api.post(BOOKS, json=new_book(isbn="no isbn"))),
+        ("get", BOOK, api.get(one)),
+        ("get", BOOK, api.get(f"{one}?fields=isbn13")),
+        ("put", BOOK, api.put(one, json=new_book(available=False))),
+        ("patch", BOOK, api.patch(one, json={"year": 2000})),
+        ("post", BULK, api.post(f"{BULK}?dry_run=true", json={"operations": operations})),
+        ("post", BULK, api.post(BULK, json={"operations": [*operations, {"op": "delete", "id": book["id"]}]})),
+    ]
+    assert [answer.status_code for _, _, answer in answers] == [200, 200, 200, 304, 201, 201, *[200] * 6]
+    for method, path, answer in answers:
+        documented = response(document, method, path, answer.status_code)
+        assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
+        if answer.content:
+            assert accepts(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+
+
+def test_a_deletion_answers_nothing(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:
+    answer = api.delete(f"{BOOKS}/{book['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert "content" not in response(document, "delete", BOOK, 204)
+
+
+def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
+    book = api.post("/api/v2/books", json=new_book()).json()
+    one, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
+    text, large = {"Content-Type": "text/plain"}, b" " * (1024 * 1024 + 1)
+    deletion = {"op": "delete", "id": book["id"]}
+    answers = [
+        ("get", BOOKS, api.get(f"{BOOKS}?autor=austen")),
+        ("get", BOOKS, api.get(BOOKS, headers=other)),
+        ("get", BOOKS, api.get(f"{BOOKS}?limit=501")),
+        ("post", BOOKS, api.post(BOOKS, content=b"{")),
+        ("post", BOOKS, api.post(BOOKS, content=large)),
+        ("post", BOOKS, api.post(BOOKS, content=b"{}", headers=text)),
+        ("post", BOOKS, api.post(BOOKS, json=new_book(year="1984"))),
+        ("get", BOOK, api.get(f"{one}?autor=austen")),
+        ("get", BOOK, api.get(f"{BOOKS}/0")),
+        ("get", BOOK, api.get(one, headers=other)),
+        ("get", BOOK, api.get(f"{BOOKS}/first")),
+        ("put", BOOK, api.put(one, content=b"{")),
+        ("put", BOOK, api.put(f"{BOOKS}/0", json=new_book())),
+        ("put", BOOK, api.put(one, json=new_book(), headers=other)),
+        ("put", BOOK, api.put(one, json=new_book(year="1984"))),
+        ("patch", BOOK, api.patch(one, content=b"{")),
+        ("patch", BOOK, api.patch(one, content=large)),
+        ("patch", BOOK, api.patch(one, content=b"{}", headers=text)),
+        ("patch", BOOK, api.patch(one, json={"year": "1984"})),
+        ("delete", BOOK, api.delete(f"{one}?autor=austen")),
+        ("delete", BOOK, api.delete(f"{BOOKS}/0")),
+        ("delete", BOOK, api.delete(one, headers=other)),
+        ("delete", BOOK, api.delete(f"{BOOKS}/first")),
+        ("post", BULK, api.post(BULK, content=b"{")),
+        ("post", BULK, api.post(BULK, content=b" " * (16 * 1024 * 1024 + 1))),
+        ("post", BULK, api.post(BULK, content=b"{}", headers=text)),
+        ("post", BULK, api.post(BULK, json={"operations": [deletion, {"op": "delete", "id": 0}]})),
+    ]
+    unreal = unreal_examples(document, answers)
+    assert unreal == []
+
+
+def test_the_examples_of_refused_credentials_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
+    key = {
+        "X-API-Key": api_keys.create_key(oauth_flows.librarian(), "Test", frozenset({"read"}), now=timezone.now())[1]
+    }
+    bad = oauth_flows.bearer("no.token.ofours")
+    answers = [
+        ("get", BOOKS, api.get(BOOKS, headers=bad)),
+        ("post", BOOKS, api.post(BOOKS, json={}, headers=key)),
+        ("put", BOOK, api.put(f"{BOOKS}/0", json={}, headers=key)),
+        ("delete", BOOK, api.delete(f"{BOOKS}/0", headers=bad)),
+        ("post", BULK, api.post(BULK, json={}, headers=key)),
+        ("get", KEYS, api.get(KEYS, headers=bad)),
+        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "write"}, headers=key)),
+        ("get", KEY, api.get(f"{KEYS}/{'0' * 12}", headers=key)),
+        ("get", KEYS, api.get(f"{KEYS}?limit=5", headers=key)),
+        ("post", KEYS, api.post(KEYS, json={"name": "More", "scopes": "all"}, headers=key)),
+    ]
+    assert [answer.status_code for *_, answer in answers] == [401, 403, 403, 401, 403, 401, 403, 404, 400, 422]
+    assert unreal_examples(document, answers) == []
+
+
+@pytest.mark.parametrize("address", [BOOKS, BULK])
+def test_the_example_of_a_conflict_is_real(api: httpx.Client, document: dict[str, Any], address: str) -> None:
+    book = api.post("/api/v2/books", json=new_book()).json()
+    again = new_book(isbn=book["isbn"])
+    body = again if address == BOOKS else {"operations": [{"op": "create", "book": again}]}
+    answer = api.post(address, json=body).json()
+    (example,) = response(document, "post", address, 409)["content"][JSON]["examples"].values()
+    text = json.dumps(unmarked(answer)).replace(f"/books/{book['id']} ", "/books/1 ")
+    assert unmarked(example["value"]) == json.loads(text)
+
+
+@pytest.mark.parametrize("address", ["/docs", "/docs/v1", "/docs/v2", "/docs/", "/docs/v2/"])
+def test_every_page_of_the_docs_leads_to_the_others(api: httpx.Client, address: str) -> None:
+    page = api.get(f"{settings.PUBLIC_URL}{address}")
+    assert page.status_code == 200
+    assert re.findall('<a [^>]*href="([^"]*)"[^>]*>([^<]*)</a>', page.text) == [
+        ("/docs", "All versions"),
+        ("/docs/v1", "Version 1"),
+        ("/docs/v2", "Version 2"),
+    ]
+    assert page.headers["Content-Security-Policy"] == api.get("/docs").headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(("address", "document"), [("/docs", ALL), ("/docs/v1", FIRST), ("/docs/v2", SECOND)])
+def test_each_page_of_the_docs_shows_its_document(api: httpx.Client, address: str, document: str) -> None:
+    (script,) = re.findall(f'src="({address}[^"]*)"', api.get(address).text)
+    assert f'"{document}"' in api.get(script).text
+
+
+@pytest.mark.parametrize("address", ["/docs/v3", "/docs/v0", "/docs/v", "/openapi/v3.json", "/openapi/v2"])
+def test_no_other_version_is_documented(api: httpx.Client, address: str) -> None:
+    assert (api.get(address).status_code, api.get(address).json()) == (404, {"detail": "Not Found"})

@@ -1,0 +1,101 @@
+"""What no client of good will sends."""
+
+from typing import Any
+
+import httpx
+import pytest
+from django.test import Client
+
+from tests.support.books import new_book
+
+PARAMETERS = ["x*=bogus''%41", "charset*=utf-8''%00", "charset=hex", "charset=utf-7", "charset=undefined", "=", '"']
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS)
+@pytest.mark.parametrize("media_type", ["application/json", "multipart/form-data", "text/plain", ""])
+@pytest.mark.parametrize("address", ["/api/books?author=+2AA-%41", "/admin/login/?x=%41", "/docs?%41"])
+def test_strange_parameters_of_a_content_type_harm_nothing(
+    api: httpx.Client, parameter: str, media_type: str, address: str
+) -> None:
+    answers = [
+        api.request(method, address, headers={"Content-Type": f"{media_type};{parameter}"})
+        for method in ("GET", "POST")
+    ]
+    assert max(answer.status_code for answer in answers) < 500
+
+
+def test_the_charset_of_json_is_passed_over(api: httpx.Client) -> None:
+    headers = {"Content-Type": "application/json; charset=latin-1"}
+    answer = api.post(
+        "/api/books", content='{"title": "É", "author": "", "year": 1, "isbn": "", "genre": ""}', headers=headers
+    )
+    assert answer.json()["title"] == "É"
+
+
+@pytest.mark.parametrize("key", [r'"\000aaaaaaaaaa"', "a" * 5000, "'; --", "%00%00%00%00%00%00%00%00%00"])
+def test_a_session_that_is_none_is_passed_over(api: httpx.Client, key: str) -> None:
+    answer = api.get("/admin/", headers={"Cookie": f"sessionid={key}"})
+    assert answer.headers["Location"] == "/admin/login/?next=/admin/"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "created_at__year=0",
+        "created_at__iso_year=999999",
+        "created_at__gte=0001-01-01T00:00:00%2B23:59",
+        "created_at__lt=9999-12-31T23:59:59-23:59",
+        "created_at__contains=%00",
+        "title__regex=(",
+        "id__in=",
+        "q=%00",
+        "q=" + "word+" * 1200,
+        "q=" + "a" * 60_000,
+        "o=abc",
+        "o=99",
+        "p=9999999999999999999",
+        "e=1",
+    ],
+)
+def test_no_address_of_the_admin_fails(admin_client: Client, query: str) -> None:
+    answer: Any = admin_client.get(f"/admin/books/book/?{query}", follow=True)
+    assert answer.status_code in (200, 400)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "last_login__year=0",
+        "date_joined__iso_year=999999",
+        "username=%00",
+        "username__contains=%00",
+        "username__regex=(",
+        "groups__id__exact=" + "9" * 23,
+        "is_staff__exact=%00",
+        "q=%00",
+    ],
+)
+def test_no_address_of_the_users_fails(admin_client: Client, query: str) -> None:
+    answer: Any = admin_client.get(f"/admin/auth/user/?{query}", follow=True)
+    assert answer.status_code in (200, 400)
+
+
+@pytest.mark.parametrize(
+    ("desk", "action"),
+    [
+        ("books/book", "mark_lent"),
+        ("books/book", "mark_available"),
+        ("books/book", "delete_selected"),
+        ("auth/user", "delete_selected"),
+        ("auth/group", "delete_selected"),
+    ],
+)
+@pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "9" * 5000, ""])
+def test_a_selection_of_nothing_changes_nothing(admin_client: Client, desk: str, action: str, pk: str) -> None:
+    answer: Any = admin_client.post(f"/admin/{desk}/", {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in answer.content.decode()
+
+
+def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
+    answer = api.post("/api/books", json=new_book(), headers={"Content-Length": str(2**63)})
+    assert answer.status_code == 413

@@ -1,0 +1,177 @@
+"""API keys over HTTP, as the people whose they are make and revoke them."""
+
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.utils import timezone
+
+from oauth import api_keys
+from oauth.models import APIKey, Authorization
+from oauth.tokens import revocations
+from tests.support import oauth_flows
+from tests.support.books import new_book
+from tests.support.oauth_flows import key_for
+
+KEYS = "/api/v2/api-keys"
+
+
+def made(api: httpx.Client, by: dict[str, str], **members: Any) -> dict[str, Any]:
+    response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **members}, headers=by)
+    assert response.status_code == 201, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+def test_a_new_key_is_shown_once_and_works(api: httpx.Client) -> None:
+    owner = oauth_flows.librarian()
+    response = api.post(KEYS, json={"name": "Night import", "scopes": "write read"}, headers=key_for(owner))
+    key = response.json()
+    stored = APIKey.objects.get(prefix=key["id"])
+    assert response.status_code == 201
+    assert response.headers["Location"] == f"{KEYS}/{key['id']}"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert key == {
+        "id": stored.prefix,
+        "name": "Night import",
+        "scopes": "read write",
+        "created_at": stored.created_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "expires_at": None,
+        "last_used_at": None,
+        "key": key["key"],
+    }
+    assert key["key"] not in str(APIKey.objects.values())
+    assert api.post("/api/books", json=new_book(), headers={"X-API-Key": key["key"]}).status_code == 201
+
+
+def test_reading_a_key_does_not_show_it(api: httpx.Client) -> None:
+    maker = key_for(oauth_flows.librarian())
+    key = made(api, maker)
+    text = key.pop("key")
+    read = api.get(f"{KEYS}/{key['id']}", headers=maker)
+    listed = api.get(KEYS, headers=maker)
+    assert read.json() == key
+    assert listed.json()["results"][1] == key
+    assert {"next": None, "previous": None}.items() <= listed.json().items()
+    assert text not in read.text + listed.text
+
+
+def test_no_key_has_more_than_its_maker(api: httpx.Client) -> None:
+    response = api.post(
+        KEYS, json={"name": "More", "scopes": "read write"}, headers=key_for(oauth_flows.librarian(), "read")
+    )
+    assert response.status_code == 403
+    assert response.json()["error"]["code"] == "FORBIDDEN"
+    assert response.headers["WWW-Authenticate"] == (
+        'Bearer realm="Library API", error="insufficient_scope", scope="write"'
+    )
+    assert APIKey.objects.count() == 1
+
+
+def test_a_key_does_not_outlive_the_key_that_made_it(api: httpx.Client) -> None:
+    maker = key_for(oauth_flows.librarian(), expires_at=timezone.now() + timedelta(days=1))
+    child = made(api, maker, expires_at="2199-01-01T00:00:00Z")
+    grandchild = made(api, {"X-API-Key": child["key"]})
+    first = APIKey.objects.get(name="Test")
+    assert APIKey.objects.get(prefix=grandchild["id"]).expires_at == first.expires_at
+    assert api.delete(f"{KEYS}/{first.prefix}", headers=maker).status_code == 204
+    assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
+
+
+def test_a_key_does_not_outlive_the_app_that_made_it(api: httpx.Client) -> None:
+    token = oauth_flows.tokens_for(api, oauth_flows.librarian(), oauth_flows.public_app())["access_token"]
+    api.cookies.clear()
+    key = made(api, oauth_flows.bearer(token))
+    grandchild = made(api, {"X-API-Key": key["key"]})
+    assert key["expires_at"] is not None
+    revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())
+    assert api.get("/api/books", headers={"X-API-Key": key["key"]}).status_code == 401
+    assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
+
+
+def test_a_revoked_key_is_gone_at_once(api: httpx.Client) -> None:
+    maker = key_for(oauth_flows.librarian())
+    key = made(api, maker)
+    revoked = api.delete(f"{KEYS}/{key['id']}", headers=maker)
+    assert (revoked.status_code, revoked.content) == (204, b"")
+    assert api.get("/api/books", headers={"X-API-Key": key["key"]}).status_code == 401
+    assert api.get(f"{KEYS}/{key['id']}", headers=maker).status_code == 404
+    assert api.delete(f"{KEYS}/{key['id']}", headers=maker).status_code == 404
+
+
+def test_a_weak_key_cannot_revoke_a_stronger_one(api: httpx.Client) -> None:
+    owner = oauth_flows.librarian()
+    strong = key_for(owner)
+    stored = APIKey.objects.get()
+    assert api.delete(f"{KEYS}/{stored.prefix}", headers=key_for(owner, "read")).status_code == 403
+    assert api.get("/api/books", headers=strong).status_code == 200
+
+
+def test_an_app_sees_and_revokes_those_it_made(api: httpx.Client) -> None:
+    owner = oauth_flows.librarian()
+    token = oauth_flows.tokens_for(api, owner, oauth_flows.public_app())["access_token"]
+    api.cookies.clear()
+    key_for(owner)
+    own = made(api, oauth_flows.bearer(token))
+    assert [key["id"] for key in api.get(KEYS, headers=oauth_flows.bearer(token)).json()["results"]] == [own["id"]]
+    other = APIKey.objects.get(name="Test").prefix
+    assert api.delete(f"{KEYS}/{other}", headers=oauth_flows.bearer(token)).status_code == 404
+    assert api.delete(f"{KEYS}/{own['id']}", headers=oauth_flows.bearer(token)).status_code == 204
+
+
+def test_keys_of_others_are_not_there(api: httpx.Client) -> None:
+    other = made(api, key_for(oauth_flows.librarian("other")))
+    maker = key_for(oauth_flows.librarian())
+    assert [key["name"] for key in api.get(KEYS, headers=maker).json()["results"]] == ["Test"]
+    assert api.get(f"{KEYS}/{other['id']}", headers=maker).status_code == 404
+    assert api.delete(f"{KEYS}/{other['id']}", headers=maker).status_code == 404
+
+
+def test_keys_need_a_credential_whatever_is_open(api: httpx.Client) -> None:
+    for response in (api.get(KEYS), api.post(KEYS, json={}), api.get(f"{KEYS}/{'0' * 12}")):
+        assert response.status_code == 401
+        assert response.json()["error"]["code"] == "UNAUTHENTICATED"
+        assert response.headers["WWW-Authenticate"] == 'Bearer realm="Library API"'
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": 7}, "name"),
+        ({"name": "a\0b"}, "name"),
+        ({"scopes": ""}, "scopes"),
+        ({"scopes": "read all"}, "scopes"),
+        ({"scopes": ["read"]}, "scopes"),
+        ({"expires_at": "2001-01-01T00:00:00Z"}, "expires_at"),
+        ({"expires_at": "soon"}, "expires_at"),
+        ({"expires_at": "2199-01-01"}, "expires_at"),
+        ({"expires_at": "2199-01-01T00:00:00"}, "expires_at"),
+        ({"expires_at": 7}, "expires_at"),
+        ({"scope": "read"}, "scope"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_named(api: httpx.Client, members: dict[str, Any], field: str) -> None:
+    response = api.post(KEYS, json={"name": "A", "scopes": "read", **members}, headers=key_for(oauth_flows.librarian()))
+    assert response.status_code == 422
+    assert {detail["field"] for detail in response.json()["error"]["details"]} == {field}
+    assert APIKey.objects.count() == 1
+
+
+def test_nobody_has_more_than_a_hundred(api: httpx.Client) -> None:
+    owner = oauth_flows.librarian()
+    maker = key_for(owner)
+    for number in range(api_keys.MAX_KEYS_PER_USER - 1):
+        api_keys.create_key(owner, str(number), frozenset({"read"}), now=timezone.now())
+    response = api.post(KEYS, json={"name": "One more", "scopes": "read"}, headers=maker)
+    assert response.status_code == 409
+    assert response.json()["error"]["message"] == "You have 100 API keys: revoke one first"
+
+
+def test_unknown_parameters_and_methods_are_refused(api: httpx.Client) -> None:
+    maker = key_for(oauth_flows.librarian())
+    assert api.get(f"{KEYS}?limit=5", headers=maker).status_code == 400
+    assert api.put(KEYS, json={}, headers=maker).status_code == 405
+    assert api.options(KEYS, headers=maker).headers["Allow"] == "GET, POST, HEAD, OPTIONS"

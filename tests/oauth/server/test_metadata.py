@@ -1,0 +1,97 @@
+"""What a client can find out by itself (RFC 8414, RFC 7517)."""
+
+import time
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from joserfc import jws
+from joserfc.jwk import KeySet
+
+from oauth.tokens import jwks
+from tests.support.oauth_flows import confidential_app, reader, tokens_for
+
+ISSUER = settings.PUBLIC_URL
+METADATA = "/.well-known/oauth-authorization-server"
+JWKS = "/.well-known/jwks.json"
+
+
+def test_the_server_describes_itself(api: httpx.Client) -> None:
+    answer = api.get(METADATA)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {
+        "issuer": ISSUER,
+        "authorization_endpoint": f"{ISSUER}/oauth/authorize",
+        "token_endpoint": f"{ISSUER}/oauth/token",
+        "revocation_endpoint": f"{ISSUER}/oauth/revoke",
+        "introspection_endpoint": f"{ISSUER}/oauth/introspect",
+        "jwks_uri": f"{ISSUER}/.well-known/jwks.json",
+        "scopes_supported": ["read", "write", "webhooks"],
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "revocation_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+        "introspection_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": f"{ISSUER}/docs",
+    }
+
+
+def test_the_issuer_is_configured_not_asked_for(api: httpx.Client) -> None:
+    assert api.get(METADATA, headers={"Host": "localhost"}).json()["issuer"] == ISSUER
+
+
+def test_every_endpoint_described_is_there(api: httpx.Client) -> None:
+    described: dict[str, Any] = api.get(METADATA).json()
+    addresses = {
+        name: address.removeprefix(ISSUER) for name, address in described.items() if name.endswith("_endpoint")
+    }
+    assert {name: api.get(address).status_code for name, address in addresses.items()} == {
+        "authorization_endpoint": 400,
+        "token_endpoint": 405,
+        "revocation_endpoint": 405,
+        "introspection_endpoint": 405,
+    }
+
+
+def test_the_keys_are_public(api: httpx.Client) -> None:
+    answer = api.get(JWKS)
+    own = jwks.get_keys().signing.as_dict(private=False)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "keys": [{"kty": "RSA", "n": own["n"], "e": own["e"], "kid": own["kid"], "use": "sig", "alg": "RS256"}]
+    }
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
+
+
+def test_a_token_is_verified_by_the_published_keys(api: httpx.Client) -> None:
+    token = tokens_for(api, reader(), confidential_app())["access_token"]
+    published = KeySet.import_key_set(api.get(JWKS).json())
+    assert jws.deserialize_compact(token, published, registry=jws.JWSRegistry(algorithms=["RS256"]))
+
+
+def test_replaced_and_prepared_keys_are_published_while_they_verify() -> None:
+    now = int(time.time())
+    old, signing, coming = jwks.generate_key(now), jwks.generate_key(now), jwks.generate_key(now)
+    keys = jwks.parse_keys([signing, {**old, "exp": now + 60}, {**coming, "prepared": True}])
+    published = [[key["kid"] for key in jwks.build_public_jwks(keys, at)["keys"]] for at in (now, now + 60)]
+    assert published == [[signing["kid"], old["kid"], coming["kid"]], [signing["kid"], coming["kid"]]]
+    for key in jwks.build_public_jwks(keys, now)["keys"]:
+        assert key.keys() == {"kty", "n", "e", "kid", "use", "alg"}
+
+
+@pytest.mark.parametrize("address", [METADATA, JWKS])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_they_can_only_be_read(api: httpx.Client, address: str, method: str) -> None:
+    assert api.request(method, address).status_code == 405
+
+
+@pytest.mark.parametrize("address", [METADATA, JWKS])
+def test_they_take_neither_session_nor_query(api: httpx.Client, address: str) -> None:
+    answer = api.get(address)
+    assert "Set-Cookie" not in answer.headers
+    assert api.get(address, params={"version": "9", "format": "html"}).json() == answer.json()

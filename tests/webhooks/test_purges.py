@@ -1,0 +1,61 @@
+"""How long events are kept."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from library_site.db.purges import purge
+from tests.support.endpoints import claim, endpoint, event, listener
+from webhooks.attempts import Outcome, record_outcomes
+from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, Event, Received, Source
+from webhooks.purges import iter_expired
+
+pytestmark = pytest.mark.usefixtures("db")
+NOW = timezone.now()
+LONG_AGO = NOW - EVENT_RETENTION - timedelta(days=1)
+NOTHING = {"attempts": 0, "deliveries": 0, "events": 0, "received events": 0, "endpoints": 0}
+
+
+def delivered(now: datetime) -> None:
+    record_outcomes([Outcome(one, now, 5, 200) for one in claim(10)], lambda: 0.5)
+
+
+def test_events_are_kept_for_a_month() -> None:
+    endpoint()
+    event()
+    delivered(NOW)
+    event()
+    assert purge(iter_expired(NOW)) == NOTHING
+    Event.objects.filter(deliveries__state="delivered").update(created_at=LONG_AGO)
+    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 1, "deliveries": 1, "events": 1}
+    assert Delivery.objects.values_list("state", flat=True).get() == "waiting"
+
+
+def test_received_events_are_kept_for_a_month_after_they_are_done() -> None:
+    source = Source.objects.create(name="other", created_at=NOW)
+    for number, finished_at in enumerate([None, NOW, LONG_AGO]):
+        Received.objects.create(source=source, event_id=str(number), kind="x", body=b"{}", finished_at=finished_at)
+    assert purge(iter_expired(NOW + timedelta(seconds=1))) == {**NOTHING, "received events": 1}
+
+
+def test_a_deleted_endpoint_goes_after_the_last_of_its_deliveries() -> None:
+    owner = listener()
+    endpoint(owner)
+    endpoint(owner)
+    event()
+    Endpoint.objects.update(state="deleted")
+    assert purge(iter_expired(NOW)) == NOTHING
+    Event.objects.update(created_at=LONG_AGO)
+    assert purge(iter_expired(NOW)) == {**NOTHING, "deliveries": 2, "events": 1}
+    Endpoint.objects.update(created_at=LONG_AGO)
+    assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": 2}
+
+
+def test_the_command_clears_them_too(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint()
+    event()
+    Event.objects.update(created_at=LONG_AGO)
+    call_command("clear_expired")
+    assert "1 events deleted." in capsys.readouterr().out
