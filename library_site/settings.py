@@ -1,6 +1,5 @@
 """Django's settings, in Django's order; README lists the variables behind them."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -130,9 +129,9 @@ LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
 
 # Who guesses passwords or secrets waits.
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_PARAMETERS = "oauth.lockout.get_lockout_parameters"
 AXES_FAILURE_LIMIT = "oauth.lockout.get_failure_limit"
-AXES_COOLOFF_TIME = timedelta(minutes=5)
+AXES_COOLOFF_TIME = "oauth.lockout.get_cooloff"
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "oauth.lockout.render_locked"
 AXES_CLIENT_IP_CALLABLE = "oauth.callers.get_client_ip"

@@ -1,9 +1,9 @@
 """What slows those who guess secrets: django-axes counts failures by client and address, for all processes."""
 
+from datetime import timedelta
 from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -11,12 +11,23 @@ from django.views.decorators.cache import never_cache
 # As many people as share a public app's address may meet a code or a token that is over; nobody mistypes a secret.
 MAX_CLIENT_FAILURES = {"client": 10, "public client": 100}
 MAX_LOGIN_FAILURES = 5
+COOLOFF = timedelta(minutes=5)
 
 
 def get_failure_limit(request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
     """django-axes' AXES_FAILURE_LIMIT."""
     name = (credentials or {}).get("username") or ""
     return MAX_CLIENT_FAILURES.get(name.partition(":")[0], MAX_LOGIN_FAILURES)
+
+
+def get_cooloff(request: HttpRequest | None = None) -> timedelta:
+    """django-axes' AXES_COOLOFF_TIME: how long after the last failure the next try is allowed."""
+    return COOLOFF
+
+
+def get_lockout_parameters(request: HttpRequest, credentials: dict[str, Any] | None = None) -> list[list[str]]:
+    """django-axes' AXES_LOCKOUT_PARAMETERS: failures are counted by name and address together."""
+    return [["username", "ip_address"]]
 
 
 def client_key(client_id: str, secret: bool) -> str:
@@ -33,7 +44,7 @@ def is_failed_guess(client: str, response: HttpResponse) -> bool:
 def seconds_until_allowed(request: HttpRequest, client: str) -> int:
     """Seconds before this client may try again from this address; 0 if it may."""
     allowed = AxesProxyHandler.is_allowed(strip_parameters(request), {"username": client})
-    return 0 if allowed else int(settings.AXES_COOLOFF_TIME.total_seconds())
+    return 0 if allowed else int(COOLOFF.total_seconds())
 
 
 def record_failure(request: HttpRequest, client: str) -> None:
@@ -51,7 +62,7 @@ def strip_parameters(request: HttpRequest) -> HttpRequest:
 @never_cache
 def render_locked(request: HttpRequest, response: HttpResponse, credentials: Any, *arguments: Any) -> HttpResponse:
     """django-axes' AXES_LOCKOUT_CALLABLE."""
-    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    seconds = int(COOLOFF.total_seconds())
     page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
     page["Retry-After"] = str(seconds)
     return page

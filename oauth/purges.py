@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from axes.models import AccessAttempt
-from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
+from oauth import lockout
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, ChangedRights
 from oauth.tokens import revocations
 
@@ -29,7 +29,7 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - CONSENT_LIFETIME)
     yield "authorizations", Authorization.objects.filter(ended | lapsed, apikey=None)
     yield "changed rights", ChangedRights.objects.filter(changed_at__lte=forgotten)
-    yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - settings.AXES_COOLOFF_TIME)
+    yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - lockout.COOLOFF)
 
 
 def unusable_refresh_tokens(now: datetime) -> Q:

@@ -4,31 +4,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.models.functions import Now
 
-from library_site.db.sql import execute, fetch_all, id_list, now_plus
 from webhooks.delivery import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
-from webhooks.queue import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt
+from webhooks.queue import MAX_RETRY_DELAY, finish_rows, get_retry_delay, is_last_attempt, keep_leased, retry_row
 
 # So many in a row, and an endpoint is sent nothing more.
 MAX_DEAD_IN_A_ROW = 10
 DISABLED_REASON = f"{MAX_DEAD_IN_A_ROW} deliveries in a row failed for good."
-HELD_SQL = "SELECT id, lease FROM webhooks_delivery WHERE id IN ({}) AND lease IS NOT NULL{}"
 INSERT_ATTEMPTS_SQL = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
 VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
 # One statement for many rows costs PostgreSQL half of what as many statements do.
 UNNEST_SQL = (
     "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
-)
-FINISH_SQL = (
-    "UPDATE webhooks_delivery SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + 1"
-    " WHERE id IN ({})"
 )
 
 
@@ -54,21 +46,20 @@ def record_outcomes(outcomes: Sequence[Outcome], chance: Callable[[], float]) ->
     """Answers the endpoints that were disabled for it. `chance` from 0 to 1 spreads what is tried again."""
     # Endpoints before deliveries, as a claim takes them.
     disabled = count_dead(outcomes)
-    ours = keep_leased(outcomes, "" if connection.vendor == "sqlite" else " FOR UPDATE")
+    ours = keep_current(outcomes, lock=True)
     insert_attempts(ours)
-    finish_deliveries([outcome for outcome in ours if outcome.delivered], Delivery.State.DELIVERED)
-    finish_deliveries([outcome for outcome in ours if is_dead(outcome)], Delivery.State.DEAD)
+    finish_rows(Delivery, [one.claimed.pk for one in ours if one.delivered], Delivery.State.DELIVERED)
+    finish_rows(Delivery, [one.claimed.pk for one in ours if is_dead(one)], Delivery.State.DEAD)
     for outcome in ours:
         if not outcome.delivered and not is_dead(outcome):
-            schedule_retry(outcome, chance())
+            retry_row(Delivery, outcome.claimed.pk, get_next_delay(outcome, chance()))
     return disabled
 
 
-def keep_leased(outcomes: Sequence[Outcome], lock: str = "") -> list[Outcome]:
-    """Fences off late ones: their delivery is another worker's."""
-    found = fetch_all(HELD_SQL.format(id_list(outcome.claimed.pk for outcome in outcomes), lock))
-    held = {pk: UUID(str(lease)) for pk, lease in found}
-    return [outcome for outcome in outcomes if held.get(outcome.claimed.pk) == outcome.claimed.lease]
+def keep_current(outcomes: Sequence[Outcome], lock: bool = False) -> list[Outcome]:
+    """Drops late outcomes: another worker has the delivery by now."""
+    leased = keep_leased(Delivery, {one.claimed.pk: one.claimed.lease for one in outcomes}, lock)
+    return [outcome for outcome in outcomes if outcome.claimed.pk in leased]
 
 
 def insert_attempts(outcomes: Collection[Outcome]) -> None:
@@ -84,17 +75,6 @@ def attempt_row(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
     """The values of ATTEMPTS."""
     started_at = connection.ops.adapt_datetimefield_value(outcome.started_at)
     return outcome.claimed.pk, started_at, outcome.milliseconds, outcome.status, outcome.error, outcome.answer
-
-
-def finish_deliveries(outcomes: Collection[Outcome], state: Delivery.State) -> None:
-    if outcomes:
-        execute(FINISH_SQL.format(now_plus(0), id_list(outcome.claimed.pk for outcome in outcomes)), [state])
-
-
-def schedule_retry(outcome: Outcome, chance: float) -> None:
-    Delivery.objects.filter(pk=outcome.claimed.pk).update(
-        next_at=Now() + get_next_delay(outcome, chance), lease=None, attempted=F("attempted") + 1
-    )
 
 
 def get_next_delay(outcome: Outcome, chance: float) -> timedelta:
@@ -115,7 +95,7 @@ def count_dead(outcomes: Sequence[Outcome]) -> list[Endpoint]:
     dead = [outcome for outcome in outcomes if is_dead(outcome) and outcome.claimed.endpoint_id not in well]
     if not dead:
         return []
-    ill = Counter(outcome.claimed.endpoint_id for outcome in keep_leased(dead))
+    ill = Counter(outcome.claimed.endpoint_id for outcome in keep_current(dead))
     for pk in sorted(ill):
         Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + ill[pk])
     return disable_endpoints(Endpoint.objects.filter(pk__in=ill, dead_in_a_row__gte=MAX_DEAD_IN_A_ROW), DISABLED_REASON)

@@ -4,17 +4,17 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce, Now
 
-from library_site.db.sql import fetch_all, id_list, now_plus
+from library_site.db.sql import fetch_all, now_plus
 from webhooks.encryption import DecryptionError, decrypt
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
-from webhooks.queue import LEASE_TIME, MAX_LOST_WORKERS
+from webhooks.queue import is_poisoned, lease_rows
 
 # That a report counts.
 MAX_BACKLOG_COUNT = 10_000
@@ -30,10 +30,6 @@ DUE_LATERAL_SQL = (
 DUE_UNION_SQL = (
     "SELECT id FROM (SELECT id FROM webhooks_delivery WHERE next_at <= {} AND endpoint_id = {}"
     " ORDER BY next_at LIMIT {})"
-)
-LEASE_SQL = (
-    "UPDATE webhooks_delivery SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {}"
-    " RETURNING id, endpoint_id, event_id, attempted, claimed"
 )
 
 # A worker opens each secret once.
@@ -77,9 +73,9 @@ class LockedEndpoint(NamedTuple):
 
 
 class LeasedRow(NamedTuple):
-    """A row of what was leased."""
+    """Columns of a leased delivery."""
 
-    pk: int
+    id: int
     endpoint_id: int
     event_id: int
     attempted: int
@@ -101,15 +97,13 @@ def claim_due(concurrency: int, flying: Mapping[int, int]) -> Claim:
     # On SQLite a transaction would hold up writers.
     if not pending_deliveries().filter(next_at__lte=Now()).exists():
         return Claim([], [])
-    lease = uuid4()
     with transaction.atomic():
         found = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
         endpoints = {endpoint.pk: endpoint for endpoint in found if is_decryptable(endpoint.encrypted_secret)}
         lost = [endpoint.pk for endpoint in found if endpoint.pk not in endpoints]
         disabled = disable_endpoints(Endpoint.objects.filter(pk__in=lost), UNREADABLE_SECRET)
-        taken = lease_due(
-            divide_capacity(endpoints.values(), dict(fetch_all(*in_flight_sql())), flying, concurrency), lease
-        )
+        shares = divide_capacity(endpoints.values(), dict(fetch_all(*in_flight_sql())), flying, concurrency)
+        lease, taken = lease_due(shares)
         events = Event.objects.filter(pk__in={one.event_id for one in taken}).values_list("pk", "kind", "body")
         kinds_and_bodies = {pk: (kind, bytes(body)) for pk, kind, body in events}
     return Claim(
@@ -119,8 +113,8 @@ def claim_due(concurrency: int, flying: Mapping[int, int]) -> Claim:
 
 
 def build_claimed(taken: LeasedRow, lease: UUID, endpoint: LockedEndpoint, kind: str, body: bytes) -> LeasedDelivery:
-    poisoned = taken.claimed > taken.attempted + MAX_LOST_WORKERS
-    return LeasedDelivery(taken.pk, lease, taken.attempted, *endpoint.decrypt(), kind, body, poisoned)
+    poisoned = is_poisoned(taken.attempted, taken.claimed)
+    return LeasedDelivery(taken.id, lease, taken.attempted, *endpoint.decrypt(), kind, body, poisoned)
 
 
 def pending_deliveries() -> QuerySet[Delivery]:
@@ -182,15 +176,11 @@ def divide_capacity(
     return shares
 
 
-def lease_due(shares: Mapping[int, int], lease: UUID) -> list[LeasedRow]:
-    """Leases to us what is due longest to each endpoint."""
-    if not shares:
-        return []
-    pks = [pk for (pk,) in fetch_all(due_sql(shares))]
-    return [
-        LeasedRow(*row)
-        for row in fetch_all(LEASE_SQL.format(now_plus(LEASE_TIME.seconds), id_list(pks), now_plus(0)), [lease.hex])
-    ]
+def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
+    """Leases the deliveries that are due longest to each endpoint."""
+    pks = [pk for (pk,) in fetch_all(due_sql(shares))] if shares else []
+    lease, rows = lease_rows(Delivery, pks, LeasedRow._fields)
+    return lease, [LeasedRow(*row) for row in rows]
 
 
 def due_sql(shares: Mapping[int, int]) -> str:

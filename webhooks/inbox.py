@@ -6,17 +6,25 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from library_site.http.refusals import Refusal
 from webhooks.encryption import DecryptionError, decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
-from webhooks.queue import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON, get_retry_delay, is_last_attempt
+from webhooks.queue import (
+    POISONED_REASON,
+    finish_rows,
+    get_retry_delay,
+    is_last_attempt,
+    is_poisoned,
+    keep_leased,
+    lease_rows,
+    retry_row,
+)
 
 log = logging.getLogger(__name__)
 
@@ -107,13 +115,12 @@ def has_due() -> bool:
 
 @transaction.atomic(durable=True)
 def claim_due(limit: int) -> list[Received]:
-    """Some of what is due, which no other worker takes while LEASE lasts."""
-    lease = uuid4()
+    """Leases events that are due."""
     due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
-    found = Received.objects.filter(pk__in=list(due.values_list("pk", flat=True)[:limit]))
-    found.update(next_at=Now() + LEASE_TIME, lease=lease, claimed=F("claimed") + 1)
-    finish_events(found.filter(claimed__gt=F("attempted") + MAX_LOST_WORKERS), Received.State.DEAD, POISONED_REASON)
-    return list(found.filter(lease=lease).select_related("source").order_by("pk"))
+    lease, rows = lease_rows(Received, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
+    poisoned = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
+    finish_rows(Received, poisoned, Received.State.DEAD, attempts=0, error=POISONED_REASON)
+    return list(Received.objects.filter(lease=lease).select_related("source").order_by("pk"))
 
 
 def process_event(received: Received, chance: float) -> None:
@@ -129,23 +136,24 @@ def process_event(received: Received, chance: float) -> None:
 
 def run_handlers(received: Received) -> None:
     """The lock keeps other workers out to the end, also of a lease that is over."""
-    ours = leased_event(received)
-    if now := ours.select_for_update().annotate(now=Now()).values_list("now", flat=True).first():
-        for handle in HANDLERS_BY_KIND.get(received.kind, ()):
-            handle(received, json.loads(bytes(received.body)), now)
-        ours.update(attempted=F("attempted") + 1)
-        finish_events(ours, Received.State.DONE)
+    if not is_leased(received):
+        return
+    [now] = Received.objects.filter(pk=received.pk).annotate(now=Now()).values_list("now", flat=True)
+    for handle in HANDLERS_BY_KIND.get(received.kind, ()):
+        handle(received, json.loads(bytes(received.body)), now)
+    finish_rows(Received, [received.pk], Received.State.DONE, error="")
 
 
 @transaction.atomic
 def schedule_retry(received: Received, error: str, chance: float) -> None:
     """Charges an attempt; after the last, the event is dead."""
-    ours = leased_event(received)
-    ours.update(attempted=F("attempted") + 1)
-    if is_last_attempt(received.attempted + 1):
-        finish_events(ours, Received.State.DEAD, error)
+    if not is_leased(received):
+        return
+    attempt = received.attempted + 1
+    if is_last_attempt(attempt):
+        finish_rows(Received, [received.pk], Received.State.DEAD, error=error)
     else:
-        ours.update(next_at=Now() + get_retry_delay(received.attempted + 1, chance), lease=None, error=error)
+        retry_row(Received, received.pk, get_retry_delay(attempt, chance), error=error)
 
 
 def requeue_dead(events: QuerySet[Received]) -> int:
@@ -155,13 +163,9 @@ def requeue_dead(events: QuerySet[Received]) -> int:
     return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
 
 
-def leased_event(received: Received) -> QuerySet[Received]:
-    """The event, unless another worker has it by now."""
-    return Received.objects.filter(pk=received.pk, lease=received.lease)
-
-
-def finish_events(events: QuerySet[Received], state: Received.State, error: str = "") -> None:
-    events.update(state=state, next_at=None, lease=None, finished_at=Now(), error=error)
+def is_leased(received: Received) -> bool:
+    """Whether the worker that leased the event still has it; then no other leases it before the transaction ends."""
+    return bool(received.lease and keep_leased(Received, {received.pk: received.lease}, lock=True))
 
 
 def format_error(error: Exception) -> str:

@@ -2,7 +2,6 @@
 once all transactions before them have ended.
 """
 
-import base64
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
@@ -12,7 +11,7 @@ from django.db import connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
-from library_site.api.cursors import InvalidCursor
+from library_site.api.cursors import Cursor
 from library_site.db.sql import fetch_all
 from library_site.http.refusals import Refusal
 from webhooks.models import EVENT_RETENTION, Event
@@ -31,15 +30,12 @@ class CursorTooOld(Refusal):
     message = "The cursor is older than the events that are kept: begin anew without it"
 
 
-class StreamCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class StreamCursor(Cursor):
     """Behind an event of the stream, and when a reader was there at the latest."""
 
     transaction: CursorInteger
     id: CursorInteger
     at: CursorTime
-
-    def encode(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
 class Page(NamedTuple):
@@ -48,16 +44,6 @@ class Page(NamedTuple):
     bodies: Sequence[bytes]
     end: StreamCursor
     more: bool
-
-
-def decode_cursor(text: str) -> StreamCursor:
-    """Raises NoCursor."""
-    if len(text) > MAX_CURSOR_LENGTH:
-        raise InvalidCursor
-    try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=StreamCursor)
-    except ValueError as error:
-        raise InvalidCursor from error
 
 
 def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> Page:

@@ -1,11 +1,9 @@
 """Sorted pages that cost the same however deep: a cursor holds the place in the order, not a number of rows."""
 
-import base64
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-import msgspec
 from django.conf import settings
 from django.db.models import F, OrderBy, Q, Value
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
@@ -19,7 +17,7 @@ from rest_framework.views import APIView
 from books.fields import FormattedTimestamp, TimestampField
 from books.models import sort_expression
 from books.read_model import Column
-from library_site.api.cursors import InvalidCursor
+from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, build_link, read_boolean, read_integer
 from library_site.api.responses import json_response
 from library_site.api.schema import query_parameter
@@ -37,7 +35,7 @@ class SortOrder(NamedTuple):
     parse: Callable[[object], Any]
 
 
-class BookCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class BookCursor(Cursor):
     """A place between two books of the list in this order, and the direction to read on from it."""
 
     sort: str
@@ -45,15 +43,10 @@ class BookCursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     key: str | int
     pk: int
 
-    def encode(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
-
 
 def decode_cursor(text: str, sort: str) -> BookCursor:
-    """Raises ValueError for what was not made by `Cursor.text`, or for another order."""
-    if len(text) > MAX_CURSOR_LENGTH:
-        raise InvalidCursor
-    cursor = msgspec.json.decode(base64.urlsafe_b64decode(f"{text}=="), type=BookCursor)
+    """Raises ValueError, of which InvalidCursor is one, for what is no cursor of this order."""
+    cursor = BookCursor.decode(text, MAX_CURSOR_LENGTH)
     if cursor.sort != sort:
         raise InvalidCursor
     SORT_ORDERS[sort.removeprefix("-")].parse(cursor.key)
