@@ -134,10 +134,11 @@ def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
 
 
 def check_result(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
-    """Raises psycopg's error for what is none."""
+    """Raises psycopg's error for a statement that failed."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return result
-    if libpq.status == pq.ConnStatus.BAD:
+    # An error without a code is libpq's own: PostgreSQL never answered.
+    if libpq.status == pq.ConnStatus.BAD or not result.error_field(pq.DiagnosticField.SQLSTATE):
         raise psycopg.OperationalError("the connection is lost")
     raise errors.error_from_result(result)
 

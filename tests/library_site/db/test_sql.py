@@ -1,9 +1,11 @@
 """Statements of our own are answered whatever became of their plans."""
 
+import psycopg
 import pytest
 from django.db import DataError, connection, transaction
+from psycopg import pq
 
-from library_site.db.sql import PreparedStatement
+from library_site.db.sql import PreparedStatement, check_result
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plans."),
@@ -46,3 +48,10 @@ def test_a_table_may_change_meanwhile() -> None:
 def test_a_text_is_not_cut_off_at_a_nul() -> None:
     with pytest.raises(DataError):
         PreparedStatement("SELECT %s::text").fetch_all(("a\0b",))
+
+
+def test_an_error_that_is_not_the_servers_is_a_lost_connection() -> None:
+    connection.ensure_connection()
+    libpq = connection.connection.pgconn
+    with pytest.raises(psycopg.OperationalError):
+        check_result(libpq, libpq.make_empty_result(pq.ExecStatus.FATAL_ERROR))
