@@ -27,7 +27,10 @@ LEASE_SQL = (
     "UPDATE {} SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {} RETURNING {}"
 )
 LEASED_SQL = "SELECT id, lease FROM {} WHERE id IN ({}) AND lease IS NOT NULL{}"
-FINISH_SQL = "UPDATE {} SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + %s{} WHERE id IN ({})"
+FINISH_SQL = (
+    "UPDATE {} SET state = %s, next_at = NULL, lease = NULL, finished_at = {}, attempted = attempted + %s{}"
+    " WHERE id IN ({})"
+)
 
 
 def lease_rows(model: type[Model], pks: Collection[int], columns: Sequence[str]) -> tuple[UUID, list[Row]]:
