@@ -1,3 +1,5 @@
+"""Django's configuration of this app."""
+
 from django.apps import AppConfig
 
 
@@ -5,6 +7,6 @@ class LibrarySiteConfig(AppConfig):
     name = "library_site"
 
     def ready(self) -> None:
-        # Importing registers them.
+        # Importing these modules registers checks and receivers.
         from library_site import checks  # noqa: F401
         from library_site.db import connections  # noqa: F401

@@ -1,4 +1,4 @@
-"""Combinations of settings that are dangerous together (`manage.py check`)."""
+"""System checks for dangerous combinations of settings (`manage.py check`)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def check_debug(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
         return []
     return [
         checks.Warning(
-            "DEBUG is on, and ALLOWED_HOSTS lets other machines in: error pages show them the inside.",
+            "DEBUG is on, and ALLOWED_HOSTS lets other machines in: error pages show them internal details.",
             hint="Set DEBUG=false.",
             id="library_site.W001",
         )
@@ -27,7 +27,7 @@ def check_https(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
         return []
     return [
         checks.Warning(
-            f"HOST is {settings.HOST} without HTTPS: librarians' passwords and sessions can be read on the way.",
+            f"HOST is {settings.HOST} without HTTPS: others on the network can read passwords and sessions.",
             hint="Put a proxy with a certificate in front, and set HTTPS=true.",
             id="library_site.W002",
         )
@@ -40,7 +40,7 @@ def check_rate_limit(app_configs: Any, **options: Any) -> list[checks.CheckMessa
         return []
     return [
         checks.Warning(
-            f"API_RATE_LIMIT holds for each of {settings.WEB_CONCURRENCY} processes: together they let more through.",
+            f"API_RATE_LIMIT applies to each of {settings.WEB_CONCURRENCY} processes: together they allow more.",
             hint="Set REDIS_URL, or WEB_CONCURRENCY=1.",
             id="library_site.W003",
         )
@@ -53,7 +53,7 @@ def check_private_webhooks(app_configs: Any, **options: Any) -> list[checks.Chec
         return []
     return [
         checks.Warning(
-            "WEBHOOKS_ALLOW_PRIVATE is on, and other machines are let in: whoever has a webhook reaches this network.",
+            "WEBHOOKS_ALLOW_PRIVATE is on, and other machines are let in: webhooks can reach this network.",
             hint="Set WEBHOOKS_ALLOW_PRIVATE=false.",
             id="library_site.W004",
         )
@@ -68,8 +68,9 @@ def check_lifecycles(app_configs: Any, **options: Any) -> list[checks.CheckMessa
             hint="Deprecate a version first, and give its clients time.",
             id="library_site.E001",
         )
-        for number, told in settings.API_LIFECYCLES.items()
-        if told["sunset_on"] and not (told["deprecated_on"] and told["deprecated_on"] <= told["sunset_on"])
+        for number, lifecycle in settings.API_LIFECYCLES.items()
+        if lifecycle["sunset_on"]
+        and not (lifecycle["deprecated_on"] and lifecycle["deprecated_on"] <= lifecycle["sunset_on"])
     ]
 
 

@@ -1,4 +1,4 @@
-"""Readers of environment variables. A value that makes no sense stops the start with an error that names it."""
+"""Reads settings from environment variables. An invalid value raises ImproperlyConfigured, which names the variable."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 def text(name: str, default: str) -> str:
-    """The variable, or the default where it is unset or empty."""
+    """Returns the variable's value, or the default if it is unset or empty."""
     return os.environ.get(name, "").strip() or default
 
 
@@ -27,10 +27,10 @@ def flag(name: str, default: bool) -> bool:
     return FLAG_VALUES[value]
 
 
-def integer(name: str, default: int, least: int, most: int) -> int:
+def integer(name: str, default: int, minimum: int, maximum: int) -> int:
     value = text(name, str(default))
-    if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number from {least} to {most}.")
+    if not value.isascii() or not value.isdigit() or not minimum <= int(value) <= maximum:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number from {minimum} to {maximum}.")
     return int(value)
 
 
@@ -50,32 +50,32 @@ def choice(name: str, default: str, choices: Collection[str]) -> str:
 
 
 def comma_list(name: str, default: str) -> list[str]:
-    """The variable's words, split at commas."""
+    """Returns the values between commas."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
-def version_numbers(prefix: str, endings: Collection[str]) -> list[int]:
-    """The numbers right behind the prefix in the names of variables, such as 1 of API_V1_RETIRED."""
+def version_numbers(prefix: str, suffixes: Collection[str]) -> list[int]:
+    """Returns the numbers between prefix and suffix in the names of variables, such as 1 of API_V1_RETIRED."""
     names = [name for name in os.environ if name.startswith(prefix)]
-    found = {name: re.fullmatch(rf"{prefix}([1-9][0-9]*)_({'|'.join(endings)})", name) for name in names}
-    if strange := [name for name, match in found.items() if not match]:
-        raise ImproperlyConfigured(f"{strange[0]} is no setting; they end in {', '.join(endings)}.")
-    return sorted({int(match[1]) for match in found.values() if match})
+    matches = {name: re.fullmatch(rf"{prefix}([1-9][0-9]*)_({'|'.join(suffixes)})", name) for name in names}
+    if unknown_names := [name for name, match in matches.items() if not match]:
+        raise ImproperlyConfigured(f"{unknown_names[0]} is no setting; they end in {', '.join(suffixes)}.")
+    return sorted({int(match[1]) for match in matches.values() if match})
 
 
 def date_time(name: str) -> datetime | None:
-    """An aware datetime; a day is its first moment, and without a zone it is in UTC."""
+    """Returns an aware datetime. A date alone means midnight; without a zone the time is in UTC."""
     if not (value := text(name, "")):
         return None
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a day, such as 2026-12-31.") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def url(name: str) -> str:
-    """An address, or nothing. No quotes and no angle brackets: it stands between them in `Link`."""
+    """Returns a URL, or "". Quotes and angle brackets are refused: they have a meaning in the `Link` header."""
     value = text(name, "")
     if value and not re.fullmatch(r"https?://[!#-;=?-~]+", value):
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes an address, such as https://library.example/news.")
@@ -83,43 +83,46 @@ def url(name: str) -> str:
 
 
 def origin(name: str, default: str) -> str:
-    """Scheme, host and port, without a slash at the end."""
+    """Returns scheme, host and port, without a slash at the end."""
     return parse_origin(name, text(name, default))
 
 
 def origins(name: str) -> list[str]:
-    """The same, any number of them, separated by commas."""
+    """Returns the origins between commas."""
     return [parse_origin(name, value) for value in comma_list(name, "")]
 
 
-def parse_origin(name: str, given: str) -> str:
-    value = given.removesuffix("/")
-    matched = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
-    if not matched or int(matched[2] or 0) > 65535:
+def parse_origin(name: str, text: str) -> str:
+    value = text.removesuffix("/")
+    match = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
+    if not match or int(match[2] or 0) > 65535:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")
     return value
 
 
 def local_origin(host: str, port: int) -> str:
-    """Where a server that listens there is reached from its own machine."""
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # listens on all
-    return f"http://{f'[{reached}]' if ':' in reached else reached}:{port}"
+    """Returns the origin at which its own machine reaches a server that listens on this host and port."""
+    reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # means all interfaces
+    return f"http://{f'[{reachable_host}]' if ':' in reachable_host else reachable_host}:{port}"
 
 
 def rate(name: str) -> tuple[int, int] | None:
-    """An amount and the seconds it is for, as `600/minute` or `10/5minutes`; None where there is no such variable."""
+    """Reads a rate such as `600/minute` or `10/5minutes`.
+
+    Returns the number of requests and the period in seconds, or None if the variable is unset.
+    """
     value = text(name, "").lower()
-    found = RATE_PATTERN.fullmatch(value)
-    if value and not found:
+    match = RATE_PATTERN.fullmatch(value)
+    if value and not match:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a rate, such as 10/second or 1000/12hours.")
-    return (int(found[1]), int(found[2] or 1) * SECONDS_PER_UNIT[found[3]]) if found else None
+    return (int(match[1]), int(match[2] or 1) * SECONDS_PER_UNIT[match[3]]) if match else None
 
 
 def redis_url(name: str) -> str:
-    """The address of a Redis, or nothing. It may hold a password, so no refusal repeats any of it."""
+    """Returns the URL of a Redis server, or "". It can contain a password, so no error repeats it."""
     value = text(name, "")
     if value:
-        # Importing it takes a tenth of a second: only who counts in Redis waits.
+        # The import takes a tenth of a second, so it happens only if Redis is used.
         from redis import ConnectionPool
 
         try:
@@ -130,7 +133,7 @@ def redis_url(name: str) -> str:
 
 
 def secret_key(name: str, file: Path, debug: bool) -> str:
-    """The variable, else the file's text; only a debugging start may do without either."""
+    """Returns the variable, else the file's content, else a random key; the last only with DEBUG."""
     if value := text(name, ""):
         return value
     if file.exists():

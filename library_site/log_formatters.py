@@ -1,4 +1,4 @@
-"""What a log line looks like: it names the request during which it was written, and no text in it forges another."""
+"""Formats log lines: each has the id of its request, and no text in it can forge another line."""
 
 import json
 import logging
@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from library_site.http.request_id import current_request_id
+from library_site.http.request_log import current_request_id
 
 
 class RequestFormatter(logging.Formatter):
@@ -19,7 +19,7 @@ class RequestFormatter(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
-        """The traceback without what PostgreSQL quotes: the row that it refuses may be a body, or hold a token."""
+        """Returns the traceback without PostgreSQL's detail: it quotes the refused row, which can hold a token."""
         text = super().formatException(ei)
         for error in iter_causes(ei[1]):
             if isinstance(error, psycopg.Error):
@@ -28,7 +28,7 @@ class RequestFormatter(logging.Formatter):
 
 
 class TextFormatter(RequestFormatter):
-    """A line for people, with a traceback indented below it."""
+    """One line of plain text, with the traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = escape_unprintable(record.getMessage())
@@ -39,10 +39,10 @@ class TextFormatter(RequestFormatter):
 
 
 class JSONFormatter(RequestFormatter):
-    """One object a line, with members of their own for what a record has in `members`."""
+    """One JSON object per line, with additional members from the record's `members`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        members = {
             "time": self.formatTime(record),
             "level": record.levelname,
             "logger": record.name,
@@ -51,19 +51,21 @@ class JSONFormatter(RequestFormatter):
             **getattr(record, "members", {}),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+            members["exception"] = self.formatException(record.exc_info)
+        return json.dumps(members)
 
 
 def escape_unprintable(text: str) -> str:
-    """The text with line ends, control characters and the like as Python escapes them."""
+    """Escapes line ends, control characters and other unprintable characters as Python does."""
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and those that led to it."""
+    """Yields the exception and its causes."""
     while error:
         yield error
         error = error.__cause__ or error.__context__

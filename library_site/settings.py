@@ -1,4 +1,4 @@
-"""Django's settings, in Django's order; README lists the variables behind them."""
+"""Django's settings, in Django's order; docs/operations.md lists the environment variables."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ MIDDLEWARE = [
     # Last, as django-axes asks.
     "axes.middleware.AxesMiddleware",
 ]
-# Programs that speak REST need none of the pages' sessions, cookies and frames.
+# API requests need no sessions, cookies or frames.
 API_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
@@ -80,21 +80,21 @@ TEMPLATES = [
     },
 ]
 
-# What one request may send: the body's limit in bytes, also of a chunked one.
+# The largest request body in bytes, also of a chunked one.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-# More parameters than an address can hold: unknown ones are passed over, however many.
+# More parameters than an address can hold: any number of unknown parameters is ignored.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 40_000
 
-# Served by `manage.py serve`
+# Used by `manage.py serve`
 HOST = env.address("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)
 
-# Where clients reach the library: links are built from it.
+# The origin at which clients reach the library; links begin with it.
 PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
 
-# When versions of the interface end, by number (specification, Section 9)
+# When versions of the interface end, by version number (specification, Section 9)
 API_LIFECYCLES: dict[int, dict[str, Any]] = {
     number: {
         "deprecated_on": env.date_time(f"API_V{number}_DEPRECATED_ON"),
@@ -108,10 +108,10 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
     )
 }
 
-# Deleted by `manage.py clear_expired`, in this order: functions from a time to kinds with their rows.
+# `manage.py clear_expired` deletes the rows that these functions list, in this order.
 EXPIRED_ROWS = ["books.api.idempotency.iter_expired", "oauth.purges.iter_expired", "webhooks.purges.iter_expired"]
 
-# People's sign-in
+# Sign-in of people
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -122,13 +122,13 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-# The first is for passwords; the toolkit hashes its generated secrets with the last.
+# The first hashes passwords, the last the toolkit's generated secrets.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.server.hashers.GeneratedSecretHasher"]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
 
-# Who guesses passwords or secrets waits.
+# Lockout of clients that guess passwords or secrets (django-axes)
 AXES_LOCKOUT_PARAMETERS = "oauth.lockout.get_lockout_parameters"
 AXES_FAILURE_LIMIT = "oauth.lockout.get_failure_limit"
 AXES_COOLOFF_TIME = "oauth.lockout.get_cooloff"
@@ -139,7 +139,7 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
-# HTTPS ends at a proxy, which must set X-Forwarded-Proto itself.
+# A proxy terminates HTTPS, and must set X-Forwarded-Proto itself.
 HTTPS = env.flag("HTTPS", default=False)
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
@@ -148,7 +148,7 @@ SILENCED_SYSTEM_CHECKS = [
     # Only the owner of a whole domain can promise HTTPS for all of it.
     "security.W005",
     "security.W021",
-    # `consent` sends iss with every redirect, refusals too; `registration` takes http for a person's own machine alone.
+    # `consent` sends iss with every redirect; `redirect_uris` allows http only for a person's own machine.
     "oauth2_provider.W005",
     "oauth2_provider.W008",
 ]
@@ -175,7 +175,7 @@ STATIC_ROOT = DATA_DIR / "static"
 # Logs
 LOG_LEVEL = env.choice("LOG_LEVEL", "info", ("debug", "info", "warning", "error", "critical"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
-# At DEBUG others tell bodies and tokens: Django its SQL with parameters, templates their variables.
+# At DEBUG, libraries log bodies and tokens: Django logs SQL with parameters, templates log variables.
 OTHERS_LOG_LEVEL = "INFO" if LOG_LEVEL == "debug" else LOG_LEVEL.upper()
 LOGGING = {
     "version": 1,
@@ -189,19 +189,19 @@ LOGGING = {
     "loggers": {
         **{app: {"level": LOG_LEVEL.upper()} for app in OWN_APPS},
         "django": {"handlers": [], "level": OTHERS_LOG_LEVEL},
-        # Its own lines about each count; that someone waits is a warning.
+        # It logs each count at INFO; only a lockout is a warning.
         "axes": {"level": "WARNING"},
-        # A client's 4xx is an answer, not an event of ours.
+        # A 4xx is the client's error, not the library's.
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "CRITICAL"},
-        # The lines of runserver have the query in them.
+        # The access log of runserver contains queries.
         "django.server": {"handlers": [], "level": "CRITICAL", "propagate": True},
-        # The server's own, which it would write in a form of its own.
+        # The server's log, in the library's format instead of its own.
         "_granian": {"handlers": [], "level": "ERROR", "propagate": True},
     },
 }
 
-# Mail, which tells owners of endpoints that are disabled; without a server it is written to standard output.
+# Mail to the owners of disabled endpoints; without a server it is written to standard output.
 EMAIL_HOST = env.text("EMAIL_HOST", "")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
@@ -220,7 +220,7 @@ WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
 OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
-# The toolkit's own; migrations refer to it by this name.
+# The toolkit's own model; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {
     "OAUTH2_SERVER_CLASS": "oauth.server.backend.AuthorizationServer",
@@ -232,7 +232,7 @@ OAUTH2_PROVIDER = {
     "CLIENT_SECRET_HASHER": "generated_secret",
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 10 * 60,
     "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
-    # Since the last access token ended.
+    # Counted from the end of the last access token.
     "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
     "REFRESH_TOKEN_REUSE_PROTECTION": True,
     "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http"],
@@ -243,7 +243,7 @@ OAUTH2_PROVIDER = {
     "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
 }
 
-# Browsers' programs from elsewhere
+# Browser apps of other origins (CORS)
 CORS_ALLOWED_ORIGINS = env.origins("CORS_ALLOWED_ORIGINS")
 CORS_URLS_REGEX = r"^/(api/|oauth/(token|refresh)/?$|\.well-known/)"
 CORS_ALLOW_HEADERS = [
@@ -266,12 +266,12 @@ CORS_EXPOSE_HEADERS = [
     "X-Request-ID",
 ]
 if CORS_ALLOWED_ORIGINS:
-    # First: a refusal must be readable too.
+    # First: a browser app must be able to read refusals too.
     MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
     API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
 
 # The API
-# Whether plain questions are answered before Django's handler.
+# Whether the fast path, compiled decoders and prepared statements are used.
 COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
@@ -300,7 +300,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "oauth2RedirectUrl": f"{PUBLIC_URL}/docs/oauth2-redirect.html"},
-    # The app of `oauth.server.docs_client`.
+    # The app that `oauth.server.docs_client` registers.
     "SWAGGER_UI_OAUTH2_CONFIG": {
         "clientId": "library-docs",
         "usePkceWithAuthorizationCodeGrant": True,

@@ -1,4 +1,4 @@
-"""The whole URL map: the pages, and the addresses of each version from the version table."""
+"""The URL patterns of the pages, and of each version in the version table."""
 
 from django.contrib import admin
 from django.http import Http404
@@ -12,7 +12,7 @@ from library_site.views import DocsView, DocumentView, RootView
 VERSION_NUMBERS = tuple(VERSIONS)
 
 urlpatterns = [
-    # First: every address before a match costs microseconds.
+    # First: each pattern before the match costs microseconds.
     *(
         path(f"{version.home.removeprefix('/')}/", include((version.urlpatterns, f"v{version.number}")))
         for version in reversed(KNOWN_VERSIONS)
@@ -31,7 +31,7 @@ urlpatterns = [
     ),
     path("", include("oauth.urls")),
     path("", include("webhooks.api.urls")),
-    # Django's way from a row to its public page, of which there are none, fails on ids that it does not expect.
+    # Django's redirect from a row to its public page fails on invalid ids; there are no such pages here.
     re_path(r"^admin/r/", page_not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),
 ]

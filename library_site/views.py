@@ -1,4 +1,4 @@
-"""The site's own answers: the root message and the documentation."""
+"""The views of the root address and of the documentation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -61,11 +61,11 @@ class DocsView(SpectacularSwaggerSplitView):
     def get(self, request: Request, *arguments: Any, **options: Any) -> Response:
         response: Response = super().get(request, *arguments, **options)  # type: ignore[no-untyped-call]
         response.data["versions"] = self.versions
-        # The Authorize button's window opens there, and speaks with a page of its own origin only.
-        here = request.build_absolute_uri("/").removesuffix("/")
-        response.data["home"] = "" if here == settings.PUBLIC_URL else settings.PUBLIC_URL
+        # The Authorize button opens its window at PUBLIC_URL, which can message only a page of the same origin.
+        origin = request.build_absolute_uri("/").removesuffix("/")
+        response.data["home"] = "" if origin == settings.PUBLIC_URL else settings.PUBLIC_URL
         return response
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """The stock answer would be the page without its assets."""
+        """Django's own answer would be the page without its assets."""
         return HttpResponse(status=204)

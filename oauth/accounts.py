@@ -1,4 +1,4 @@
-"""Pages for people: signing in and out, and the apps they let in."""
+"""Pages for people: sign-in, sign-out, and the list of apps that have access."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,36 +25,36 @@ from oauth.tokens import revocations
 
 
 class SignInView(LoginView):
-    """Whoever is signed in goes on to where sign-in would lead."""
+    """Signs a person in. A person who is already signed in is redirected to the next page."""
 
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
 
     def get_redirect_url(self, *arguments: Any) -> str:
-        found = super().get_redirect_url()
-        # Django fails on a way that leads back here.
-        return "" if found == self.request.path else found
+        url = super().get_redirect_url()
+        # Django fails on a redirect to this page itself.
+        return "" if url == self.request.path else url
 
     def get_context_data(self, **options: Any) -> dict[str, Any]:
         return super().get_context_data(application=self.get_requesting_app(), **options)
 
     def get_requesting_app(self) -> Application | None:
-        """The app that wants to be let in, where sign-in is on the way to that."""
+        """Returns the app that asks for access, if the next page is the consent page."""
         target = urlsplit(self.get_redirect_url())
         if target.path.rstrip("/") != reverse("oauth:authorize"):
             return None
         return find_application(QueryDict(target.query).get("client_id", ""))
 
     def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
-        """Of a person who may nothing of what it asks for the app is told at once: the form leads there."""
+        """Allows a redirect to the app after the form: it follows at once if the person may grant no scope."""
         uris = context["application"].redirect_uris.split() if context["application"] else []
-        page: Any = csp_update({"form-action": redirect_uris.form_action_sources(uris)})
+        page: Any = csp_update({"form-action": redirect_uris.list_form_action_sources(uris)})
         response: HttpResponse = page(super().render_to_response)(context, **options)
         return response
 
 
 class SignOutView(LogoutView):
-    """GET asks, POST signs out."""
+    """GET shows a form, POST signs out."""
 
     http_method_names = ["get", "head", "post", "options"]
     template_name = "accounts/signed_out.html"
@@ -67,7 +67,7 @@ class SignOutView(LogoutView):
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_apps(request: HttpRequest) -> HttpResponse:
-    """The apps a person let in; POST with `app` ends the access of one."""
+    """Shows the apps to which a person gave access; POST with `app` ends the access of one."""
     user: Any = request.user
     if request.method == "POST":
         revoke_access(request, user)
@@ -78,27 +78,27 @@ def list_apps(request: HttpRequest) -> HttpResponse:
 def revoke_access(request: HttpRequest, user: User) -> None:
     app = find_application(request.POST.get("app", ""))
     with transaction.atomic():
-        # A code under way would let it in again.
+        # An unused code would give it access again.
         Grant.objects.filter(user=user, application=app).delete()
-        ended = app and revocations.revoke_authorizations(
+        count = app and revocations.revoke_authorizations(
             Authorization.objects.filter(user=user, application=app), timezone.now()
         )
-    if ended:
+    if count:
         messages.success(request, gettext("%(app)s has no access any more.") % {"app": app})
 
 
 def find_application(client_id: str) -> Application | None:
-    # PostgreSQL has no NUL to compare with.
+    # PostgreSQL cannot compare with NUL.
     return None if "\0" in client_id else Application.objects.filter(client_id=client_id).first()
 
 
 def list_granted_apps(user: User) -> list[dict[str, Any]]:
-    """Each app with a sentence for each scope, since when it has access, and when it last asked for a token."""
-    live = Authorization.objects.active(timezone.now())
-    found = live.filter(user=user, application__isnull=False).select_related("application")
+    """Lists the apps, each with a sentence per scope, the time of its first access, and of its last token request."""
+    active = Authorization.objects.active(timezone.now())
+    authorizations = active.filter(user=user, application__isnull=False).select_related("application")
     apps: dict[Any, dict[str, Any]] = {}
-    for one in found.order_by("created_at"):
-        app = apps.setdefault(one.application_id, {"application": one.application, "since": one.created_at})
-        app["scopes"] = app.get("scopes", scopes.NO_SCOPES) | frozenset(one.scopes.split())
-        app["used_at"] = max(one.refreshed_at or one.created_at, app.get("used_at", one.created_at))
+    for row in authorizations.order_by("created_at"):
+        app = apps.setdefault(row.application_id, {"application": row.application, "since": row.created_at})
+        app["scopes"] = app.get("scopes", scopes.NO_SCOPES) | frozenset(row.scopes.split())
+        app["used_at"] = max(row.refreshed_at or row.created_at, app.get("used_at", row.created_at))
     return [{**app, "sentences": scopes.describe_scopes(app["scopes"])} for app in apps.values()]

@@ -1,4 +1,4 @@
-"""API keys: made, found and revoked. A key is `lib_`, a prefix to find it by, and 256 bits of chance."""
+"""Creates, finds and revokes API keys. A key is `lib_`, a prefix that identifies it, and 256 random bits."""
 
 import re
 import secrets
@@ -17,15 +17,15 @@ from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
 from oauth.scopes import ScopeSet
 
 KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
-# How many a person may have that are neither revoked nor expired.
+# Keys that are neither revoked nor expired.
 MAX_KEYS_PER_USER = 100
-# How exactly `last_used_at` is kept.
+# `last_used_at` is updated at most once in this time.
 LAST_USED_PRECISION = timedelta(minutes=1)
 KEY_COLUMNS = ("pk", "digest", "scopes", "last_used_at")
 
 
 class InvalidKey(Exception):
-    """No key of ours, or one that is over."""
+    """The key does not exist, is revoked or expired, or its owner is not active."""
 
 
 class TooManyKeys(Refusal):
@@ -36,11 +36,11 @@ class TooManyKeys(Refusal):
 
 
 class MakerRevoked(Exception):
-    """The credential that makes the key was revoked meanwhile."""
+    """The credential that makes the key has been revoked."""
 
 
 class ActiveKey(NamedTuple):
-    """A key that is good now, with what it is good for."""
+    """A valid key, with the scopes that its owner may have now."""
 
     pk: int
     owner_id: int
@@ -51,31 +51,31 @@ class ActiveKey(NamedTuple):
 def create_key(
     owner: User,
     name: str,
-    granted: ScopeSet,
+    granted_scopes: ScopeSet,
     now: datetime,
     expires_at: datetime | None = None,
     maker: Credential | None = None,
 ) -> tuple[APIKey, str]:
-    """A new key and its text, which is nowhere kept. Raises TooManyKeys, MakerGone.
+    """Returns a new key and its text, which is not stored. Raises TooManyKeys, MakerRevoked.
 
-    It does not outlive the credential that it is made by.
+    The key expires at the latest with `maker`, the credential that makes it.
     """
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
-        # Makers at the same time would each count too few.
+        # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update().get(pk=owner.pk)
-        if active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
+        if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
             raise TooManyKeys
-        ends = [expires_at, maker and get_maker_expiry(maker, now)]
+        expiry_times = [expires_at, maker and get_maker_expiry(maker, now)]
         key = APIKey.objects.create(
             name=name,
             owner=owner,
             prefix=prefix,
             digest=sha256_hex(text),
-            scopes=scopes.format_scopes(granted),
+            scopes=scopes.format_scopes(granted_scopes),
             created_at=now,
-            expires_at=min((end for end in ends if end), default=None),
+            expires_at=min((time for time in expiry_times if time), default=None),
             maker_id=maker and maker.key,
             authorization_id=maker and maker.authorization,
         )
@@ -83,59 +83,59 @@ def create_key(
 
 
 def get_maker_expiry(maker: Credential, now: datetime) -> datetime | None:
-    """When a credential ends by itself. Holds it, lest it be revoked before its key is there. Raises MakerGone."""
+    """Returns when a credential expires, and locks it until its key is saved. Raises MakerRevoked."""
     if maker.key is not None:
-        if key := active_keys(now).select_for_update().filter(pk=maker.key).first():
+        if key := get_active_keys(now).select_for_update().filter(pk=maker.key).first():
             return key.expires_at
     elif maker.authorization is not None:
-        granted = Authorization.objects.select_for_update().filter(pk=maker.authorization, ended_at=None).first()
-        if granted:
-            return granted.created_at + CONSENT_LIFETIME
+        authorization = Authorization.objects.select_for_update().filter(pk=maker.authorization, ended_at=None).first()
+        if authorization:
+            return authorization.created_at + CONSENT_LIFETIME
     raise MakerRevoked
 
 
-def active_keys(now: datetime) -> QuerySet[APIKey]:
-    """Keys that are neither revoked nor expired."""
-    return APIKey.objects.filter(active_condition(now))
+def get_active_keys(now: datetime) -> QuerySet[APIKey]:
+    """Returns the keys that are neither revoked nor expired."""
+    return APIKey.objects.filter(build_active_condition(now))
 
 
-def active_condition(now: datetime, path: str = "") -> Q:
-    """The same as a condition; `path` leads to the keys."""
-    lasts = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
-    return lasts & Q((f"{path}revoked_at", None))
+def build_active_condition(now: datetime, path: str = "") -> Q:
+    """Returns the same as a condition; `path` is the lookup path to the keys."""
+    is_unexpired = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
+    return is_unexpired & Q((f"{path}revoked_at", None))
 
 
 def find_key(text: str, now: datetime) -> ActiveKey:
-    """The key with this text, in one query. Raises InvalidKey."""
-    matched = KEY_PATTERN.fullmatch(text)
-    if not matched:
+    """Finds the key with this text in one query. Raises InvalidKey."""
+    match = KEY_PATTERN.fullmatch(text)
+    if not match:
         raise InvalidKey
     owners = scopes.annotate_scopes(
-        User.objects.filter(active_condition(now, "api_keys__"), api_keys__prefix=matched[1])
+        User.objects.filter(build_active_condition(now, "api_keys__"), api_keys__prefix=match[1])
     )
     columns = {f"key_{name}": F(f"api_keys__{name}") for name in KEY_COLUMNS}
-    found = owners.values("pk", "is_active", *scopes.scope_permissions(), **columns).first()
-    if not found or not compare_digest(found["key_digest"], sha256_hex(text)):
+    row = owners.values("pk", "is_active", *scopes.get_scope_permissions(), **columns).first()
+    if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidKey
-    if not found["is_active"]:
+    if not row["is_active"]:
         raise InvalidKey
-    left = frozenset(found["key_scopes"].split()) & scopes.read_scopes(found)
-    return ActiveKey(found["key_pk"], found["pk"], left, found["key_last_used_at"])
+    current_scopes = frozenset(row["key_scopes"].split()) & scopes.read_scopes(row)
+    return ActiveKey(row["key_pk"], row["pk"], current_scopes, row["key_last_used_at"])
 
 
 def record_use(key: ActiveKey, now: datetime) -> None:
-    """Once a minute at the most."""
+    """Updates `last_used_at`, at most once a minute."""
     if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
-        seen_before = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
-        APIKey.objects.filter(seen_before, pk=key.pk).update(last_used_at=now)
+        is_due = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
+        APIKey.objects.filter(is_due, pk=key.pk).update(last_used_at=now)
 
 
 def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
-    """At once, with those that were made by them; tells how many."""
-    revoked = 0
+    """Revokes keys and the keys that they made. Returns the number of revoked keys."""
+    count = 0
     with transaction.atomic():
         ids = list(keys.select_for_update().values_list("pk", flat=True))
         while ids:
-            revoked += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
+            count += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
             ids = list(APIKey.objects.filter(maker__in=ids).select_for_update().values_list("pk", flat=True))
-    return revoked
+    return count

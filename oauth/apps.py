@@ -1,10 +1,12 @@
+"""Django's configuration of this app, and of the OAuth toolkit."""
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 from oauth2_provider.apps import DOTConfig
 
 
 class ToolkitConfig(DOTConfig):
-    """The toolkit under a name that librarians understand."""
+    """The toolkit, with a name that librarians understand."""
 
     verbose_name = "Apps"
 
@@ -15,7 +17,7 @@ class OAuthConfig(AppConfig):
     verbose_name = "Apps and keys"
 
     def ready(self) -> None:
-        # Importing connects and registers them.
+        # Importing these modules connects receivers, and registers checks and schemas.
         from oauth import checks, signals  # noqa: F401
         from oauth.api import openapi  # noqa: F401
         from oauth.server import docs_client

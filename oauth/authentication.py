@@ -1,6 +1,6 @@
-"""Who sends a request, by `Authorization: Bearer` or `X-API-Key` (specification, Section 5).
+"""REST framework's authentication by `Authorization: Bearer` or `X-API-Key` (specification, Section 5).
 
-Named in the settings of REST framework. A credential that is presented is checked, whatever it is for.
+A credential is verified even if the request needs none.
 """
 
 import time
@@ -27,14 +27,14 @@ class InvalidCredential(AuthenticationFailed):
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Access tokens, without a query."""
+    """Authenticates access tokens, without a database query."""
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
-        """Raises BadCredential."""
-        given = request.META.get("HTTP_AUTHORIZATION")
-        if given is None:
+        """Raises InvalidCredential."""
+        header = request.META.get("HTTP_AUTHORIZATION")
+        if header is None:
             return None
-        scheme, _, token = given.partition(" ")
+        scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer":
             raise InvalidCredential("Authorization takes a Bearer token")
         if "HTTP_X_API_KEY" in request.META:
@@ -46,16 +46,16 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class APIKeyAuthentication(BaseAuthentication):
-    """API keys, by one query."""
+    """Authenticates API keys, with one database query."""
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
-        """Raises BadCredential."""
-        given = request.META.get("HTTP_X_API_KEY")
-        if given is None:
+        """Raises InvalidCredential."""
+        key_text = request.META.get("HTTP_X_API_KEY")
+        if key_text is None:
             return None
         now = timezone.now()
         try:
-            key = api_keys.find_key(given, now)
+            key = api_keys.find_key(key_text, now)
         except api_keys.InvalidKey as error:
             raise InvalidCredential("The API key is not valid") from error
         api_keys.record_use(key, now)
@@ -63,27 +63,28 @@ class APIKeyAuthentication(BaseAuthentication):
 
 
 def authenticate_token(token: str) -> tuple[User, Credential]:
-    """Raises BadCredential."""
+    """Raises InvalidCredential."""
     try:
-        claims, left = verify_token(token, time.time())
+        user_id, claims, remaining_scopes = verify_token(token, time.time())
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
         raise InvalidCredential("The access token is not valid") from error
-    name = f"app {claims.client_id} for user {claims.user_id}"
-    return build_user(claims.user_id), Credential(name, left, authorization=claims.sid)
+    name = f"app {claims.client_id} for user {user_id}"
+    return build_user(user_id), Credential(name, remaining_scopes, authorization=claims.sid)
 
 
-def verify_token(token: str, now: float) -> tuple[access_tokens.Claims, ScopeSet]:
-    """What an access token says, and what is left of its scopes. Raises InvalidToken, TokenExpired."""
+def verify_token(token: str, now: float) -> tuple[int, access_tokens.Claims, ScopeSet]:
+    """Returns the user's id, the claims and the remaining scopes of a token. Raises InvalidToken, TokenExpired."""
     claims = access_tokens.verify_access_token(token, now)
-    left = revocations.get_revocations().get_remaining_scopes(claims.sid, claims.user_id, claims.scopes)
-    if left is None:
+    user_id, granted = claims.user_id, claims.scopes
+    remaining_scopes = revocations.get_revocations().get_remaining_scopes(claims.sid, user_id, granted)
+    if remaining_scopes is None:
         raise access_tokens.InvalidToken
-    return claims, left
+    return user_id, claims, remaining_scopes
 
 
 def build_user(pk: int) -> User:
-    """Without a query until another member is read."""
-    found: User = User.from_db("default", ["id"], [pk])
-    return found
+    """Returns a user without a query; reading any other field than the id makes one."""
+    user: User = User.from_db("default", ["id"], [pk])
+    return user

@@ -1,4 +1,4 @@
-"""What must not be so where tokens are issued (`manage.py check`)."""
+"""System checks of the signing key and of LIBRARY_ACCESS (`manage.py check`)."""
 
 import stat
 from typing import Any
@@ -14,7 +14,7 @@ def check_signing_key(app_configs: Any, **options: Any) -> list[checks.CheckMess
     try:
         jwks.get_keys()
     except jwks.NoSigningKey as error:
-        hint = "`manage.py rotate_signing_key` makes one; OAUTH_JWKS_FILE tells where."
+        hint = "`manage.py rotate_signing_key` makes one; OAUTH_JWKS_FILE says where."
         return [checks.Error(str(error), hint=hint, id="oauth.E001")]
     return []
 
@@ -26,7 +26,7 @@ def check_key_file_mode(app_configs: Any, **options: Any) -> list[checks.CheckMe
         return []
     return [
         checks.Warning(
-            f"Others than its owner may use {path}: who reads it can sign tokens.",
+            f"Other users than its owner can access {path}: anyone who reads it can sign tokens.",
             hint=f"chmod 600 {path}",
             id="oauth.W001",
         )
@@ -39,7 +39,7 @@ def check_library_access(app_configs: Any, **options: Any) -> list[checks.CheckM
         return []
     return [
         checks.Warning(
-            "LIBRARY_ACCESS is open: whoever reaches the library may change it.",
+            "LIBRARY_ACCESS is open: anyone who reaches the library can change it.",
             hint="Set LIBRARY_ACCESS=protect-writes, or protected.",
             id="oauth.W002",
         )

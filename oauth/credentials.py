@@ -1,4 +1,4 @@
-"""What a request shows, once it has been checked."""
+"""The credential of a request, after it has been verified."""
 
 from hashlib import sha256
 from typing import NamedTuple
@@ -8,7 +8,10 @@ from oauth.scopes import ScopeSet
 
 
 class Credential(NamedTuple):
-    """What it may do, and by which API key or authorization; its text is the same as long as one speaks for one."""
+    """The scopes of a request, and the id of its API key or authorization.
+
+    `name` and the text are the same for all requests of one API key, or of one app for one user.
+    """
 
     name: str
     scopes: ScopeSet

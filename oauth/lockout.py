@@ -1,4 +1,4 @@
-"""What slows those who guess secrets: django-axes counts failures by client and address, for all processes."""
+"""The lockout of clients that guess secrets: django-axes counts failures by name and address, for all processes."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
-# As many people as share a public app's address may meet a code or a token that is over; nobody mistypes a secret.
+# Users of a public app who share an address can all send expired codes or tokens; nobody mistypes a client secret.
 MAX_CLIENT_FAILURES = {"client": 10, "public client": 100}
 MAX_LOGIN_FAILURES = 5
 COOLOFF = timedelta(minutes=5)
@@ -21,30 +21,30 @@ def get_failure_limit(request: HttpRequest, credentials: dict[str, Any] | None =
 
 
 def get_cooloff(request: HttpRequest | None = None) -> timedelta:
-    """django-axes' AXES_COOLOFF_TIME: how long after the last failure the next try is allowed."""
+    """django-axes' AXES_COOLOFF_TIME: the time between the last failure and the next allowed try."""
     return COOLOFF
 
 
 def get_lockout_parameters(request: HttpRequest, credentials: dict[str, Any] | None = None) -> list[list[str]]:
-    """django-axes' AXES_LOCKOUT_PARAMETERS: failures are counted by name and address together."""
+    """django-axes' AXES_LOCKOUT_PARAMETERS: failures are counted by the pair of name and address."""
     return [["username", "ip_address"]]
 
 
-def client_key(client_id: str, secret: bool) -> str:
-    """The name by which a client's failures are counted: with a secret and without, it is not the same guess."""
+def build_client_key(client_id: str, secret: bool) -> str:
+    """The name by which a client's failures are counted. Guesses with a secret are counted separately."""
     return f"{'client' if secret else 'public client'}:{client_id}"[:200]
 
 
 def is_failed_guess(client: str, response: HttpResponse) -> bool:
-    """Whether an answer tells of a failed guess: of a secret, or of a code or a token where there is no secret."""
-    guess = client.startswith("public") and b'"invalid_grant"' in response.content
-    return response.status_code == 401 or guess
+    """Whether a response reports a failed guess: of a secret, or of a code or token by a public client."""
+    is_failed_grant = client.startswith("public") and b'"invalid_grant"' in response.content
+    return response.status_code == 401 or is_failed_grant
 
 
 def seconds_until_allowed(request: HttpRequest, client: str) -> int:
-    """Seconds before this client may try again from this address; 0 if it may."""
-    allowed = AxesProxyHandler.is_allowed(strip_parameters(request), {"username": client})
-    return 0 if allowed else int(COOLOFF.total_seconds())
+    """The seconds until this client may try again from this address; 0 if it may now."""
+    is_allowed = AxesProxyHandler.is_allowed(strip_parameters(request), {"username": client})
+    return 0 if is_allowed else int(COOLOFF.total_seconds())
 
 
 def record_failure(request: HttpRequest, client: str) -> None:
@@ -52,16 +52,16 @@ def record_failure(request: HttpRequest, client: str) -> None:
 
 
 def strip_parameters(request: HttpRequest) -> HttpRequest:
-    """The request without its parameters: django-axes keeps those, and secrets are among them."""
-    without = HttpRequest()
-    without.META, without.path, without.path_info = request.META, request.path, request.path_info
-    without.method = request.method
-    return without
+    """Copies the request without its parameters: django-axes stores them, and they contain secrets."""
+    copy = HttpRequest()
+    copy.META, copy.path, copy.path_info = request.META, request.path, request.path_info
+    copy.method = request.method
+    return copy
 
 
 @never_cache
 def render_locked(request: HttpRequest, response: HttpResponse, credentials: Any, *arguments: Any) -> HttpResponse:
-    """django-axes' AXES_LOCKOUT_CALLABLE."""
+    """django-axes' AXES_LOCKOUT_CALLABLE: the page for people who must wait."""
     seconds = int(COOLOFF.total_seconds())
     page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)
     page["Retry-After"] = str(seconds)

@@ -1,3 +1,5 @@
+"""The models of scopes, authorizations and API keys."""
+
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -5,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from oauth2_provider.models import Application
 
-# A person is asked again after this, however often the app refreshed.
+# After this time an app must ask the person again, however often it refreshed its token.
 CONSENT_LIFETIME = timedelta(days=90)
 
 
@@ -21,14 +23,14 @@ class Allowance(models.Model):
 
 class AuthorizationQuerySet(models.QuerySet["Authorization"]):
     def active(self, now: datetime) -> "AuthorizationQuerySet":
-        """Neither ended nor too old; without a refresh for long they may be over all the same."""
+        """Authorizations that are neither ended nor too old. The refresh token of one can still have expired."""
         return self.filter(ended_at=None, created_at__gt=now - CONSENT_LIFETIME)
 
 
 class Authorization(models.Model):
-    """What a person granted an app, once: every token of it carries the id, as `sid`.
+    """The access that a person gave an app at one time. Its tokens carry its id as `sid`.
 
-    An ended one stays, without its person or app if need be, until the last access token of it has expired.
+    An ended one is stored until its last access token has expired, even if its person or app is deleted.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
@@ -49,7 +51,7 @@ class Authorization(models.Model):
 
 
 class ChangedRights(models.Model):
-    """What a user may have now, since it changed while access tokens may say otherwise."""
+    """The scopes that a user may have since they changed; older access tokens can name more."""
 
     user_id = models.BigIntegerField(primary_key=True)
     scopes = models.CharField(max_length=200, blank=True)
@@ -60,7 +62,7 @@ class ChangedRights(models.Model):
 
 
 class APIKey(models.Model):
-    """A program's key. The key itself is shown once; `digest` is its SHA-256."""
+    """A program's key. Its text is shown once; `digest` is the SHA-256 of the text."""
 
     name = models.CharField(max_length=100)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
@@ -71,7 +73,7 @@ class APIKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
-    # By which credential it was made: a key does not outlive it.
+    # The credential that made the key: the key ends with it.
     maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
     authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
 

@@ -1,4 +1,4 @@
-"""What a request needs (LIBRARY_ACCESS). Named in the settings of REST framework."""
+"""REST framework's permission classes: which scope a request needs (LIBRARY_ACCESS)."""
 
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from oauth.authentication import CHALLENGE
 from oauth.credentials import Credential
 
-# What needs no credential.
+# By LIBRARY_ACCESS: the scopes that need no credential.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
 
 
@@ -23,11 +23,11 @@ class InsufficientScope(PermissionDenied):
 
 
 class LibraryAccess(BasePermission):
-    """Reading needs the scope read, all else write, of whoever shows a credential or must show one."""
+    """Safe methods need the scope read, all others write. LIBRARY_ACCESS says which of them need a credential."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InsufficientScope."""
-        scope = required_scope(str(request.method))
+        scope = get_required_scope(str(request.method))
         credential = cast("Credential | None", request.auth)
         if credential is None and not is_open_to_anonymous(scope):
             raise NotAuthenticated
@@ -37,7 +37,7 @@ class LibraryAccess(BasePermission):
 
 
 class HasCredential(BasePermission):
-    """A credential, whatever LIBRARY_ACCESS says."""
+    """A credential is needed, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated."""
@@ -47,7 +47,7 @@ class HasCredential(BasePermission):
 
 
 class HasViewScope(BasePermission):
-    """A credential with the scope that the view names as `scope`, whatever LIBRARY_ACCESS says."""
+    """A credential with the view's `scope` is needed, whatever LIBRARY_ACCESS says."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InsufficientScope."""
@@ -63,6 +63,6 @@ def is_open_to_anonymous(scope: str) -> bool:
     return scope in ANONYMOUS_SCOPES[settings.LIBRARY_ACCESS]
 
 
-def required_scope(method: str) -> str:
-    """The scope that a request needs by its method."""
+def get_required_scope(method: str) -> str:
+    """The scope that a request with this method needs."""
     return "read" if method in SAFE_METHODS else "write"

@@ -1,4 +1,4 @@
-"""Deletes credentials that are over, and what was kept about them."""
+"""Lists expired credentials and records about them, for deletion."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,30 +13,31 @@ from oauth import lockout
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, ChangedRights
 from oauth.tokens import revocations
 
-# Their owners may look for keys that are over.
+# Owners can still see ended keys in the admin for this time.
 KEY_RETENTION = timedelta(days=30)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Each kind with its rows: what names others before what is named."""
-    forgotten = now - revocations.RETENTION
-    # A client that is late is told so for a while.
-    yield "codes", Grant.objects.filter(expires__lte=forgotten)
-    yield "refresh tokens", RefreshToken.objects.filter(unusable_refresh_tokens(now))
+    """Yields each kind with its rows; rows with a foreign key come before the rows that they refer to."""
+    cutoff = now - revocations.RETENTION
+    # For a while, a late client still receives `code_expired`.
+    yield "codes", Grant.objects.filter(expires__lte=cutoff)
+    yield "refresh tokens", RefreshToken.objects.filter(build_unusable_condition(now))
     yield "access tokens", AccessToken.objects.filter(expires__lte=now, refresh_token=None)
-    over_since = now - KEY_RETENTION
-    yield "API keys", APIKey.objects.filter(Q(revoked_at__lte=over_since) | Q(expires_at__lte=over_since))
-    ended, lapsed = Q(ended_at__lte=forgotten), Q(created_at__lte=forgotten - CONSENT_LIFETIME)
-    yield "authorizations", Authorization.objects.filter(ended | lapsed, apikey=None)
-    yield "changed rights", ChangedRights.objects.filter(changed_at__lte=forgotten)
+    key_cutoff = now - KEY_RETENTION
+    yield "API keys", APIKey.objects.filter(Q(revoked_at__lte=key_cutoff) | Q(expires_at__lte=key_cutoff))
+    is_ended, is_lapsed = Q(ended_at__lte=cutoff), Q(created_at__lte=cutoff - CONSENT_LIFETIME)
+    yield "authorizations", Authorization.objects.filter(is_ended | is_lapsed, apikey=None)
+    yield "changed rights", ChangedRights.objects.filter(changed_at__lte=cutoff)
     yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - lockout.COOLOFF)
 
 
-def unusable_refresh_tokens(now: datetime) -> Q:
-    """Refresh tokens that are good for nothing.
+def build_unusable_condition(now: datetime) -> Q:
+    """A condition for refresh tokens that have no use.
 
-    One that was replaced is still good for something: who shows it again has stolen it, or was stolen from.
+    A replaced token has one: if a client sends it again, it was stolen, and its authorization must end.
     """
-    idle = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
-    ended = ~Exists(Authorization.objects.active(now).filter(pk=OuterRef("token_family")))
-    return Q(ended) | Q(revoked__lte=idle) | Q(revoked=None, access_token=None) | Q(access_token__expires__lte=idle)
+    idle_since = now - timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
+    is_ended = ~Exists(Authorization.objects.active(now).filter(pk=OuterRef("token_family")))
+    is_idle = Q(revoked__lte=idle_since) | Q(access_token__expires__lte=idle_since)
+    return Q(is_ended) | is_idle | Q(revoked=None, access_token=None)

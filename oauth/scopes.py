@@ -1,4 +1,4 @@
-"""What a credential may be for, and who may have it (specification, Section 5)."""
+"""The scopes of credentials, and which users may have them (specification, Section 5)."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from oauth2_provider.scopes import BaseScopes
 
 
 class Scope(NamedTuple):
-    """`sentence` is for people; `permission` is what a user needs for it, nothing where every active user may."""
+    """`sentence` describes it to people; `permission` is what a user needs, None if every active user has it."""
 
     sentence: Any
     permission: str | None
@@ -28,11 +28,11 @@ NO_SCOPES: ScopeSet = frozenset()
 
 
 class UnknownScope(Exception):
-    """A scope that there is not."""
+    """A text names a scope that does not exist."""
 
 
 class ScopesBackend(BaseScopes):
-    """The toolkit's SCOPES_BACKEND_CLASS: known scopes may be asked for; `grantable` decides what comes of it."""
+    """The toolkit's SCOPES_BACKEND_CLASS: apps may request every scope; `limit_to_allowance` decides."""
 
     def get_all_scopes(self) -> dict[str, Any]:
         return {name: scope.sentence for name, scope in SCOPES.items()}
@@ -45,54 +45,58 @@ class ScopesBackend(BaseScopes):
 
 
 def parse_scopes(text: str) -> ScopeSet:
-    """The scopes of a space-separated text. Raises UnknownScope."""
+    """Returns the scopes of a space-separated text. Raises UnknownScope."""
     names = frozenset(text.split())
-    if strange := sorted(names - SCOPES.keys()):
-        raise UnknownScope(f"There is no scope {strange[0]!r}; there are {', '.join(SCOPES)}.")
+    if unknown_names := sorted(names - SCOPES.keys()):
+        raise UnknownScope(f"There is no scope {unknown_names[0]!r}; there are {', '.join(SCOPES)}.")
     return names
 
 
 def format_scopes(scopes: Iterable[str]) -> str:
-    """Space-separated, in the order of SCOPES."""
+    """Returns a space-separated text, in the order of SCOPES."""
     return " ".join(name for name in SCOPES if name in set(scopes))
 
 
 def describe_scopes(scopes: Iterable[str]) -> list[Any]:
-    """What they let someone do."""
+    """Returns a sentence for each scope."""
     return [SCOPES[name].sentence for name in format_scopes(scopes).split()]
 
 
 def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
-    """What each of these users may have, by id, in one query; nothing for those who are not active."""
+    """Returns the scopes that each user may have, by id, in one query. Inactive users have none."""
     return {
-        row["pk"]: read_scopes(row) for row in annotate_scopes(users).values("pk", "is_active", *scope_permissions())
+        row["pk"]: read_scopes(row)
+        for row in annotate_scopes(users).values("pk", "is_active", *get_scope_permissions())
     }
 
 
 def get_user_scopes(user: User) -> ScopeSet:
-    """As they are in the database now."""
+    """Returns the scopes that a user may have, read from the database."""
     return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
 
 
 def annotate_scopes(users: QuerySet[User]) -> QuerySet[User]:
-    """Users with a column for each scope that needs a permission."""
-    return users.annotate(**{name: has_permission(permission) for name, permission in scope_permissions().items()})
+    """Adds a column for each scope that needs a permission."""
+    return users.annotate(
+        **{name: build_permission_condition(permission) for name, permission in get_scope_permissions().items()}
+    )
 
 
 def read_scopes(row: dict[str, Any]) -> ScopeSet:
-    """The scopes in a row of `with_rights`."""
+    """Returns the scopes in a row of `annotate_scopes`."""
     if not row["is_active"]:
         return NO_SCOPES
     return frozenset(name for name in SCOPES if row.get(name, True))
 
 
-def scope_permissions() -> dict[str, str]:
+def get_scope_permissions() -> dict[str, str]:
     return {name: scope.permission for name, scope in SCOPES.items() if scope.permission}
 
 
-def has_permission(permission: str) -> Q:
-    """As Django's ModelBackend has it: a superuser, by name, or by group."""
+def build_permission_condition(permission: str) -> Q:
+    """A condition for users, as in Django's ModelBackend: superusers, and who has the permission or a group with it."""
     app, codename = permission.split(".")
-    found = Permission.objects.filter(content_type__app_label=app, codename=codename)
-    of_user, of_group = found.filter(user=OuterRef("pk")), found.filter(group__user=OuterRef("pk"))
-    return Q(is_superuser=True) | Q(Exists(of_user)) | Q(Exists(of_group))
+    permissions = Permission.objects.filter(content_type__app_label=app, codename=codename)
+    user_permissions = permissions.filter(user=OuterRef("pk"))
+    group_permissions = permissions.filter(group__user=OuterRef("pk"))
+    return Q(is_superuser=True) | Q(Exists(user_permissions)) | Q(Exists(group_permissions))

@@ -1,4 +1,4 @@
-"""What Django tells of people and apps, whoever changes them: no token may do more than its person may."""
+"""Receivers of changes to users, groups and apps: they end access, so that no token may do more than its person."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ from oauth.tokens import revocations
 
 
 def revoke_all_access(users: QuerySet[User]) -> None:
-    """Ends all that these people granted, codes under way included."""
+    """Ends all access that these users granted, and deletes unused codes."""
     with transaction.atomic():
         Grant.objects.filter(user__in=users).delete()
         revocations.revoke_authorizations(Authorization.objects.filter(user__in=users), timezone.now())
@@ -24,11 +24,13 @@ def revoke_all_access(users: QuerySet[User]) -> None:
 
 @receiver(pre_save, sender=User)
 def revoke_before_save(instance: User, update_fields: Any, **others: Any) -> None:
-    """Before the change is there: what fails in between leaves apps signed out, never in."""
-    before = (
+    """Runs before the change is saved: a failure in between ends access too early, never too late."""
+    stored_user = (
         User.objects.filter(pk=instance.pk).first() if saves_any_of(update_fields, "password", "is_active") else None
     )
-    if before and (has_new_password(before, instance, update_fields) or (before.is_active and not instance.is_active)):
+    if stored_user and (
+        has_new_password(stored_user, instance, update_fields) or (stored_user.is_active and not instance.is_active)
+    ):
         revoke_all_access(User.objects.filter(pk=instance.pk))
 
 
@@ -39,15 +41,15 @@ def update_rights_after_save(instance: User, created: bool, update_fields: Any, 
 
 
 def saves_any_of(update_fields: Any, *names: str) -> bool:
-    """Whether one of these members is saved."""
+    """Whether the save includes one of these fields."""
     return update_fields is None or not set(names).isdisjoint(update_fields)
 
 
-def has_new_password(before: User, after: User, update_fields: Any) -> bool:
-    """Whether it is another one, and not the same in a stronger hash, as Django keeps it at sign-in."""
-    unsaid = after._password is None  # type: ignore[attr-defined]  # not in the stubs
-    rehashed = unsaid and after.has_usable_password() and set(update_fields or ()) == {"password"}
-    return before.password != after.password and not rehashed
+def has_new_password(stored_user: User, user: User, update_fields: Any) -> bool:
+    """Whether the password changes, and not only its hash, as when Django upgrades the hash at sign-in."""
+    is_hash_only = user._password is None  # type: ignore[attr-defined]  # not in the stubs
+    is_rehash = is_hash_only and user.has_usable_password() and set(update_fields or ()) == {"password"}
+    return stored_user.password != user.password and not is_rehash
 
 
 @receiver(pre_delete, sender=User)
@@ -65,26 +67,26 @@ def revoke_deleted_application(instance: Application, **others: Any) -> None:
 @receiver(m2m_changed, sender=Group.permissions.through)
 def update_rights_of_relation(instance: Any, model: Any, action: str, pk_set: set[int] | None, **others: Any) -> None:
     if action == "pre_clear":
-        # Afterwards nobody knows who was in the group.
-        instance.were_concerned = list(find_affected_users(instance, model, pk_set))
+        # After the change, the database no longer knows who was in the group.
+        instance.affected_users = list(find_affected_users(instance, model, pk_set))
     elif action == "post_clear":
-        update_rights(instance.were_concerned)
+        update_rights(instance.affected_users)
     elif action in ("post_add", "post_remove"):
         update_rights(find_affected_users(instance, model, pk_set))
 
 
 @receiver(pre_delete, sender=Group)
 def remember_group_users(instance: Any, **others: Any) -> None:
-    instance.were_concerned = list(find_affected_users(instance, Permission, None))
+    instance.affected_users = list(find_affected_users(instance, Permission, None))
 
 
 @receiver(post_delete, sender=Group)
 def update_rights_of_group(instance: Any, **others: Any) -> None:
-    update_rights(instance.were_concerned)
+    update_rights(instance.affected_users)
 
 
 def find_affected_users(instance: Any, model: Any, pk_set: set[int] | None) -> Iterable[int]:
-    """The ids of the users whose rights a relation between users, groups and permissions is about; None means all."""
+    """Returns the ids of the users whose rights depend on a changed relation; `pk_set` None means all its rows."""
     if isinstance(instance, User):
         return [instance.pk]
     if model is User:

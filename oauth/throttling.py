@@ -1,4 +1,4 @@
-"""How often a caller may ask (API_RATE_LIMIT), and the headers that tell (draft-ietf-httpapi-ratelimit-headers-10)."""
+"""The rate limit (API_RATE_LIMIT) and its headers (draft-ietf-httpapi-ratelimit-headers-10)."""
 
 import time
 from math import ceil
@@ -9,24 +9,24 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from library_site.http.rate_limit import get_counter
-from oauth.callers import caller_key
+from oauth.callers import get_caller_key
 
 
 class CallerThrottle(BaseThrottle):
-    """Counts a request, whichever view it is for, and leaves to `middleware.rate_limit_told` what to tell of it."""
+    """Counts each request, and leaves the headers for `library_site.http.middleware.add_rate_limit_headers`."""
 
     timer = staticmethod(time.monotonic)
 
     def allow_request(self, request: Request, view: Any) -> bool:
         amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
-        window = get_counter(settings.REDIS_URL, seconds).count(caller_key(request), now=self.timer())
+        window = get_counter(settings.REDIS_URL, seconds).count(get_caller_key(request), now=self.timer())
         self.seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
-        allowed: bool = window.requests <= amount
+        is_allowed: bool = window.requests <= amount
         request.META["library.rate_limit"] = {
             "RateLimit-Policy": f'"default";q={amount};w={seconds}',
             "RateLimit": f'"default";r={max(0, amount - window.requests)};t={self.seconds_left}',
         }
-        return allowed
+        return is_allowed
 
     def wait(self) -> float:
         return self.seconds_left

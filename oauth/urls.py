@@ -1,4 +1,4 @@
-"""The addresses of the authorization server, and of people's pages."""
+"""The URL patterns of the authorization server and of the account pages."""
 
 from django.urls import include, path, re_path
 

@@ -1,4 +1,4 @@
-"""What every page of the admin is built on: it refuses what Django's own fails on, and counts no table to its end."""
+"""Base classes for the admin: they refuse input on which Django fails, and never count a whole table."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -17,24 +17,24 @@ from library_site.admin.paginator import MAX_COUNT, BoundedPaginator
 
 
 class ValidatingAdmin(admin.ModelAdmin):
-    """Refuses what Django's admin fails on."""
+    """Refuses input on which Django's admin fails."""
 
-    # Those of `list_filter`: Django would take any of any column, regular expressions among them.
+    # The lookups of `list_filter`: Django would allow any lookup of any column, regular expressions included.
     allowed_lookups: ClassVar[tuple[str, ...]] = ()
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        # PostgreSQL holds no NUL.
+        # PostgreSQL cannot store NUL.
         return lookup in self.allowed_lookups and "\0" not in value
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
-        """Refuses ids that are none, and a deletion whose confirmation would list a million rows."""
+        """Refuses invalid ids, and a deletion whose confirmation page could list a million rows."""
         if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
-            words = "Nothing was changed: what was selected does not exist."
+            message = "Nothing was changed: what was selected does not exist."
         elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
-            words = f"Nothing was deleted: select {MAX_COUNT:,} at most."
+            message = f"Nothing was deleted: select {MAX_COUNT:,} at most."
         else:
             return super().response_action(request, queryset)
-        self.message_user(request, words, messages.ERROR)
+        self.message_user(request, message, messages.ERROR)
         return HttpResponseRedirect(request.get_full_path())
 
     def is_valid_id(self, text: str) -> bool:
@@ -46,7 +46,7 @@ class ValidatingAdmin(admin.ModelAdmin):
 
 
 class BaseAdmin(ValidatingAdmin):
-    """Pages of what there may be a million of, and of secrets."""
+    """Admin pages for tables with up to a million rows, and for secrets."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -54,7 +54,7 @@ class BaseAdmin(ValidatingAdmin):
     view_on_site = False
 
     def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
-        """The page with a new secret: never kept, neither here nor, by the admin's no-store, by a browser."""
+        """Renders the page that shows a new secret. It is stored nowhere; the admin's no-store stops browsers too."""
         context = {
             **self.admin_site.each_context(request),
             "title": str(obj),
@@ -63,16 +63,16 @@ class BaseAdmin(ValidatingAdmin):
             "secrets": secrets,
             "note": note,
         }
-        return TemplateResponse(request, "admin/oauth/told_once.html", context)
+        return TemplateResponse(request, "admin/show_once.html", context)
 
-    def record_action(self, request: HttpRequest, rows: Iterable[Any], words: str) -> None:
-        """In the history of each."""
+    def record_action(self, request: HttpRequest, rows: Iterable[Any], message: str) -> None:
+        """Writes the message into the history of each row."""
         user: Any = request.user
-        LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=words)
+        LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=message)
 
 
 class ReadOnlyAdmin(BaseAdmin):
-    """What is written by the service alone, and read here."""
+    """Pages for rows that only the service writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -81,14 +81,14 @@ class ReadOnlyAdmin(BaseAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """For the actions alone."""
+        """The list allows actions; a single row cannot be changed."""
         return obj is None and super().has_change_permission(request)
 
 
 class OwnedAdmin(BaseAdmin):
-    """Shows people what is their own, and superusers all."""
+    """Shows people their own rows, and superusers all rows."""
 
-    # The path from a row to whom it belongs.
+    # The lookup path from a row to its owner.
     owner_path = ""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -104,5 +104,5 @@ class OwnedAdmin(BaseAdmin):
 
 
 def is_delete_all(request: HttpRequest) -> bool:
-    across = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
-    return "delete_selected" in request.POST.getlist("action") and bool(across)
+    values = [value for value in request.POST.getlist("select_across") if value not in ("", "0")]
+    return "delete_selected" in request.POST.getlist("action") and bool(values)

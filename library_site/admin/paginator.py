@@ -1,4 +1,4 @@
-"""A paginator that stops counting."""
+"""A paginator that stops counting at MAX_COUNT."""
 
 from typing import Any, cast
 
@@ -10,16 +10,16 @@ MAX_COUNT = 10_000
 
 
 class BoundedPaginator(Paginator):
-    """Counts no further than anyone pages: a full count reads the whole table."""
+    """Counts up to MAX_COUNT rows: a full count would read the whole table."""
 
     @cached_property
     def count(self) -> int:
-        counted = cast("QuerySet[Any]", self.object_list).order_by()[: MAX_COUNT + 1].count()
-        return BoundedCount(MAX_COUNT) if counted > MAX_COUNT else counted
+        count = cast("QuerySet[Any]", self.object_list).order_by()[: MAX_COUNT + 1].count()
+        return BoundedCount(MAX_COUNT) if count > MAX_COUNT else count
 
 
 class BoundedCount(int):
-    """A count that stopped here."""
+    """A number of rows that is larger than this; shown as "over 10,000"."""
 
     def __str__(self) -> str:
         return f"over {int(self):,}"

@@ -1,4 +1,4 @@
-"""Cursors of keyset pages: a struct's members as a JSON array, in base64url without padding."""
+"""Encodes and decodes page cursors: a struct's members as a JSON array, in base64url without padding."""
 
 import base64
 from typing import TypeVar
@@ -9,11 +9,11 @@ T = TypeVar("T", bound="Cursor")
 
 
 class InvalidCursor(ValueError):
-    """The text is no cursor of ours, or belongs to another list."""
+    """The text is not a cursor of this list."""
 
 
 class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A place in a list. A subclass says which columns hold it."""
+    """A position in a list. A subclass declares the columns that define it."""
 
     def encode(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Bodies that a serializer would take as they are, read in one step by rules taken from it."""
+"""Compiles serializers into fast decoders, which read and check a JSON body in one step."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -11,78 +11,87 @@ from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from library_site.api.serializers import RejectUnknownMixin
 
-# What a body says, or None where the serializer must decide, and say why.
+# Returns a body's values, or None where the serializer must check the body and word its errors.
 BodyDecoder = Callable[[bytes], dict[str, Any] | None]
-# What they bound is in their limit_value.
+# From validators with a `limit_value` to msgspec's names.
 BOUND_NAMES = {
     validators.MaxLengthValidator: "max_length",
     validators.MinLengthValidator: "min_length",
     validators.MaxValueValidator: "le",
     validators.MinValueValidator: "ge",
 }
-# No text that is decoded has such characters: msgspec takes no lone surrogates, and NUL is looked for.
+# No decoded text has such characters: msgspec refuses lone surrogates, and `decode_body` refuses NUL.
 IMPLIED_VALIDATORS = (validators.ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)
 ESCAPED_NUL = b"\\u0000"
 
 
 class NotCompilable(Exception):
-    """The serializer has a rule that is not known here."""
+    """The serializer has a rule that cannot be compiled."""
 
 
 def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
-    """Takes nothing that the serializer would not take, and understands it alike. Raises NotCompilable."""
+    """Returns a decoder that accepts only what the serializer accepts, with the same values. Raises NotCompilable."""
     require_compilable(serializer)
-    members = [compile_field(name, field) for name, field in serializer().fields.items()]
+    fields = serializer().fields
+    members = [compile_field(name, field) for name, field in fields.items()]
+    sources = [(name, str(field.source)) for name, field in fields.items()]
     struct = msgspec.defstruct(serializer.__name__, members, forbid_unknown_fields=True, kw_only=True, gc=False)
-    names, decode = struct.__struct_fields__, msgspec.json.Decoder(struct).decode
+    decode = msgspec.json.Decoder(struct).decode
 
-    def decoded(body: bytes) -> dict[str, Any] | None:
+    def decode_body(body: bytes) -> dict[str, Any] | None:
         if ESCAPED_NUL in body:
             return None
         try:
-            found = decode(body)
+            body_struct = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        values = ((name, getattr(found, name)) for name in names)
-        return {name: value for name, value in values if value is not msgspec.UNSET}
+        values = ((source, getattr(body_struct, name)) for name, source in sources)
+        return {source: value for source, value in values if value is not msgspec.UNSET}
 
-    return decoded
+    return decode_body
 
 
 def make_decoders(serializers: Mapping[str, type[Serializer[Any]]], *actions: str) -> dict[str, BodyDecoder]:
-    """By action, of these or of all. Raises NotCompilable."""
+    """Makes the decoders of these actions, by default of all. Raises NotCompilable."""
     return {action: make_decoder(serializers[action]) for action in actions or serializers}
 
 
 def require_compilable(serializer: type[Serializer[Any]]) -> None:
-    """Raises NotCompilable where it is more than its fields, but for members that it refuses."""
-    made = serializer()
-    ruled = any(hasattr(serializer, f"validate_{name}") for name in made.fields) or made.validators
-    reads = serializer.to_internal_value in (Serializer.to_internal_value, RejectUnknownMixin.to_internal_value)
-    checks = serializer.validate is Serializer.validate and serializer.run_validation is Serializer.run_validation
-    if ruled or not reads or not checks:
+    """Raises NotCompilable if the serializer has rules besides its fields and the refusal of unknown members."""
+    instance = serializer()
+    has_validators = any(hasattr(serializer, f"validate_{name}") for name in instance.fields) or instance.validators
+    has_known_reader = serializer.to_internal_value in (
+        Serializer.to_internal_value,
+        RejectUnknownMixin.to_internal_value,
+    )
+    has_default_checks = (
+        serializer.validate is Serializer.validate and serializer.run_validation is Serializer.run_validation
+    )
+    if has_validators or not has_known_reader or not has_default_checks:
         raise NotCompilable(serializer.__name__)
 
 
 def compile_field(name: str, field: Field[Any, Any, Any, Any]) -> Any:
-    """As `msgspec.defstruct` takes it. Raises NotCompilable."""
-    # Of its own class: one that inherits it may have another rule.
-    kind = vars(type(field)).get("json_type")
-    more = field.source != name or field.read_only or field.default is not empty or field.allow_null
-    if kind is None or more or getattr(field, "trim_whitespace", False):
+    """Returns a field for `msgspec.defstruct`. Raises NotCompilable."""
+    # Only of the class itself: a subclass can have another rule.
+    json_type = vars(type(field)).get("json_type")
+    has_unknown_option = (
+        not str(field.source).isidentifier() or field.read_only or field.default is not empty or field.allow_null
+    )
+    if json_type is None or has_unknown_option or getattr(field, "trim_whitespace", False):
         raise NotCompilable(name)
-    limited: Any = Annotated[kind, msgspec.Meta(**compile_bounds(field))]
-    return (name, limited) if field.required else (name, limited | msgspec.UnsetType, msgspec.UNSET)
+    member_type: Any = Annotated[json_type, msgspec.Meta(**compile_bounds(field))]
+    return (name, member_type) if field.required else (name, member_type | msgspec.UnsetType, msgspec.UNSET)
 
 
 def compile_bounds(field: Field[Any, Any, Any, Any]) -> dict[str, Any]:
     """Raises NotCompilable."""
     rules: list[Any] = [rule for rule in field.validators if not isinstance(rule, IMPLIED_VALIDATORS)]
-    if unknown := [rule for rule in rules if type(rule) not in BOUND_NAMES]:
-        raise NotCompilable(unknown)
-    found = [(BOUND_NAMES[type(rule)], rule.limit_value) for rule in rules]
-    found += [] if getattr(field, "allow_blank", True) else [("min_length", 1)]
-    if len(found) > len(dict(found)):
-        # The last of two would be taken for the tightest.
-        raise NotCompilable(found)
-    return dict(found)
+    if unknown_rules := [rule for rule in rules if type(rule) not in BOUND_NAMES]:
+        raise NotCompilable(unknown_rules)
+    bounds = [(BOUND_NAMES[type(rule)], rule.limit_value) for rule in rules]
+    bounds += [] if getattr(field, "allow_blank", True) else [("min_length", 1)]
+    if len(bounds) > len(dict(bounds)):
+        # Of two bounds with one name the last would win, not the stricter.
+        raise NotCompilable(bounds)
+    return dict(bounds)

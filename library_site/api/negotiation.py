@@ -1,4 +1,4 @@
-"""What a request and its answer agree on: the version, how a body is read, and JSON whatever `?format=` says."""
+"""REST framework's hooks for versions, parsers and renderers. Answers are JSON, whatever `?format=` says."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +21,7 @@ class PayloadTooLarge(APIException):
 
 
 class ServedVersioning(NamespaceVersioning):
-    """Refuses what `library_site.http.versioning` could not read: after the method, and before credentials."""
+    """Refuses a version that `library_site.http.versioning` could not choose: after the method, before credentials."""
 
     def determine_version(self, request: Request, *arguments: Any, **options: Any) -> str:
         if refusal := request.META.get("library.refusal"):
@@ -31,7 +31,7 @@ class ServedVersioning(NamespaceVersioning):
 
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """A body without a Content-Type is read by the first parser (RFC 9110, 8.3)."""
+        """The first parser reads a body without a Content-Type (RFC 9110, 8.3). Raises PayloadTooLarge."""
         limit = request.META["library.body_limit"]
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise PayloadTooLarge(f"The body is over {limit} bytes.")

@@ -1,4 +1,4 @@
-"""The OpenAPI documents: one for each version, and one of all."""
+"""Builds the OpenAPI documents: one for each version, and one of all."""
 
 import json
 from collections.abc import Iterator
@@ -16,57 +16,57 @@ BUILD_LOCK = Lock()
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
-    """Made once. drf-spectacular is not made for threads."""
+    """Builds each document once. The lock is needed because drf-spectacular is not thread-safe."""
     with BUILD_LOCK:
         return build_document(numbers)
 
 
 @cache
 def build_document(numbers: tuple[int, ...]) -> Document:
-    """OpenAPI 3.1. Where there are several versions, names of all but the first are told apart by their number."""
+    """OpenAPI 3.1. With several versions, the names of all but the first get their number as a prefix."""
     first, *others = (build_version(number) for number in numbers)
     for number, other in zip(numbers[1:], others, strict=True):
-        more = prefix_names(other, number)
-        first["paths"] |= {path: methods for path, methods in more["paths"].items() if path not in first["paths"]}
-        first["components"]["schemas"] |= more["components"]["schemas"]
-        if "webhooks" in more:
-            first["webhooks"] = more["webhooks"]
+        addition = prefix_names(other, number)
+        first["paths"] |= {path: methods for path, methods in addition["paths"].items() if path not in first["paths"]}
+        first["components"]["schemas"] |= addition["components"]["schemas"]
+        if "webhooks" in addition:
+            first["webhooks"] = addition["webhooks"]
     return first
 
 
 def build_version(number: int) -> Document:
-    whole: Document = SchemaGenerator(api_version=f"v{number}").get_schema(request=None, public=True)
-    return whole
+    document: Document = SchemaGenerator(api_version=f"v{number}").get_schema(request=None, public=True)
+    return document
 
 
-def prefix_names(whole: Document, number: int) -> Document:
-    referring = json.dumps(whole).replace("#/components/schemas/", f"#/components/schemas/V{number}")
-    renamed: Document = json.loads(referring)
-    schemas = renamed["components"]["schemas"]
-    renamed["components"]["schemas"] = {f"V{number}{name}": schema for name, schema in schemas.items()}
-    for operation in iter_operations(renamed):
+def prefix_names(document: Document, number: int) -> Document:
+    text = json.dumps(document).replace("#/components/schemas/", f"#/components/schemas/V{number}")
+    result: Document = json.loads(text)
+    schemas = result["components"]["schemas"]
+    result["components"]["schemas"] = {f"V{number}{name}": schema for name, schema in schemas.items()}
+    for operation in iter_operations(result):
         operation["tags"] = [f"{tag}, version {number}" for tag in operation["tags"]]
         operation["operationId"] = f"v{number}_{operation['operationId']}"
-    return renamed
+    return result
 
 
-def iter_operations(whole: Document, root: str = "/") -> Iterator[Document]:
-    """Those of addresses below the root."""
-    below = (methods for path, methods in whole["paths"].items() if path.startswith(root))
-    return (operation for methods in below for operation in methods.values())
+def iter_operations(document: Document, root: str = "/") -> Iterator[Document]:
+    """The operations of paths that begin with the root."""
+    path_items = (methods for path, methods in document["paths"].items() if path.startswith(root))
+    return (operation for methods in path_items for operation in methods.values())
 
 
 def mark_required_bodies(result: Document, **_: Any) -> Document:
-    """A hook of drf-spectacular: a body of optional members must itself be there, unless it says `x-body-optional`."""
+    """A hook of drf-spectacular: a body is required even if all its members are optional, unless `x-body-optional`."""
     for operation in iter_operations(result):
-        optional = operation.pop("x-body-optional", False)
+        is_optional = operation.pop("x-body-optional", False)
         if "requestBody" in operation:
-            operation["requestBody"]["required"] = not optional
+            operation["requestBody"]["required"] = not is_optional
     return result
 
 
 def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
-    """A hook: info.version is the service's own; the operations of a deprecated version are marked."""
+    """A hook: info.version is the service's version; the operations of a deprecated version are marked."""
     result["info"]["version"] = settings.SPECTACULAR_SETTINGS["VERSION"]
     number = int(str(generator.api_version).removeprefix("v"))
     if settings.API_LIFECYCLES.get(number, {}).get("deprecated_on"):
@@ -76,7 +76,7 @@ def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> 
 
 
 def document_challenges(result: Document, **_: Any) -> Document:
-    """A hook: who refuses a credential tells what would do."""
+    """A hook: a 401 or 403 has the header WWW-Authenticate."""
     challenge = {"schema": {"type": "string"}, "description": "What would do (RFC 6750, 3)."}
     for operation in iter_operations(result, API_ROOT):
         for status in operation["responses"].keys() & {"401", "403"}:
@@ -85,7 +85,7 @@ def document_challenges(result: Document, **_: Any) -> Document:
 
 
 def document_rate_limit(result: Document, **_: Any) -> Document:
-    """A hook: any operation of the API may meet a limit that is set, and answers in the shape of its other errors."""
+    """A hook: every operation of the API can answer 429, in the format of its other errors."""
     retry_after = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
     for operation in iter_operations(result, API_ROOT):
         error = operation["responses"]["503"]["content"]["application/json"]["schema"]

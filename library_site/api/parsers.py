@@ -1,4 +1,4 @@
-"""What bodies are written in."""
+"""Parsers for JSON bodies."""
 
 import json
 import math
@@ -12,12 +12,15 @@ from rest_framework.parsers import BaseParser
 
 from library_site.db.integers import parse_integer
 
-# More digits than `int` reads, or an exponent that a float may not hold.
+# A number with more digits than `int` reads, or with an exponent too large for a float.
 EXTREME_NUMBER = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
 
 
 class JSONParser(BaseParser):
-    """JSON as in RFC 8259: UTF-8 and finite numbers. What fields should name passes: lone surrogates, any integer."""
+    """JSON as in RFC 8259: UTF-8 and finite numbers.
+
+    Lone surrogates and integers of any size pass: the fields refuse them with their name.
+    """
 
     media_type = "application/json"
 
@@ -26,7 +29,7 @@ class JSONParser(BaseParser):
     ) -> Any:
         try:
             text = stream.read().decode()
-            # A call for each number costs more than all else, and few texts have one that needs it.
+            # Calling a function for each number is the largest cost, and few bodies have numbers that need it.
             decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
             return decode(text, parse_constant=reject_constant)
         except (ValueError, RecursionError) as error:
@@ -34,7 +37,7 @@ class JSONParser(BaseParser):
 
 
 class MergePatchParser(JSONParser):
-    """RFC 7396; as every member of a book is needed, a null is refused like any other."""
+    """RFC 7396. Every member of a book is required, so a null, which would remove one, is refused as a value."""
 
     media_type = "application/merge-patch+json"
 

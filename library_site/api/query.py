@@ -1,4 +1,4 @@
-"""What a query may say, and how it is refused."""
+"""Reads query parameters, and refuses unknown ones."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from library_site.api.suggestions import suggest_names
 from library_site.db.integers import parse_integer
 
-# Rows a page, where a request does not say.
+# Rows per page.
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 FieldErrors = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}
@@ -19,46 +19,48 @@ INVALID_BOOLEAN = ErrorDetail("Input should be true or false.", code="bool_parsi
 
 
 class UnknownParameter(APIException):
-    """The query has a name that the address does not know."""
+    """The query has a parameter that the address does not know."""
 
     status_code = 400
     default_detail = "The query has a parameter that is not known"
     default_code = "unknown_parameter"
 
 
-def reject_unknown(request: Request, known: Collection[str]) -> None:
-    """Raises UnknownParameter. What chooses the version is known everywhere, and gone by now."""
-    if not request.query_params.keys() <= set(known):
-        names = suggest_names(list(request.query_params), [*known, "version"])
-        raise UnknownParameter({name: [words] for name, words in names.items()})
+def reject_unknown(request: Request, known_names: Collection[str]) -> None:
+    """Raises UnknownParameter. `version` is known everywhere, and already removed from the query."""
+    if not request.query_params.keys() <= set(known_names):
+        messages = suggest_names(list(request.query_params), [*known_names, "version"])
+        raise UnknownParameter({name: [message] for name, message in messages.items()})
 
 
-def build_link(request: Request, **changed: str) -> str:
-    """The same address with these parameters changed, whole."""
+def build_link(request: Request, **changes: str) -> str:
+    """The absolute URL of this request with these parameters changed."""
     parameters = request.query_params.copy()
-    for name, value in changed.items():
+    for name, value in changes.items():
         parameters[name] = value
     return f"{settings.PUBLIC_URL}{request.path}?{parameters.urlencode()}"
 
 
 def read_boolean(request: Request, name: str) -> tuple[bool, FieldErrors]:
-    """A flag of the query, off where it is absent, and what is wrong with it."""
+    """Returns a boolean of the query, False if it is absent, and its errors."""
     text = request.query_params.get(name, "false")
     return BOOLEANS.get(text, False), {} if text in BOOLEANS else {name: [INVALID_BOOLEAN]}
 
 
-def read_integer(request: Request, name: str, default: int, least: int, most: int | None) -> tuple[int, FieldErrors]:
-    """An integer of the query, and what is wrong with it."""
+def read_integer(
+    request: Request, name: str, default: int, minimum: int, maximum: int | None
+) -> tuple[int, FieldErrors]:
+    """Returns an integer of the query and its errors."""
     number = parse_integer(request.query_params.get(name, str(default)))
-    problem = find_bound_error(number, least, most)
-    return number or 0, {name: [problem]} if problem else {}
+    error = find_bound_error(number, minimum, maximum)
+    return number or 0, {name: [error]} if error else {}
 
 
-def find_bound_error(number: int | None, least: int, most: int | None) -> ErrorDetail | None:
+def find_bound_error(number: int | None, minimum: int, maximum: int | None) -> ErrorDetail | None:
     if number is None:
         return INVALID_INTEGER
-    if number < least:
-        return ErrorDetail(f"Input should be greater than or equal to {least}.", code="min_value")
-    if most is not None and number > most:
-        return ErrorDetail(f"Input should be less than or equal to {most}.", code="max_value")
+    if number < minimum:
+        return ErrorDetail(f"Input should be greater than or equal to {minimum}.", code="min_value")
+    if maximum is not None and number > maximum:
+        return ErrorDetail(f"Input should be less than or equal to {maximum}.", code="max_value")
     return None

@@ -1,4 +1,4 @@
-"""Answers in JSON."""
+"""Makes JSON responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,6 @@ from django.http import HttpResponse
 # RFC 6749, 5.1.
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
-
 encode_json = msgspec.json.Encoder().encode
 
 
@@ -18,7 +17,7 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
 
 
 def make_no_content() -> HttpResponse:
-    """204, which has no type either."""
+    """204, without a Content-Type."""
     response = HttpResponse(status=204)
     del response.headers["Content-Type"]
     return response

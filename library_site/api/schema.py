@@ -1,4 +1,4 @@
-"""What the OpenAPI documents of all versions say alike."""
+"""Parts that the OpenAPI documents of all versions share."""
 
 from typing import Any
 
@@ -6,13 +6,15 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
+
 
 class MessageSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-def message_schema(description: str, words: str) -> OpenApiResponse:
-    return OpenApiResponse(MessageSerializer, description, [OpenApiExample("Message", {"message": words})])
+def message_schema(description: str, message: str) -> OpenApiResponse:
+    return OpenApiResponse(MessageSerializer, description, [OpenApiExample("Message", {"message": message})])
 
 
 def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def response_header(name: str, description: str, *statuses: int) -> OpenApiParam
 
 
 class RejectUnknownSchema(OpenApiSerializerExtension):
-    """Says what a closed body refuses."""
+    """Documents that a body refuses unknown members."""
 
     target_class = "library_site.api.serializers.RejectUnknownMixin"
     match_subclasses = True
@@ -37,9 +39,6 @@ class RejectUnknownSchema(OpenApiSerializerExtension):
         schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         ignored = {name: {"readOnly": True} for name in sorted(self.target.ignored_fields)}
         return {**schema, "properties": ignored | schema["properties"], "additionalProperties": False}
-
-
-REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
 
 
 class DetailSerializer(serializers.Serializer[Any]):
@@ -63,41 +62,34 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 
 def error_schema(description: str, code: str, message: str, **details: str) -> OpenApiResponse:
-    listed = [{"field": field, "message": words} for field, words in details.items()]
+    detail_list = [{"field": field, "message": error} for field, error in details.items()]
     content = {
         "code": code,
         "message": message,
-        **({"details": listed} if listed else {}),
+        **({"details": detail_list} if detail_list else {}),
         "requestId": REQUEST_ID_EXAMPLE,
     }
     return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"error": content})])
 
 
-def invalid_schema(field: str, words: str) -> OpenApiResponse:
+def invalid_schema(field: str, message: str) -> OpenApiResponse:
     description = "The request is not valid; every problem is listed."
-    return error_schema(description, "VALIDATION_ERROR", "The request is not valid", **{field: words})
+    return error_schema(description, "VALIDATION_ERROR", "The request is not valid", **{field: message})
 
 
-def unknown_parameter_schema(parameter: str, words: str) -> OpenApiResponse:
-    message = "The query has a parameter that is not known"
-    return error_schema("The query has an unknown parameter.", "UNKNOWN_PARAMETER", message, **{parameter: words})
+def unknown_parameter_schema(parameter: str, message: str) -> OpenApiResponse:
+    summary = "The query has a parameter that is not known"
+    return error_schema("The query has an unknown parameter.", "UNKNOWN_PARAMETER", summary, **{parameter: message})
 
 
 UNAUTHENTICATED_SCHEMA = error_schema(
     "There is no credential where one is needed, or a bad one.", "UNAUTHENTICATED", "The access token is not valid"
 )
-
-
 FORBIDDEN_SCHEMA = error_schema("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope write")
-
-
 UNAVAILABLE_SCHEMA = error_schema(
     "The database is out of reach.", "UNAVAILABLE", "The library is out of reach, try again later"
 )
-
-
 COMMON_ERRORS = {401: UNAUTHENTICATED_SCHEMA, 403: FORBIDDEN_SCHEMA, 503: UNAVAILABLE_SCHEMA}
-
 
 MALFORMED_SCHEMA = error_schema(
     "The body is no JSON, or the query has an unknown parameter.",
@@ -105,8 +97,6 @@ MALFORMED_SCHEMA = error_schema(
     "The body is not valid JSON.",
     body="The body is not valid JSON.",
 )
-
-
 BODY_ERRORS = {
     400: MALFORMED_SCHEMA,
     413: error_schema("The body is over 1 MiB.", "PAYLOAD_TOO_LARGE", "The body is over 1048576 bytes."),

@@ -18,9 +18,9 @@ RFC3339_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d
 
 @extend_schema_field({"type": "string", **NO_NUL_SCHEMA})
 class StringField(serializers.CharField):
-    """A JSON string, kept exactly as sent."""
+    """A JSON string, stored exactly as sent."""
 
-    # Of each of these classes: what msgspec knows as much by.
+    # The type by which msgspec checks the same; each field class here has one.
     json_type = str
     default_error_messages = {"string_type": "Input should be a valid string."}
 
@@ -77,8 +77,10 @@ class RejectUnknownMixin(serializers.Serializer[Any]):
     ignored_fields: frozenset[str] = frozenset()
 
     def to_internal_value(self, data: Any) -> Any:
-        strange = suggest_names(list(data), [*self.fields, *self.ignored_fields]) if isinstance(data, Mapping) else {}
-        problems: dict[str, Any] = {name: [ErrorDetail(words, "extra_forbidden")] for name, words in strange.items()}
+        messages = suggest_names(list(data), [*self.fields, *self.ignored_fields]) if isinstance(data, Mapping) else {}
+        problems: dict[str, Any] = {
+            name: [ErrorDetail(message, "extra_forbidden")] for name, message in messages.items()
+        }
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -97,7 +99,7 @@ class UTCDateTimeField(serializers.DateTimeField):
 
 
 class RFC3339Field(UTCDateTimeField):
-    """Nothing but RFC 3339, 5.6: a day alone, or a time without its zone, could be another moment than was meant."""
+    """Only RFC 3339, 5.6: a date without a time, or a time without a zone, is ambiguous."""
 
     def to_internal_value(self, value: Any) -> Any:
         if not isinstance(value, str) or not RFC3339_PATTERN.fullmatch(value):
@@ -107,7 +109,7 @@ class RFC3339Field(UTCDateTimeField):
 
 @extend_schema_field({"type": "string", "pattern": r"\S", **NO_NUL_SCHEMA})
 class NonBlankField(StringField):
-    """A text that says something."""
+    """A text that is not blank."""
 
     json_type = Annotated[str, msgspec.Meta(pattern=r"\S")]
 

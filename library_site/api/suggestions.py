@@ -1,19 +1,19 @@
-"""Names that are not known, and what was probably meant."""
+"""Suggests the nearest known name for an unknown one."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
 
 
-def suggest_names(given: Collection[str], known: Collection[str]) -> dict[str, str]:
-    """The first five names that are not known, each with a sentence that names the nearest that is.
+def suggest_names(names: Collection[str], known_names: Collection[str]) -> dict[str, str]:
+    """Returns the first five unknown names, each with a message that has the nearest known name.
 
-    They are shortened, and lone surrogates in them escaped, so that they may stand in an answer.
+    The names are shortened and their lone surrogates escaped, so that an answer can repeat them.
     """
-    strange = [name for name in given if name not in known][:5]
-    shown = [name[:50].encode(errors="backslashreplace").decode() for name in strange]
-    return {name: describe_nearest(name, known) for name in shown}
+    unknown_names = [name for name in names if name not in known_names][:5]
+    texts = [name[:50].encode(errors="backslashreplace").decode() for name in unknown_names]
+    return {name: describe_nearest(name, known_names) for name in texts}
 
 
-def describe_nearest(name: str, known: Collection[str]) -> str:
-    (nearest,) = get_close_matches(name.lower(), known, n=1, cutoff=0.0)
-    return f"It is not known here; the nearest name is {nearest}."
+def describe_nearest(name: str, known_names: Collection[str]) -> str:
+    (match,) = get_close_matches(name.lower(), known_names, n=1, cutoff=0.0)
+    return f"It is not known here; the nearest name is {match}."

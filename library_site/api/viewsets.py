@@ -1,4 +1,4 @@
-"""The order in which every version refuses a request, and how it reads a body."""
+"""The base of all viewsets: the order of refusals, and the reading of bodies."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -20,24 +20,24 @@ class APIViewSet(GenericViewSet[Any]):
     decoders: ClassVar[Mapping[str, BodyDecoder]] = {}
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Answers 405 first, then 400 (version), 401, 403 and 429; 413 and 415 before the action looks for anything."""
+        """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs."""
         if self.action is None:
             raise MethodNotAllowed(str(request.method))
         super().initial(request, *arguments, **options)
         if self.action in self.body_serializers:
-            parser = self.get_content_negotiator().select_parser(request, self.get_parsers())
+            parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        """REST framework's own answer would describe the serializers; Allow is added to every answer anyway."""
+        """REST framework's own answer would describe the serializers. Every answer has Allow in any case."""
         return HttpResponse(status=204)
 
     def read_values(self, request: Request) -> dict[str, Any]:
         """The members that the request may set. Raises ParseError, ValidationError."""
         decode = self.decoders.get(str(self.action)) if settings.COMPILED_PATH else None
-        if decode and (decoded := decode(request.META["wsgi.input"].getvalue())) is not None:
-            return decoded
+        if decode and (members := decode(request.META["wsgi.input"].getvalue())) is not None:
+            return members
         serializer = self.body_serializers[str(self.action)](data=self.read_json(request))
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data

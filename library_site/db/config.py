@@ -1,4 +1,4 @@
-"""From a DATABASE_URL to Django's settings of that database."""
+"""Turns a DATABASE_URL into Django's settings of that database."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
     "django.db.backends.postgresql": {},
-    # FULL costs an fsync a commit; with NORMAL a power failure may take back what was acknowledged.
+    # FULL costs one fsync per commit; with NORMAL a power failure can lose a committed transaction.
     "django.db.backends.sqlite3": {
         "transaction_mode": "IMMEDIATE",
-        # Seconds a writer waits for its turn: each one that waits keeps a thread.
+        # Seconds that a writer waits for its turn; it occupies a thread meanwhile.
         "timeout": 10,
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
     },
@@ -18,7 +18,10 @@ ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def parse_database_url(url: str) -> dict[str, Any]:
-    """Settings of an SQLite or PostgreSQL database, its connections kept open; anything else is refused."""
+    """Returns settings of an SQLite or PostgreSQL database, with persistent connections.
+
+    Raises ImproperlyConfigured for any other.
+    """
     try:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError as error:

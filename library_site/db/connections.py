@@ -1,4 +1,4 @@
-"""Kept connections to a database that went away and came back."""
+"""Closes persistent connections that the database server has closed."""
 
 import select
 from typing import Any
@@ -10,15 +10,18 @@ from django.dispatch import receiver
 
 @receiver(request_started)
 def close_lost_connection(**_: Any) -> None:
-    """Closes one that PostgreSQL has closed, lest a request meet it; asking the server would cost a round trip."""
-    kept = connections[DEFAULT_DB_ALIAS]
-    idle = kept.vendor == "postgresql" and kept.connection is not None and not kept.in_atomic_block
-    if idle and is_readable(kept.connection.fileno()):
-        kept.close()
+    """Closes the connection if PostgreSQL has closed it, so that no request fails.
+
+    A query to test the connection would cost a round trip.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    is_idle = connection.vendor == "postgresql" and connection.connection is not None and not connection.in_atomic_block
+    if is_idle and is_readable(connection.connection.fileno()):
+        connection.close()
 
 
 def is_readable(socket: int) -> bool:
-    """Between two statements a server has nothing to say but that it goes."""
+    """Between two statements, a readable socket means that the server has closed the connection."""
     poll = select.poll()
     poll.register(socket, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,16 +1,19 @@
-"""Integers as programs write them, from text of any length."""
+"""Parses integers from text of any length."""
 
 import re
 
 INTEGER_PATTERN = re.compile(r"-?[0-9]+")
-# A bigint's largest.
+# The largest bigint.
 BIGINT_MAX = 2**63 - 1
 
 
 def parse_integer(text: str) -> int | None:
-    """ASCII digits with an optional minus, else None; what no database column holds comes back as ±(2**63)."""
+    """Parses ASCII digits with an optional minus; returns None for other text.
+
+    A number outside the range of a bigint becomes the nearest number outside it: 2**63 or -2**63 - 1.
+    """
     if not INTEGER_PATTERN.fullmatch(text):
         return None
-    # int() refuses more than 4,300 digits.
-    significant = text.lstrip("-0")[:20]
-    return max(-BIGINT_MAX - 1, min(BIGINT_MAX + 1, int(significant or 0) * (-1 if text[0] == "-" else 1)))
+    # int() refuses more than 4,300 digits; 20 are enough to see that a number is out of range.
+    digits = text.lstrip("-0")[:20]
+    return max(-BIGINT_MAX - 1, min(BIGINT_MAX + 1, int(digits or 0) * (-1 if text[0] == "-" else 1)))

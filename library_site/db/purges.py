@@ -1,4 +1,4 @@
-"""Deletion of expired rows."""
+"""Deletes expired rows in batches."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,9 +19,9 @@ def purge_all(now: datetime) -> dict[str, int]:
     return counts
 
 
-def purge(expired: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, int]:
+def purge(rows_by_kind: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, int]:
     """Deletes the rows of each kind. Returns the number of deleted rows by kind."""
-    return {kind: delete_in_batches(rows) for kind, rows in expired}
+    return {kind: delete_in_batches(rows) for kind, rows in rows_by_kind}
 
 
 def delete_in_batches(rows: QuerySet[Any]) -> int:
@@ -31,6 +31,6 @@ def delete_in_batches(rows: QuerySet[Any]) -> int:
     """
     count = 0
     while batch := list(rows.values_list("pk", flat=True)[:PURGE_BATCH]):
-        _, found = rows.filter(pk__in=batch).delete()
-        count += found.get(rows.model._meta.label, 0)
+        _, counts_by_model = rows.filter(pk__in=batch).delete()
+        count += counts_by_model.get(rows.model._meta.label, 0)
     return count

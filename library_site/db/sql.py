@@ -1,4 +1,4 @@
-"""For statements of our own, where Django's take longer to put together than to carry out."""
+"""Runs our own SQL statements, where Django needs longer to build a statement than the database to execute it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,15 +16,15 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 Row = tuple[Any, ...]
-# As Django's Now(), so many seconds from now.
+# Like Django's Now(), plus a number of seconds.
 NOW_PLUS = {
     "postgresql": "STATEMENT_TIMESTAMP() + INTERVAL '{} seconds'",
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8_TYPE, UNKNOWN_TYPE = 20, 0
-# Of Django and psycopg; `%%` stands for a percent sign.
+# Placeholders of Django and psycopg; `%%` stands for a percent sign.
 PLACEHOLDER = re.compile("%[s%]")
-# A migration changed the table meanwhile, or a pooler gave another connection: nothing was carried out.
+# A migration changed the table, or a pooler gave another connection: nothing was executed.
 LOST_PLAN_ERRORS = (errors.FeatureNotSupported, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 UNIX_TIME_SQL = {
     "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
@@ -33,15 +33,15 @@ UNIX_TIME_SQL = {
 
 
 class ConnectionCache:
-    """What lasts as long as a connection: the names of the statements that PostgreSQL has, and what reads its rows."""
+    """The names of the statements that a connection has prepared, and the transformer that loads its rows."""
 
-    def __init__(self, direct: psycopg.Connection) -> None:
-        self.direct = direct
+    def __init__(self, raw: psycopg.Connection) -> None:
+        self.raw = raw
         self.names: set[bytes] = set()
-        self.transformer = Transformer(direct)
+        self.transformer = Transformer(raw)
 
 
-# By Django's connection, which outlasts those to PostgreSQL.
+# By Django's connection object, which can reconnect to PostgreSQL.
 connection_caches: WeakKeyDictionary[BaseDatabaseWrapper, ConnectionCache] = WeakKeyDictionary()
 
 
@@ -50,7 +50,7 @@ def now_plus(seconds: int) -> str:
 
 
 def id_list(pks: Iterable[int]) -> str:
-    """In place of parameters, of which many take a driver long."""
+    """Returns ids as SQL text: many parameters would cost the driver time."""
     return ", ".join(map(str, pks)) or "NULL"
 
 
@@ -67,10 +67,10 @@ def execute(statement: str, parameters: Sequence[Any] = ()) -> None:
 
 
 class PreparedStatement:
-    """Asked as `asked` does, past Django's cursors and psycopg's: one call of libpq, and rows in binary form.
+    """Fetches rows like `fetch_all`, without the cursors of Django and psycopg: one libpq call, binary rows.
 
-    Its parameters are texts, bytes, integers, booleans, naive times and None. Where `keep_plan`, PostgreSQL keeps
-    its plan as long as the connection lasts: for statements to which their parameters make no difference.
+    Parameters are texts, bytes, integers, booleans, naive times and None. With `keep_plan`, PostgreSQL keeps the plan
+    as long as the connection: for statements whose best plan does not depend on the parameters.
     """
 
     def __init__(self, sql: str, keep_plan: bool = True) -> None:
@@ -80,37 +80,37 @@ class PreparedStatement:
 
     def fetch_all(self, parameters: Sequence[Any] = ()) -> list[Row]:
         database = connections[DEFAULT_DB_ALIAS]
-        direct = raw_connection(database)
-        if not direct:
+        raw = raw_connection(database)
+        if not raw:
             return fetch_all(self.sql, parameters)
-        lasting = connection_caches.get(database)
-        if not lasting or lasting.direct is not direct:
-            lasting = connection_caches[database] = ConnectionCache(direct)
+        cache = connection_caches.get(database)
+        if not cache or cache.raw is not raw:
+            cache = connection_caches[database] = ConnectionCache(raw)
         with database.wrap_database_errors:
-            result = self.send(lasting, parameters)
-        lasting.transformer.set_pgresult(result)
-        return lasting.transformer.load_rows(0, result.ntuples, tuple)
+            result = self.send(cache, parameters)
+        cache.transformer.set_pgresult(result)
+        return cache.transformer.load_rows(0, result.ntuples, tuple)
 
-    def send(self, lasting: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
+    def send(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
-        libpq = lasting.direct.pgconn
-        # Typed as Sequence[bytes] in one of the two; None is NULL in both.
+        libpq = cache.raw.pgconn
+        # The two calls have different types for values; None is NULL in both.
         values: Any = [encode_parameter(parameter) for parameter in parameters]
-        # A plan that is no good would end a transaction.
-        if self.name and lasting.direct.autocommit:
+        # Inside a transaction, an invalid plan would abort it.
+        if self.name and cache.raw.autocommit:
             try:
-                if self.name not in lasting.names:
-                    check_result(libpq, libpq.prepare(self.name, self.numbered, parameter_types(parameters)))
-                    lasting.names.add(self.name)
+                if self.name not in cache.names:
+                    check_result(libpq, libpq.prepare(self.name, self.numbered, get_parameter_types(parameters)))
+                    cache.names.add(self.name)
                 return check_result(libpq, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
             except LOST_PLAN_ERRORS:
-                lasting.names.discard(self.name)
-        types = parameter_types(parameters)
+                cache.names.discard(self.name)
+        types = get_parameter_types(parameters)
         return check_result(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
 
 
-def parameter_types(parameters: Sequence[Any]) -> list[int]:
-    """PostgreSQL would take an integer beside a smaller column for one as small."""
+def get_parameter_types(parameters: Sequence[Any]) -> list[int]:
+    """Declares integers as bigint: PostgreSQL would give them the type of the column, which can be too small."""
     return [
         INT8_TYPE if isinstance(parameter, int) and not isinstance(parameter, bool) else UNKNOWN_TYPE
         for parameter in parameters
@@ -118,7 +118,7 @@ def parameter_types(parameters: Sequence[Any]) -> list[int]:
 
 
 def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
-    """PostgreSQL's connection, but where Django looks at statements, or psycopg is yet to begin a transaction."""
+    """Returns psycopg's connection; None where Django must see the statement, or psycopg must begin a transaction."""
     if (
         database.vendor != "postgresql"
         or not settings.COMPILED_PATH
@@ -128,37 +128,37 @@ def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
         return None
     if database.connection is None:
         database.ensure_connection()
-    direct: psycopg.Connection = database.connection
-    begun = direct.autocommit or direct.pgconn.transaction_status == pq.TransactionStatus.INTRANS
-    return direct if begun else None
+    raw: psycopg.Connection = database.connection
+    is_usable = raw.autocommit or raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS
+    return raw if is_usable else None
 
 
 def check_result(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
     """Raises psycopg's error for a statement that failed."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return result
-    # An error without a code is libpq's own: PostgreSQL never answered.
+    # An error without a code comes from libpq: PostgreSQL did not answer.
     if libpq.status == pq.ConnStatus.BAD or not result.error_field(pq.DiagnosticField.SQLSTATE):
         raise psycopg.OperationalError("the connection is lost")
     raise errors.error_from_result(result)
 
 
 def number_placeholders(sql: str) -> str:
-    """With PostgreSQL's own places."""
+    """Replaces the placeholders by PostgreSQL's own: $1, $2 and so on."""
     numbers = count(1)
-    return PLACEHOLDER.sub(lambda found: "%" if found[0] == "%%" else f"${next(numbers)}", sql)
+    return PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
 
 
 def encode_parameter(value: Any) -> bytes | None:
-    """In PostgreSQL's text form. Raises psycopg.DataError for a NUL, at which libpq would end the text."""
+    """Encodes in PostgreSQL's text format. Raises psycopg.DataError for a NUL: libpq would cut the text there."""
     if value is None:
         return None
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
-    sent = str(value).encode()
-    if b"\0" in sent:
-        raise psycopg.DataError("PostgreSQL's texts hold no NUL")
-    return sent
+    text = str(value).encode()
+    if b"\0" in text:
+        raise psycopg.DataError("PostgreSQL text cannot contain NUL")
+    return text
 
 
 def get_database_time() -> datetime:

@@ -1,4 +1,4 @@
-"""From exceptions to answers: what Django and the database raise, and every Refusal, in the format of the version."""
+"""Turns exceptions into error responses in the format of the version."""
 
 import logging
 import sys
@@ -17,22 +17,22 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from library_site.http.refusals import Failure, Problem, Refusal
-from library_site.http.request_id import current_request_id
+from library_site.http.request_log import current_request_id
 
 log = logging.getLogger(__name__)
 
-# From a failure and the request's id to status and body.
+# Takes a failure and the request's id; returns status and body.
 ErrorFormat = Callable[[Failure, str], tuple[int, dict[str, Any]]]
 
 UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     RequestDataTooBig: Failure(413, "The body is too large"),
-    # A replica, or a server that is being moved.
+    # The server is a replica, or is being moved.
     ReadOnlySqlTransaction: UNAVAILABLE,
     InterfaceError: UNAVAILABLE,
     OperationalError: UNAVAILABLE,
 }
-# REST framework's codes, and pydantic's names for them.
+# From REST framework's codes to pydantic's names for them.
 PROBLEM_TYPES = {
     "required": "missing",
     "invalid": "model_attributes_type",
@@ -59,7 +59,7 @@ CODES_BY_STATUS = {
     500: "INTERNAL_ERROR",
     503: "UNAVAILABLE",
 }
-# Which of the 400s it is, by REST framework's codes; every other follows from the status.
+# Codes of 400 answers, by REST framework's code. All other codes follow from the status.
 CODES_BY_DRF_CODE = {"unsupported_version": "UNSUPPORTED_VERSION", "unknown_parameter": "UNKNOWN_PARAMETER"}
 OAUTH_ERRORS_BY_STATUS = {404: "not_found", 500: "server_error", 503: "temporarily_unavailable"}
 
@@ -72,7 +72,7 @@ class UnsupportedVersion(APIException):
 
 
 def detail_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
-    """Version 1: a sentence, or the list of problems, for which there is no status but 422."""
+    """Version 1: a message, or a list of problems, always with status 422."""
     if failure.status in (400, 422) and failure.problems:
         return 422, {"detail": [format_problem(problem) for problem in failure.problems]}
     return failure.status, {"detail": failure.message}
@@ -84,14 +84,14 @@ def format_problem(problem: Problem) -> dict[str, Any]:
 
 
 def oauth_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
-    """The authorization server's (RFC 6749, 5.2)."""
+    """The format of the authorization server (RFC 6749, 5.2)."""
     error = OAUTH_ERRORS_BY_STATUS.get(failure.status, "invalid_request")
     return failure.status, {"error": error, "error_description": failure.message}
 
 
 def envelope_format(failure: Failure, request_id: str) -> tuple[int, dict[str, Any]]:
-    """The family's: `{"error": {"code", "message", "details"?, "requestId"}}`."""
-    details = [{"field": one.member or one.place, "message": one.message} for one in failure.problems]
+    """The format of version 2: `{"error": {"code", "message", "details"?, "requestId"}}`."""
+    details = [{"field": problem.member or problem.place, "message": problem.message} for problem in failure.problems]
     error = {
         "code": CODES_BY_DRF_CODE.get(failure.code, CODES_BY_STATUS[failure.status]),
         "message": failure.message,
@@ -105,7 +105,7 @@ FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
-    """Django REST framework's EXCEPTION_HANDLER; what it does not know goes on to `server_error`."""
+    """Django REST framework's EXCEPTION_HANDLER. `server_error` answers exceptions that are unknown here."""
     failure = describe_error(error, context)
     return render_failure(context["request"], failure) if failure else None
 
@@ -121,62 +121,64 @@ def describe_error(error: Exception, context: dict[str, Any]) -> Failure | None:
 
 
 def describe_api_exception(error: APIException, context: dict[str, Any]) -> Failure:
-    """What REST framework refuses, and what we refuse by its means: one sentence, or problems by member."""
-    found = list(iter_problems(error.detail, context)) if isinstance(error.detail, dict) else []
-    message = str(error.default_detail if found else error.detail)
+    """The failure of an APIException: one message, or a problem for each member."""
+    problems = list(iter_problems(error.detail, context)) if isinstance(error.detail, dict) else []
+    message = str(error.default_detail if problems else error.detail)
     challenge = getattr(error, "challenge", None) or getattr(error, "auth_header", None)
-    given = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
-    headers = {name: str(value) for name, value in given.items() if value is not None}
-    return Failure(error.status_code, message, found, headers, error.default_code)
+    values = {"WWW-Authenticate": challenge, "Retry-After": getattr(error, "wait", None)}
+    headers = {name: str(value) for name, value in values.items() if value is not None}
+    return Failure(error.status_code, message, problems, headers, error.default_code)
 
 
 def describe_known(error: BaseException | None, request: HttpRequest | Request) -> Failure | None:
-    """The failure that a Refusal carries, or that stands in the table for what Django and the database raise."""
+    """The failure of a Refusal, or of an exception in FAILURES_BY_EXCEPTION; None for any other exception."""
     if isinstance(error, Refusal):
         return error.to_failure(request)
-    # Django's class for a failure may be wider than the database's own.
+    # Django's InternalError can hide a more exact exception of the database.
     cause = error.__cause__ if isinstance(error, InternalError) else error
-    classes = type(cause).__mro__
-    failure = next((FAILURES_BY_EXCEPTION[one] for one in classes if one in FAILURES_BY_EXCEPTION), None)
+    failures = (FAILURES_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
+    failure = next(filter(None, failures), None)
     if failure is UNAVAILABLE:
         log.error("The database did not answer.", exc_info=error)
     return failure
 
 
 def iter_problems(details: Any, context: dict[str, Any]) -> Iterator[Problem]:
-    """Each problem of a request with its place: a member of the path, the query or the body."""
-    elsewhere = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
-    for name, found in details.items():
-        place = "path" if name in context["kwargs"] else elsewhere
+    """The problems of a request, each with its place: path, query or body."""
+    default_place = "body" if context["request"].method in ("POST", "PUT", "PATCH") else "query"
+    for name, errors in details.items():
+        place = "path" if name in context["kwargs"] else default_place
         member = "" if name == api_settings.NON_FIELD_ERRORS_KEY else name
-        yield from (make_problem(place, member, one) for one in found)
+        yield from (make_problem(place, member, error) for error in errors)
 
 
-def make_problem(place: str, member: str, found: Any) -> Problem:
-    return Problem(place, member, str(found), found.code)
+def make_problem(place: str, member: str, error: Any) -> Problem:
+    return Problem(place, member, str(error), error.code)
 
 
 def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
-    """JSON whatever the view renders."""
+    """The response is JSON, whatever the view renders."""
     status, body = select_format(request)(failure, current_request_id.get())
     return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
 
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:
-    """The version's; addresses of none speak as the first, but for families of their own."""
+    """The error format of the request's version; without a version that of its path, by default version 1's."""
     if "library.version" in request.META:
         version_format: ErrorFormat = request.META["library.version"].error_format
         return version_format
-    return next((own for start, own in FORMATS_BY_PREFIX.items() if request.path_info.startswith(start)), detail_format)
+    path = request.path_info
+    formats = (error_format for prefix, error_format in FORMATS_BY_PREFIX.items() if path.startswith(prefix))
+    return next(formats, detail_format)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler400: what its own guards refuse, such as a strange Host, and what `BadRequest` tells."""
+    """Django's handler400: for its own checks, such as of the Host header, and for `BadRequest` with its message."""
     return render_failure(request, Failure(400, str(exception) if isinstance(exception, BadRequest) else "Bad Request"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: librarians get a page, programs JSON."""
+    """Django's handler404: a page in the admin, JSON everywhere else."""
     if request.path.startswith(reverse("admin:index")):
         return defaults.page_not_found(request, exception)
     if refusal := request.META.get("library.refusal"):
@@ -185,5 +187,5 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500, for what a page meets as well."""
+    """Django's handler500, for pages and for programs."""
     return render_failure(request, describe_known(sys.exception(), request) or Failure(500, "Internal Server Error"))

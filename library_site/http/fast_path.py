@@ -1,9 +1,9 @@
-"""Plain questions of strangers, answered before Django's handler.
+"""Answers plain anonymous GET requests without Django's handler.
 
-What an answer says besides its body is learned from Django's own answer to the first such question. Whatever could make
-Django answer one caller otherwise than another leads on to it: a credential, a condition, an origin, a header that is
-not known here. So does a library that protects its books, and one whose answers hold anything that is not known here,
-such as what is left of a limit.
+The headers are copied from Django's own answer to the first such request. Django answers every request for which its
+answer could differ between callers: one with a credential, a condition, an origin, or a header that is unknown here. It
+also answers all requests where reading needs a credential, or where its answers have a header that is unknown here,
+such as a rate limit.
 """
 
 import os
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from library_site.http.versions import Version
 
 Headers = list[tuple[str, str]]
-# By what tells one kind of answer from another; None where they are Django's.
+# By the kind of answer; None where Django must answer.
 LearnedHeaders = dict[tuple[Any, ...], Headers | None]
 NOT_LEARNED: Headers = [("", "")]
 
-# Of a request: what cannot change its answer, and what `is_plain` looks at. The server adds the process's environment.
+# Keys that cannot change the answer, or that `is_plain` checks. The server adds the process's environment variables.
 PLAIN_ENVIRON_KEYS = frozenset(os.environ) | set(
     "library.asked_for library.body_limit library.refusal library.version"
     " wsgi.errors wsgi.file_wrapper wsgi.input wsgi.input_terminated wsgi.multiprocess wsgi.multithread wsgi.run_once"
@@ -37,52 +37,59 @@ PLAIN_ENVIRON_KEYS = frozenset(os.environ) | set(
     " HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_PROTO HTTP_X_REAL_IP HTTP_X_REQUEST_ID".split()
 )
 JSON_ACCEPTS = {None, "*/*", "application/json"}
-# Kept for each of them, and callers may send any.
+# Headers are stored for each protocol; a caller can send any text, so only these are accepted.
 KNOWN_PROTOCOLS = {None, "http", "https"}
-# Of an answer: what is the same in all of them, but for the tag and the length.
+# Headers that are the same in all answers, except ETag and Content-Length.
 CONSTANT_HEADERS = frozenset(
     "allow content-length content-type cross-origin-opener-policy etag referrer-policy strict-transport-security vary"
     " x-content-type-options".split()
 )
-# In the environ of a request for a book that was looked for, and is not there.
+# Marks the environ of a request for a book that was looked up and does not exist.
 MISSING_KEY = "library.absent"
 
 
 class Answer(NamedTuple):
-    """A body of JSON, and the tag of what it shows, if it has one."""
+    """A body of JSON and its ETag, which may be empty."""
 
     body: bytes
     etag: str = ""
 
 
-# Reads what a route found out is asked for; None leaves the answer to the view.
+# Reads what the request asks for; None leaves the answer to the view.
 PendingRead = Callable[[], Answer | None]
-
-
-# From the path below a version's home and the query; None where the route does not serve them.
+# Takes the path below a version's home and the query; returns None if the route does not serve them.
 FastRoute = Callable[[str, str], PendingRead | None]
 
 
 def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
-    """Answers from the fast routes of a request's version, and leaves all else to the application."""
-    learned: LearnedHeaders = {}
+    """Answers with the fast routes of the request's version; the application answers all other requests."""
+    learned_headers: LearnedHeaders = {}
 
-    def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
         if not version or not is_plain(environ):
             return application(environ, start_response)
         path, query = environ["PATH_INFO"].removeprefix(version.home), environ.get("QUERY_STRING", "")
-        for number, route in enumerate(version.fast_routes):
-            key = (version.number, number, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
-            headers, read = learned.get(key, NOT_LEARNED), route(path, query)
+        for index, route in enumerate(version.fast_routes):
+            key = (version.number, index, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
+            headers, read = learned_headers.get(key, NOT_LEARNED), route(path, query)
             if read and headers is NOT_LEARNED:
-                return application(environ, learn_headers(start_response, learned, key))
-            if read and headers and (found := run_read(read, environ)):
-                start_response("200 OK", fill_headers(headers, found))
-                return [found.body]
+                return application(environ, learn_headers(start_response, learned_headers, key))
+            if read and headers:
+                try:
+                    answer = read()
+                except Exception as error:
+                    # Django meets the same failure, and words it.
+                    if isinstance(error, DatabaseError):
+                        connection.close()
+                    break
+                if answer:
+                    start_response("200 OK", fill_headers(headers, answer))
+                    return [answer.body]
+                environ[MISSING_KEY] = True
         return application(environ, start_response)
 
-    return answer
+    return wrapper
 
 
 def is_plain(environ: "WSGIEnvironment") -> bool:
@@ -100,8 +107,8 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
 
 
 @lru_cache(maxsize=1000)
-def is_allowed_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """As Django decides; `allowed` are the hosts by which it does."""
+def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
+    """Whether Django accepts the host. `allowed_hosts` is only part of the cache's key."""
     request = HttpRequest()
     request.META["HTTP_HOST"] = host
     try:
@@ -111,30 +118,20 @@ def is_allowed_host(host: str, allowed: tuple[str, ...]) -> bool:
     return True
 
 
-def run_read(read: PendingRead, environ: "WSGIEnvironment") -> Answer | None:
-    """None where Django words the answer: it is told of what is not there, and meets the same failure itself."""
-    try:
-        answer = read()
-    except Exception as error:
-        if isinstance(error, DatabaseError):
-            connection.close()
-        return None
-    if not answer:
-        environ[MISSING_KEY] = True
-    return answer
+def learn_headers(
+    start_response: "StartResponse", learned_headers: LearnedHeaders, key: tuple[Any, ...]
+) -> "StartResponse":
+    """Stores the headers of an answer with status 200; redirects and failures are ignored."""
 
-
-def learn_headers(start_response: "StartResponse", learned: LearnedHeaders, key: tuple[Any, ...]) -> "StartResponse":
-    """Keeps the headers of the first answer that is none of a redirect or a failure."""
-
-    def started(status: str, headers: Headers, *arguments: Any) -> Any:
+    def start_learned_response(status: str, headers: Headers, *arguments: Any) -> Any:
         if status == "200 OK":
-            learned[key] = list(headers) if {name.lower() for name, _ in headers} <= CONSTANT_HEADERS else None
+            names = {name.lower() for name, _ in headers}
+            learned_headers[key] = list(headers) if names <= CONSTANT_HEADERS else None
         return start_response(status, headers, *arguments)
 
-    return started
+    return start_learned_response
 
 
 def fill_headers(headers: Headers, answer: Answer) -> Headers:
-    own = {"ETag": answer.etag, "Content-Length": str(len(answer.body))}
-    return [(name, own.get(name, value)) for name, value in headers]
+    values = {"ETag": answer.etag, "Content-Length": str(len(answer.body))}
+    return [(name, values.get(name, value)) for name, value in headers]

@@ -1,4 +1,4 @@
-"""Django's handler for programs, and the way to it or to the pages."""
+"""Django's handler for API requests, and the choice between it and the handler for pages."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,29 +16,26 @@ from library_site.http.versions import API_ROOT
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-
 # Addresses for programs; all others are pages.
 API_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
-
-
 # Characters of a query that need no escape (RFC 3986, 3.4).
 QUERY_SAFE = "/?:@!$&'()*+,;=%"
 
 
 class APIRequest(WSGIRequest):
     def get_full_path(self, force_append_slash: bool = False) -> str:
-        """The address as it was asked for: a redirect to HTTPS must lead there, not where the version is at home."""
+        """The address that the client requested: a redirect to HTTPS must lead there, not to the version's own path."""
         path, query = self.META["library.asked_for"]
         return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY_SAFE, 'latin-1')}" if query else "")
 
 
 class APIHandler(WSGIHandler):
-    """Django's handler with API_MIDDLEWARE alone: programs do not wait for what pages need."""
+    """Django's handler with API_MIDDLEWARE only: programs need no sessions and no CSRF tokens."""
 
     request_class = APIRequest
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Builds the chain of API_MIDDLEWARE. Only wrapping is supported: no `process_view` and the like."""
+        """Builds the chain of API_MIDDLEWARE. Hooks such as `process_view` are not supported."""
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
@@ -48,7 +45,7 @@ class APIHandler(WSGIHandler):
         self._middleware_chain = handler
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        """Sets Content-Length; without it the answer would be chunked."""
+        """Sets Content-Length: without it the server would send a chunked body."""
         response = super().get_response(request)
         if isinstance(response, HttpResponse) and response.content:
             response["Content-Length"] = len(response.content)
@@ -56,15 +53,15 @@ class APIHandler(WSGIHandler):
 
 
 def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
-    """Sends programs to one handler and browsers to the other. A slash at the end of a program's address is ignored."""
+    """Sends programs to `api` and browsers to `pages`. A slash at the end of a program's address is ignored."""
 
-    def route(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if not path.startswith(API_PREFIXES):
             return pages(environ, start_response)
-        # Versions have set it for their own addresses.
+        # `negotiate_version` has set it for addresses of a version.
         environ.setdefault("library.asked_for", (path, environ.get("QUERY_STRING", "")))
         environ["PATH_INFO"] = path.removesuffix("/")
         return api(environ, start_response)
 
-    return route
+    return wrapper

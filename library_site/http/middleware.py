@@ -1,4 +1,4 @@
-"""Middleware of our own."""
+"""Django middleware: checks of the host and of the body, and headers of the rate limit."""
 
 from collections.abc import Callable
 
@@ -7,35 +7,35 @@ from django.http import HttpRequest, HttpResponse
 
 
 def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Holds programs to ALLOWED_HOSTS, lest a page rebind its own name to a local library."""
+    """Checks Host against ALLOWED_HOSTS: otherwise a web page could reach a local library by DNS rebinding."""
 
-    def checked(request: HttpRequest) -> HttpResponse:
+    def wrapper(request: HttpRequest) -> HttpResponse:
         request.get_host()
         return get_response(request)
 
-    return checked
+    return wrapper
 
 
 def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Refuses a body that ended before its length."""
+    """Refuses a body that is shorter than its Content-Length."""
 
-    def checked(request: HttpRequest) -> HttpResponse:
+    def wrapper(request: HttpRequest) -> HttpResponse:
         if request.META.get("library.cut_off"):
             raise BadRequest("The body was cut off.")
         return get_response(request)
 
-    return checked
+    return wrapper
 
 
 def add_rate_limit_headers(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Puts the headers of `throttling.CallerThrottle` on whatever a counted request is answered."""
+    """Adds the headers from `environ["library.rate_limit"]` to the answer, whatever its status."""
 
-    def told(request: HttpRequest) -> HttpResponse:
+    def wrapper(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         for name, value in request.META.get("library.rate_limit", {}).items():
             response[name] = value
         return response
 
-    return told
+    return wrapper

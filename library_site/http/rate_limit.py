@@ -1,7 +1,7 @@
-"""Requests counted per caller: by Redis for all processes and machines, or by this process for its threads.
+"""Counts requests per caller: in Redis for all processes and machines, or in memory for this process.
 
 A window begins with a caller's first request and lasts a fixed time. Counting a request and reading its window is one
-step that no other request can come into, so as many as the limit says get through, and each is told its own place.
+atomic step, so exactly as many requests pass as the limit allows.
 """
 
 import logging
@@ -16,11 +16,12 @@ from redis.retry import Retry
 
 log = logging.getLogger(__name__)
 
-# Callers that a process remembers, in some 30 MB; beyond, the window that began first is forgotten.
+# A process stores at most so many callers, in about 30 MB; then it drops the oldest window.
 MAX_CALLERS = 100_000
 
-# Seconds that a request waits for Redis, and between two tries while it is away.
+# Seconds that a request waits for Redis.
 REDIS_TIMEOUT = 0.25
+# Seconds between two tries while Redis does not answer.
 REDIS_RETRY_AFTER = 1.0
 
 COUNT_SCRIPT = """
@@ -28,17 +29,18 @@ local requests = redis.call('INCR', KEYS[1])
 if requests == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return {requests, redis.call('PTTL', KEYS[1])}
 """
+COUNTER_LOCK = Lock()
 
 
 class Window(NamedTuple):
-    """The requests counted in it so far, this one included, and the seconds until it ends."""
+    """The number of requests in it, this one included, and the seconds until it ends."""
 
     requests: int
     seconds_left: float
 
 
 class LocalCounter:
-    """Windows of `seconds`, counted by this process."""
+    """Counts windows of `seconds` in this process."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -48,23 +50,23 @@ class LocalCounter:
     def count(self, caller: str, now: float) -> Window:
         with self.lock:
             self.drop_ended(now)
-            requests, ends = self.windows.get(caller, (0, now + self.seconds))
-            self.windows[caller] = requests + 1, ends
-        return Window(requests + 1, ends - now)
+            requests, ends_at = self.windows.get(caller, (0, now + self.seconds))
+            self.windows[caller] = requests + 1, ends_at
+        return Window(requests + 1, ends_at - now)
 
     def drop_ended(self, now: float) -> None:
-        """Drops ended windows. All last equally long, so those that began first come first."""
+        """Removes ended windows. All have the same length, so the oldest end first."""
         while self.windows:
-            _, ends = next(iter(self.windows.values()))
-            if ends > now and len(self.windows) < MAX_CALLERS:
+            _, ends_at = next(iter(self.windows.values()))
+            if ends_at > now and len(self.windows) < MAX_CALLERS:
                 break
             self.windows.popitem(last=False)
 
 
 class RedisCounter:
-    """Windows of `seconds`, counted by Redis; while it is away, by this process.
+    """Counts windows of `seconds` in Redis; while Redis does not answer, in this process.
 
-    Redis keeps them by its own clock: machines need not agree on the time.
+    Redis uses its own clock, so the clocks of the machines may differ.
     """
 
     def __init__(self, url: str, seconds: int) -> None:
@@ -72,51 +74,48 @@ class RedisCounter:
         self.fallback = LocalCounter(seconds)
         self.lock = Lock()
         self.next_try: float | None = None
-        # A second try would count the request twice. Without HELLO (protocol 3) any Redis is spoken to.
-        patience = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
-        redis = Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **patience)
+        # A second try would count the request twice. Protocol 2 needs no HELLO, so it works with every Redis.
+        timeouts = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
+        redis = Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **timeouts)
         self.script = redis.register_script(COUNT_SCRIPT)
 
     def count(self, caller: str, now: float) -> Window:
-        away = self.next_try is not None
-        if away and not self.may_try(now):
+        was_unreachable = self.next_try is not None
+        if was_unreachable and not self.may_try(now):
             return self.fallback.count(caller, now)
         try:
-            # The length is in the key: a window begun under another limit would last too long.
+            # The key has the length: a window of another limit would last too long.
             requests, milliseconds = self.script([f"library:rate:{self.seconds}:{caller}"], [self.seconds * 1000])
         except RedisError as error:
             self.record_failure(error, now)
             return self.fallback.count(caller, now)
-        if away:
+        if was_unreachable:
             self.record_recovery()
         return Window(requests, milliseconds / 1000)
 
     def may_try(self, now: float) -> bool:
-        """One request in each PAUSE: the others must not wait for a Redis that hangs."""
+        """True for one request in REDIS_RETRY_AFTER seconds: the others must not wait for a Redis that hangs."""
         with self.lock:
-            due = self.next_try is None or now >= self.next_try
-            if due:
+            may_try = self.next_try is None or now >= self.next_try
+            if may_try:
                 self.next_try = now + REDIS_RETRY_AFTER
-        return due
+        return may_try
 
     def record_failure(self, error: RedisError, now: float) -> None:
         with self.lock:
-            first, self.next_try = self.next_try is None, now + REDIS_RETRY_AFTER
-        if first:
-            log.error("Redis is away, so each process counts requests by itself: %s", error)
+            is_first, self.next_try = self.next_try is None, now + REDIS_RETRY_AFTER
+        if is_first:
+            log.error("Redis does not answer, so each process counts requests itself: %s", error)
 
     def record_recovery(self) -> None:
         with self.lock:
-            first, self.next_try = self.next_try is not None, None
-        if first:
-            log.warning("Redis is back and counts requests again.")
-
-
-COUNTER_LOCK = Lock()
+            is_first, self.next_try = self.next_try is not None, None
+        if is_first:
+            log.warning("Redis answers again and counts requests.")
 
 
 def get_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:
-    """The process's windows. A cache alone would let two threads make them, and each count in its own."""
+    """The process's counter. Without the lock two threads could make one each, and count separately."""
     with COUNTER_LOCK:
         return make_counter(redis_url, seconds)
 

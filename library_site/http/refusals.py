@@ -1,4 +1,4 @@
-"""Refused requests: what an error says, whatever format a version gives it."""
+"""What an error says, independent of the format of a version."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with a request; `place` is path, query or body, `code` REST framework's."""
+    """One error in a request; `place` is path, query or body, `code` is REST framework's."""
 
     place: str
     member: str
@@ -17,7 +17,7 @@ class Problem(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The content of an error; `code` is REST framework's, where the status alone does not say which error it is."""
+    """The content of an error; `code` is REST framework's, for errors that the status alone does not identify."""
 
     status: int
     message: str
@@ -27,7 +27,7 @@ class Failure(NamedTuple):
 
 
 class Refusal(Exception):
-    """A request that the library refuses. A subclass says with which status, message and headers."""
+    """A request that the library refuses. A subclass sets the status, message and headers of the answer."""
 
     status: ClassVar[int]
     message: ClassVar[str]

@@ -1,4 +1,4 @@
-"""The versions of the interface: the table of all, and when each ends (specification, Section 9)."""
+"""The table of all versions of the interface, and when each ends (specification, Section 9)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ API_ROOT = "/api"
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """When a version ends, and where its clients read about it. Times are aware."""
+    """When a version is deprecated and when it ends, and where its clients read about that. Times are aware."""
 
     deprecated_on: datetime | None = None
     sunset_on: datetime | None = None
@@ -31,35 +31,39 @@ class Lifecycle:
     changelog_url: str = ""
     retired: bool = False
 
-    def headers(self, number: int, successor: str) -> Headers:
+    def build_headers(self, number: int, successor: str) -> Headers:
         """RFC 9745 (Deprecation), RFC 8594 (Sunset), RFC 5829 (successor-version), RFC 7234, 5.5 (Warning).
 
         `successor` is a path, or empty.
         """
         if not self.deprecated_on:
             return []
-        url = successor and f"{settings.PUBLIC_URL}{quote(successor.encode('latin-1'))}"
-        given = {"deprecation": self.migration_url, "describedby": self.changelog_url, "successor-version": url}
-        links = ", ".join(f'<{url}>; rel="{relation}"' for relation, url in given.items() if url)
-        ends = [("Sunset", http_date(self.sunset_on.timestamp()))] if self.sunset_on else []
+        successor_url = successor and f"{settings.PUBLIC_URL}{quote(successor.encode('latin-1'))}"
+        urls = {
+            "deprecation": self.migration_url,
+            "describedby": self.changelog_url,
+            "successor-version": successor_url,
+        }
+        links = ", ".join(f'<{url}>; rel="{relation}"' for relation, url in urls.items() if url)
+        sunset = [("Sunset", http_date(self.sunset_on.timestamp()))] if self.sunset_on else []
         return [
             ("Deprecation", f"@{int(self.deprecated_on.timestamp())}"),
-            *ends,
+            *sunset,
             *([("Link", links)] if links else []),
             ("Warning", f'299 - "{self.describe(number)}"'),
         ]
 
     def describe(self, number: int) -> str:
-        ends = f" and ends on {self.sunset_on:%Y-%m-%d}" if self.sunset_on else ""
-        return f"Version {number} is deprecated from {self.deprecated_on:%Y-%m-%d} on{ends}"
+        sunset = f" and ends on {self.sunset_on:%Y-%m-%d}" if self.sunset_on else ""
+        return f"Version {number} is deprecated from {self.deprecated_on:%Y-%m-%d} on{sunset}"
 
 
 @dataclass(frozen=True)
 class Version:
-    """`home` is the path where its addresses begin, without a slash at the end; `error_format` words its errors.
+    """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    `urls` names the modules of its addresses. Each has `urlpatterns`; it may have `fast_routes`, a list for the fast
-    path, and `body_limits`, by path below the home the largest body in bytes, where it is not Django's.
+    `urls` names its URL modules. Each has `urlpatterns`. It may have `fast_routes`, a list of FastRoute, and
+    `body_limits`: by path below the home, the largest body in bytes, where it is not DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
     number: int
@@ -70,7 +74,7 @@ class Version:
 
     @cached_property
     def modules(self) -> list[ModuleType]:
-        """Those of `urls`; they can be imported once Django is set up."""
+        """The modules of `urls`. They can be imported only after Django is set up."""
         return [import_module(name) for name in self.urls]
 
     @cached_property
@@ -83,22 +87,22 @@ class Version:
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:
-        return {path: limit for one in self.modules for path, limit in getattr(one, "body_limits", {}).items()}
+        return {path: limit for module in self.modules for path, limit in getattr(module, "body_limits", {}).items()}
 
-    def headers(self, path: str, latest: "Version") -> Headers:
-        """What its lifecycle adds to an answer from this path below a version's home."""
-        return self.lifecycle.headers(self.number, f"{latest.home}{path}" if latest is not self else "")
+    def build_headers(self, path: str, latest: "Version") -> Headers:
+        """The headers of its lifecycle for an answer to this path below its home."""
+        return self.lifecycle.build_headers(self.number, f"{latest.home}{path}" if latest is not self else "")
 
 
 def select_served(versions: Iterable[Version], lifecycles: Mapping[int, Lifecycle]) -> dict[int, Version]:
-    """By number, those that are not retired, each with its lifecycle."""
-    known = [replace(one, lifecycle=lifecycles.get(one.number, Lifecycle())) for one in versions]
-    if strange := lifecycles.keys() - {version.number for version in known}:
-        raise ImproperlyConfigured(f"API_V{min(strange)}_… is set, and there is no such version.")
-    lasting = {version.number: version for version in known if not version.lifecycle.retired}
-    if not lasting:
+    """The versions that are not retired, by number, each with its lifecycle."""
+    known_versions = [replace(version, lifecycle=lifecycles.get(version.number, Lifecycle())) for version in versions]
+    if unknown_numbers := lifecycles.keys() - {version.number for version in known_versions}:
+        raise ImproperlyConfigured(f"API_V{min(unknown_numbers)}_… is set, and there is no such version.")
+    served_versions = {version.number: version for version in known_versions if not version.lifecycle.retired}
+    if not served_versions:
         raise ImproperlyConfigured("API_V1_RETIRED and the like leave no version to serve.")
-    return lasting
+    return served_versions
 
 
 # The last is the latest.
@@ -108,5 +112,5 @@ KNOWN_VERSIONS = [
 ]
 LIFECYCLES = {number: Lifecycle(**dates) for number, dates in settings.API_LIFECYCLES.items()}
 VERSIONS = select_served(KNOWN_VERSIONS, LIFECYCLES)
-# The version of an address that names none: the paths of the specification do not.
+# The version of a request that names none: the paths of the specification name none.
 DEFAULT_VERSION = 1

@@ -1,4 +1,4 @@
-"""The pages of this app in the admin; Django imports this package alone."""
+"""The admin pages of this app. Django imports only this package, so it imports the modules."""
 
 from oauth.admin import api_keys, apps, authorizations, users
 

@@ -1,4 +1,4 @@
-"""API keys in the admin."""
+"""The admin pages of API keys."""
 
 from typing import Any
 
@@ -40,34 +40,36 @@ class APIKeyAdmin(OwnedAdmin):
         return f"lib_{key.prefix}"
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """For the action alone: what a key is for does not change."""
+        """The list allows the action; a key itself cannot be changed."""
         return obj is None and super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who looks for a revoked key finds it."""
+        """Revoked keys stay visible."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Inside the transaction that Django's own view has opened. Raises TooManyKeys."""
-        given, owner = form.cleaned_data, form.cleaned_data.get("owner", request.user)
-        made, obj.text = api_keys.create_key(owner, given["name"], given["scopes"], timezone.now(), given["expires_at"])
-        obj.pk, obj.prefix, obj.owner = made.pk, made.prefix, owner
-        obj.missing = scopes.format_scopes(given["scopes"] - scopes.get_user_scopes(owner))
+        """Runs inside the transaction of Django's view. Raises TooManyKeys."""
+        values, owner = form.cleaned_data, form.cleaned_data.get("owner", request.user)
+        key, obj.text = api_keys.create_key(
+            owner, values["name"], values["scopes"], timezone.now(), values["expires_at"]
+        )
+        obj.pk, obj.prefix, obj.owner = key.pk, key.prefix, owner
+        obj.missing_scopes = scopes.format_scopes(values["scopes"] - scopes.get_user_scopes(owner))
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        note = f"{obj.owner} may not have these scopes now, and the key is not good for them: {obj.missing}."
-        return self.show_once(request, obj, {"API key": obj.text}, note if obj.missing else "")
+        note = f"{obj.owner} may not have these scopes now, and the key is not good for them: {obj.missing_scopes}."
+        return self.show_once(request, obj, {"API key": obj.text}, note if obj.missing_scopes else "")
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         try:
             return super().add_view(request, *arguments, **options)
         except api_keys.TooManyKeys:
-            words = f"No key was made: {api_keys.MAX_KEYS_PER_USER} are there already; revoke one first."
-            self.message_user(request, words, messages.ERROR)
+            message = f"No key was made: {api_keys.MAX_KEYS_PER_USER} are there already; revoke one first."
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     @admin.action(description="Revoke the selected keys", permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
-        revoked = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
+        count = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
         self.record_action(request, queryset, "Revoked.")
-        self.message_user(request, f"Keys revoked: {revoked}.", messages.SUCCESS)
+        self.message_user(request, f"Keys revoked: {count}.", messages.SUCCESS)

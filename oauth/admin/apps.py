@@ -1,4 +1,4 @@
-"""The desk for apps, the access people gave them, and API keys. The answer to its making alone shows a secret."""
+"""The admin pages of apps. A client secret is shown only in the response that creates it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE
 from oauth.server import registration
 
-# Tokens are ended by ending the access they belong to.
+# Tokens have no pages: to end a token, an admin ends its authorization.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
 
 
@@ -34,8 +34,8 @@ class AppAdmin(OwnedAdmin):
     actions = ("make_new_secret",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        asked = ["name", "client_type", "redirect_uris", "scopes", *(["user"] if request.user.is_superuser else [])]
-        return [*asked, "client_id", "secret_note", "created", "updated"] if obj else asked
+        fields = ["name", "client_type", "redirect_uris", "scopes", *(["user"] if request.user.is_superuser else [])]
+        return [*fields, "client_id", "secret_note", "created", "updated"] if obj else fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
@@ -51,12 +51,12 @@ class AppAdmin(OwnedAdmin):
         return 'Kept as a hash. "Make a new secret" in the list of apps replaces it.'
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        granted = form.cleaned_data["scopes"]
+        scopes = form.cleaned_data["scopes"]
         if change:
-            registration.change_app(obj, granted, timezone.now())
+            registration.change_app(obj, scopes, timezone.now())
         else:
             obj.user = obj.user or (None if request.user.is_superuser else request.user)
-            obj.new_secret = registration.register_app(obj, granted)
+            obj.new_secret = registration.register_app(obj, scopes)
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         secret = {"client_secret": obj.new_secret} if obj.new_secret else {}
@@ -64,7 +64,7 @@ class AppAdmin(OwnedAdmin):
 
     @admin.action(description="Make a new secret", permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """For one at a time: what uses the old one fails from now on."""
+        """Only for one app at a time: programs with the old secret fail from now on."""
         apps = list(queryset[:2])
         try:
             (app,) = apps
@@ -78,7 +78,7 @@ class AppAdmin(OwnedAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Each app with what ends, where Django would list every token."""
-        alive = Authorization.objects.filter(ended_at=None)
-        lines = [f"{app}: ends the access of {alive.filter(application=app).count()} people" for app in objs]
+        """Lists the apps with the number of people whose access ends; Django would list every token."""
+        authorizations = Authorization.objects.filter(ended_at=None)
+        lines = [f"{app}: ends the access of {authorizations.filter(application=app).count()} people" for app in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []

@@ -1,4 +1,4 @@
-"""Authorizations in the admin."""
+"""The admin pages of authorizations."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -24,9 +24,9 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
 
     @admin.action(description="End the selected access", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:
-        # A search joins other tables, whose rows must not be locked.
-        ended = revocations.revoke_authorizations(
+        # A search joins other tables, and their rows must not be locked.
+        count = revocations.revoke_authorizations(
             Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
         )
         self.record_action(request, queryset, "Ended.")
-        self.message_user(request, f"Access ended: {ended}.", messages.SUCCESS)
+        self.message_user(request, f"Access ended: {count}.", messages.SUCCESS)

@@ -1,4 +1,4 @@
-"""Forms of the admin pages."""
+"""The forms of the admin pages for apps and API keys."""
 
 from datetime import datetime
 from typing import Any

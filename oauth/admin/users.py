@@ -1,4 +1,4 @@
-"""Users and groups as Django has them, with the guards of the librarians' desk."""
+"""The admin pages of users and groups: Django's own, with the checks of ValidatingAdmin."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,11 +20,11 @@ class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Each person, where Django would list every token, and ask for permissions on what goes with them."""
+        """Lists the people. Django would list every token, and require permissions to delete each."""
         lines = [f"{user}, with the apps and API keys that are theirs" for user in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
 
 
 @admin.register(Group)
 class LibraryGroupAdmin(ValidatingAdmin, GroupAdmin):
-    """Has no filters."""
+    """The page has no filters, so no lookups are allowed."""

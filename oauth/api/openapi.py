@@ -1,11 +1,11 @@
-"""What the OpenAPI documents say of credentials."""
+"""Describes the credentials in the OpenAPI documents."""
 
 from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
-from oauth.permissions import HasViewScope, LibraryAccess, is_open_to_anonymous, required_scope
+from oauth.permissions import HasViewScope, LibraryAccess, get_required_scope, is_open_to_anonymous
 from oauth.scopes import SCOPES
 
 Requirement = dict[str, list[str]]
@@ -25,7 +25,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
         return {"type": "oauth2", "description": "An app's access, with PKCE.", "flows": {"authorizationCode": flow}}
 
     def get_security_requirement(self, auto_schema: Any) -> Requirement:
-        return {self.name: required_scopes(auto_schema)}
+        return {self.name: get_required_scopes(auto_schema)}
 
 
 class APIKeyScheme(OpenApiAuthenticationExtension):
@@ -36,15 +36,17 @@ class APIKeyScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A program's key."}
 
     def get_security_requirement(self, auto_schema: Any) -> list[Requirement]:
-        """With it, whether there may be no credential: REST framework's own permissions tell nothing of ours."""
-        open_to_all = has_library_access(auto_schema) and is_open_to_anonymous(required_scope(auto_schema.method))
-        return [{self.name: []}, *([{}] if open_to_all else [])]
+        """Also says whether a credential is optional: drf-spectacular cannot see that from our permission classes."""
+        needs_no_credential = has_library_access(auto_schema) and is_open_to_anonymous(
+            get_required_scope(auto_schema.method)
+        )
+        return [{self.name: []}, *([{}] if needs_no_credential else [])]
 
 
-def required_scopes(auto_schema: Any) -> list[str]:
+def get_required_scopes(auto_schema: Any) -> list[str]:
     if HasViewScope in auto_schema.view.permission_classes:
         return [auto_schema.view.scope]
-    return [required_scope(auto_schema.method)] if has_library_access(auto_schema) else []
+    return [get_required_scope(auto_schema.method)] if has_library_access(auto_schema) else []
 
 
 def has_library_access(auto_schema: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The grants that there are: authorization code and refresh token (RFC 6749, 4.1 and 6), with PKCE by S256 alone."""
+"""The toolkit's server with two grants: authorization code with PKCE (S256), and refresh token (RFC 6749, 4.1, 6)."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ class AuthorizationServer(WebApplicationServer):
         self.refresh_grant.custom_validators.post_token = [narrow_scopes]
 
 
-# oauthlib makes an attribute of its request of every parameter, whatever the name.
+# oauthlib turns every parameter into an attribute of its request, so only these are passed on.
 AUTHORIZATION_PARAMETERS = {
     *("client_id", "redirect_uri", "response_type", "response_mode", "scope", "state"),
     *("code_challenge", "code_challenge_method"),
@@ -41,29 +41,29 @@ GRANT_PARAMETERS = {
 
 
 class OAuthBackend(OAuthLibCore):
-    """The toolkit's OAUTH2_BACKEND_CLASS: hands oauthlib what it needs, as Django read it, and what has a value."""
+    """The toolkit's OAUTH2_BACKEND_CLASS: passes known, non-empty parameters to oauthlib, as Django parsed them."""
 
     def _get_escaped_full_path(self, request: HttpRequest) -> str:
-        asked = {
+        parameters = {
             name: value for name, value in request.GET.dict().items() if value and name in AUTHORIZATION_PARAMETERS
         }
-        query = urlencode(asked)
+        query = urlencode(parameters)
         return f"{request.path}?{query}" if query else request.path
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
-        heard = TOKEN_PARAMETERS | GRANT_PARAMETERS.get(request.POST.get("grant_type", ""), set())
-        return [(name, value) for name, value in request.POST.dict().items() if value and name in heard]
+        allowed_names = TOKEN_PARAMETERS | GRANT_PARAMETERS.get(request.POST.get("grant_type", ""), set())
+        return [(name, value) for name, value in request.POST.dict().items() if value and name in allowed_names]
 
 
 class QueryBackend(OAuthBackend):
-    """The same for authorization requests: they stand in the address, and no form can change what it says."""
+    """The same for authorization requests: only the query counts, so a form cannot change it."""
 
     def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
         return []
 
 
 def validate_request(request: Request) -> dict[str, Any]:
-    """Checks an authorization request for what oauthlib lets through. Raises OAuth2Error."""
+    """Checks what oauthlib does not check in an authorization request. Raises OAuth2Error."""
     if request.response_type != "code":
         raise UnsupportedResponseTypeError(request=request)
     if request.response_mode not in (None, "query"):
@@ -77,19 +77,19 @@ def validate_request(request: Request) -> dict[str, Any]:
 
 
 def narrow_scopes(request: Request) -> None:
-    """Leaves of a token's scopes what app and person may have now. Raises InvalidScopeError."""
-    # Held, lest the app be allowed less while its token is being made.
-    held = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
-    left = frozenset(request.scopes) & allowance_scopes(held) & scopes.get_user_scopes(request.user)
-    if not left:
+    """Removes the scopes that app or person may no longer have. Raises InvalidScopeError if none is left."""
+    # Locked, so that the allowance cannot shrink while the token is being made.
+    allowance = Allowance.objects.select_for_update(no_key=True).filter(application=request.client).first()
+    granted_scopes = frozenset(request.scopes) & get_allowance_scopes(allowance) & scopes.get_user_scopes(request.user)
+    if not granted_scopes:
         raise InvalidScopeError(request=request)
-    request.scopes = scopes.format_scopes(left).split()
+    request.scopes = scopes.format_scopes(granted_scopes).split()
 
 
-def limit_to_allowance(application: Any, asked: ScopeSet) -> ScopeSet:
-    """What of the scopes asked for the app may have; without an allowance it may read."""
-    return asked & allowance_scopes(getattr(application, "allowance", None))
+def limit_to_allowance(application: Any, requested_scopes: ScopeSet) -> ScopeSet:
+    """Returns the requested scopes that the app may have. Without an allowance that is only `read`."""
+    return requested_scopes & get_allowance_scopes(getattr(application, "allowance", None))
 
 
-def allowance_scopes(allowance: Allowance | None) -> ScopeSet:
+def get_allowance_scopes(allowance: Allowance | None) -> ScopeSet:
     return frozenset((allowance.scopes if allowance else scopes.DEFAULT_SCOPE).split())

@@ -1,4 +1,4 @@
-"""The authorization endpoint (RFC 6749, 4.1.1): what is wrong with a request comes before any sign-in."""
+"""The authorization endpoint (RFC 6749, 4.1.1). It reports errors in a request before the person must sign in."""
 
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -20,7 +20,7 @@ from oauth.server import redirect_uris
 from oauth.server.backend import QueryBackend, limit_to_allowance
 from oauth.server.error_responses import error_response, malformed_reason
 
-# oauthlib's errors that are told here, not at an address that the request names.
+# oauthlib's errors that are answered here, without a redirect to the requested address.
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
 UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
 
@@ -43,21 +43,21 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         return self.validate() or self.complete(allow="allow" in request.POST)
 
     def validate(self) -> HttpResponse | None:
-        """The refusal of a request, if it deserves one; else notes what it is for."""
+        """Returns a refusal of the request; otherwise sets `application`, `credentials` and `granted_scopes`."""
         if problem := malformed_reason(self.request.GET):
             return error_response(400, "invalid_request", problem)
         try:
-            asked, self.credentials = self.validate_authorization_request(self.request)
+            requested_scopes, self.credentials = self.validate_authorization_request(self.request)
         except OAuthToolkitError as error:
             return self.error_response(error, None)
         self.application = self.credentials.pop("request").client
-        self.granted = limit_to_allowance(self.application, frozenset(asked))
+        self.granted_scopes = limit_to_allowance(self.application, frozenset(requested_scopes))
         if self.request.user.is_authenticated:
-            self.granted &= scopes.get_user_scopes(self.request.user)
+            self.granted_scopes &= scopes.get_user_scopes(self.request.user)
         if self.request.method == "POST":
-            # No more than the person was shown: the app may be allowed more by now.
-            self.granted &= frozenset(self.request.POST.get("scopes", "").split())
-        return None if self.granted else self.redirect_error("invalid_scope")
+            # Not more than the page showed: the app's allowance can have grown since.
+            self.granted_scopes &= frozenset(self.request.POST.get("scopes", "").split())
+        return None if self.granted_scopes else self.redirect_error("invalid_scope")
 
     def render_consent(self) -> HttpResponse:
         redirect_uri = self.credentials["redirect_uri"]
@@ -65,41 +65,41 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         origin = f"{target.scheme}://{target.netloc}"
         context = {
             "application": self.application,
-            "sentences": scopes.describe_scopes(self.granted),
-            "scopes": scopes.format_scopes(self.granted),
+            "sentences": scopes.describe_scopes(self.granted_scopes),
+            "scopes": scopes.format_scopes(self.granted_scopes),
             "origin": origin,
         }
-        page: Any = csp_update({"form-action": redirect_uris.form_action_sources([redirect_uri])})
+        page: Any = csp_update({"form-action": redirect_uris.list_form_action_sources([redirect_uri])})
         response: HttpResponse = page(self.render_to_response)(context)
         return response
 
     def complete(self, allow: bool) -> HttpResponse:
         try:
             uri, *_ = self.create_authorization_response(
-                self.request, scopes.format_scopes(self.granted), self.credentials, allow
+                self.request, scopes.format_scopes(self.granted_scopes), self.credentials, allow
             )
         except OAuthToolkitError as error:
             return self.error_response(error, self.application)
         return self.redirect(uri, self.application)
 
     def redirect_error(self, error: str) -> HttpResponse:
-        told = {"error": error, "state": self.credentials["state"]}
-        query = urlencode({name: value for name, value in told.items() if value})
+        parameters = {"error": error, "state": self.credentials["state"]}
+        query = urlencode({name: value for name, value in parameters.items() if value})
         return self.redirect(append_query(self.credentials["redirect_uri"], query), self.application)
 
     def error_response(self, error: OAuthToolkitError, application: Application | None, **_: Any) -> HttpResponse:
-        """400 for what is wrong with client, address or response type; the client hears of the rest."""
-        found = error.oauthlib_error
-        if isinstance(found, ERRORS_SHOWN_HERE):
-            word = "invalid_client" if isinstance(found, UNKNOWN_CLIENT_ERRORS) else found.error
-            return error_response(400, word, found.description)
-        _, told = OAuthLibMixin.error_response(self, error)
-        return self.redirect(told["url"], application)
+        """Answers 400 for errors in client, address or response type; redirects to the client for all others."""
+        oauth_error = error.oauthlib_error
+        if isinstance(oauth_error, ERRORS_SHOWN_HERE):
+            code = "invalid_client" if isinstance(oauth_error, UNKNOWN_CLIENT_ERRORS) else oauth_error.error
+            return error_response(400, code, oauth_error.description)
+        _, body = OAuthLibMixin.error_response(self, error)
+        return self.redirect(body["url"], application)
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:
-        """Every answer names who gives it (RFC 9207)."""
-        named = append_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
-        response: HttpResponse = super().redirect(named, application)
+        """Adds the issuer to every redirect (RFC 9207)."""
+        uri = append_query(redirect_to, urlencode({"iss": settings.PUBLIC_URL}))
+        response: HttpResponse = super().redirect(uri, application)
         return response
 
 

@@ -1,8 +1,8 @@
-"""The documentation as an app of the library: the public client behind the Authorize button of /docs."""
+"""Registers the documentation as an app: the public client of the Authorize button of /docs."""
 
 from typing import Any
 
-from django.apps import apps as installed
+from django.apps import apps as current_apps
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 
@@ -11,24 +11,24 @@ from oauth import scopes
 DOCS_CLIENT_NAME = "Library documentation"
 
 
-def sync_docs_client(apps: Any = installed, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
-    """A receiver of post_migrate: makes the app what the settings say, PUBLIC_URL among them."""
+def sync_docs_client(apps: Any = current_apps, using: str = DEFAULT_DB_ALIAS, **others: Any) -> None:
+    """A receiver of post_migrate: updates the app from the settings, such as PUBLIC_URL."""
     try:
         allowances = apps.get_model("oauth", "Allowance").objects.using(using)
     except LookupError:
-        # Its table is not there yet, or no longer.
+        # The table does not exist yet, or no longer.
         return
-    shown: Any = settings.SPECTACULAR_SETTINGS
+    documentation: Any = settings.SPECTACULAR_SETTINGS
     application, _ = (
         apps.get_model("oauth2_provider", "Application")
         .objects.using(using)
         .update_or_create(
-            client_id=shown["SWAGGER_UI_OAUTH2_CONFIG"]["clientId"],
+            client_id=documentation["SWAGGER_UI_OAUTH2_CONFIG"]["clientId"],
             defaults={
                 "name": DOCS_CLIENT_NAME,
                 "client_type": "public",
                 "authorization_grant_type": "authorization-code",
-                "redirect_uris": shown["SWAGGER_UI_SETTINGS"]["oauth2RedirectUrl"],
+                "redirect_uris": documentation["SWAGGER_UI_SETTINGS"]["oauth2RedirectUrl"],
             },
         )
     )

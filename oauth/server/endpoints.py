@@ -1,4 +1,4 @@
-"""The authorization server's endpoints for apps (specification, Section 5): the toolkit's machinery under our rules."""
+"""The authorization server's endpoints for apps (specification, Section 5), built on the toolkit."""
 
 import time
 from collections.abc import Callable
@@ -23,18 +23,17 @@ from oauth.server.validators import parse_basic_auth, uses_basic_auth
 from oauth.tokens import access_tokens
 
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
-
 View = Callable[[HttpRequest], HttpResponse]
 
 
-def client_endpoint(answer: View) -> View:
-    """What apps post to, with their credentials in it; who guesses is made to wait."""
+def client_endpoint(endpoint: View) -> View:
+    """Decorates an endpoint to which apps post forms with credentials. Clients that guess secrets are locked out."""
 
     @csrf_exempt
     @require_POST
     @sensitive_post_parameters()
-    @wraps(answer)
-    def view(request: HttpRequest) -> HttpResponse:
+    @wraps(endpoint)
+    def wrapper(request: HttpRequest) -> HttpResponse:
         if request.content_type != FORM_CONTENT_TYPE:
             return error_response(400, "invalid_request", f"The body must be {FORM_CONTENT_TYPE}.")
         if problem := malformed_reason(request.POST) or ("Parameters belong into the body." if request.GET else ""):
@@ -42,30 +41,31 @@ def client_endpoint(answer: View) -> View:
         client = get_client_key(request)
         if seconds := lockout.seconds_until_allowed(request, client):
             return error_response(429, "temporarily_unavailable", "Too many failures.", Retry_After=str(seconds))
-        response = answer(request)
+        response = endpoint(request)
         if lockout.is_failed_guess(client, response):
             lockout.record_failure(request, client)
         return response
 
-    return view
+    return wrapper
 
 
 def get_client_key(request: HttpRequest) -> str:
-    """The client by which failures are counted."""
-    asked = ClientRequest("", headers=dict(request.META))
-    client_id = parse_basic_auth(asked)[0] if uses_basic_auth(asked) else request.POST.get("client_id", "")
-    return lockout.client_key(client_id, secret=uses_basic_auth(asked) or "client_secret" in request.POST)
+    """Returns the name by which this client's failures are counted."""
+    client_request = ClientRequest("", headers=dict(request.META))
+    has_basic_auth = uses_basic_auth(client_request)
+    client_id = parse_basic_auth(client_request)[0] if has_basic_auth else request.POST.get("client_id", "")
+    return lockout.build_client_key(client_id, secret=has_basic_auth or "client_secret" in request.POST)
 
 
 @client_endpoint
 def token(request: HttpRequest) -> HttpResponse:
-    """RFC 6749, 3.2. Standard clients know one endpoint for both grants."""
+    """RFC 6749, 3.2. Standard clients use this endpoint for both grants."""
     return issue_token(request, "authorization_code", "refresh_token")
 
 
 @client_endpoint
 def refresh(request: HttpRequest) -> HttpResponse:
-    """The specification's own address for the refresh grant."""
+    """The address of the refresh grant in the specification."""
     return issue_token(request, "refresh_token")
 
 
@@ -75,7 +75,7 @@ def issue_token(request: HttpRequest, *grant_types: str) -> HttpResponse:
         return error_response(400, "invalid_request", "Missing grant_type parameter.")
     if grant_type not in grant_types:
         return error_response(400, "unsupported_grant_type")
-    # A refusal is an answer too, and what it revokes must stay revoked: only what fails is rolled back.
+    # A refusal is committed too, because it can revoke tokens; only an exception is rolled back.
     with transaction.atomic():
         _, _, body, status = get_backend().create_token_response(request)
     return build_response(request, status, body)
@@ -92,17 +92,17 @@ def revoke(request: HttpRequest) -> HttpResponse:
 @client_endpoint
 def introspect(request: HttpRequest) -> HttpResponse:
     """RFC 7662. Confidential clients may ask about any access token, and about refresh tokens of their own."""
-    asked = ClientRequest("", "POST", dict(get_backend().extract_body(request)), dict(request.META))
+    client_request = ClientRequest("", "POST", dict(get_backend().extract_body(request)), dict(request.META))
     try:
-        known = get_backend().server.request_validator.authenticate_client(asked)
+        is_authenticated = get_backend().server.request_validator.authenticate_client(client_request)
     except errors.OAuth2Error as error:
         return build_response(request, error.status_code, error.json)
-    if not known:
+    if not is_authenticated:
         return build_response(request, 401, errors.InvalidClientError().json)
-    if not asked.token:
+    if not client_request.token:
         return error_response(400, "invalid_request", "Missing token parameter.")
-    found = introspect_token(asked.token, asked.client, timezone.now())
-    return JsonResponse(found, headers=NO_STORE)
+    body = introspect_token(client_request.token, client_request.client, timezone.now())
+    return JsonResponse(body, headers=NO_STORE)
 
 
 @cache
@@ -111,7 +111,7 @@ def get_backend() -> OAuthBackend:
 
 
 def build_response(request: HttpRequest, status: int, body: str) -> HttpResponse:
-    """oauthlib's answer, with the challenge that RFC 6749, 5.2 asks for: Basic, and only of who tried it."""
+    """Turns oauthlib's answer into a response. A failed Basic authentication gets its challenge (RFC 6749, 5.2)."""
     response = HttpResponse(body, "application/json", status, headers=NO_STORE)
     if status == 401 and "HTTP_AUTHORIZATION" in request.META:
         response["WWW-Authenticate"] = 'Basic realm="Library API", charset="UTF-8"'
@@ -121,20 +121,20 @@ def build_response(request: HttpRequest, status: int, body: str) -> HttpResponse
 @csrf_exempt
 @require_safe
 def resource(request: HttpRequest) -> HttpResponse:
-    """Who a token speaks for. Its three errors are the specification's; the challenge knows two (RFC 6750, 3.1)."""
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not given.strip():
+    """Returns the user of a token. The specification defines three errors, RFC 6750, 3.1 a challenge for two."""
+    scheme, _, access_token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not access_token.strip():
         return error_response(401, "missing_token", "The request has no Bearer token.", WWW_Authenticate=CHALLENGE)
-    bad = f'{CHALLENGE}, error="invalid_token"'
+    challenge = f'{CHALLENGE}, error="invalid_token"'
     try:
-        claims, left = verify_token(given.strip(), time.time())
+        _, claims, remaining_scopes = verify_token(access_token.strip(), time.time())
     except access_tokens.TokenExpired:
-        return error_response(401, "token_expired", "The access token has expired.", WWW_Authenticate=bad)
+        return error_response(401, "token_expired", "The access token has expired.", WWW_Authenticate=challenge)
     except access_tokens.InvalidToken:
-        return error_response(401, "invalid_token", "The access token is not valid.", WWW_Authenticate=bad)
+        return error_response(401, "invalid_token", "The access token is not valid.", WWW_Authenticate=challenge)
     body = {
         "user_id": str(claims.user_id),
-        "scope": scopes.format_scopes(left),
+        "scope": scopes.format_scopes(remaining_scopes),
         "message": "This token is good for the library.",
     }
     return JsonResponse(body, headers=NO_STORE)

@@ -1,4 +1,4 @@
-"""Hashes of generated secrets."""
+"""The password hasher for generated client secrets."""
 
 from hashlib import sha256
 from typing import Any
@@ -8,7 +8,7 @@ from django.utils.crypto import constant_time_compare
 
 
 class GeneratedSecretHasher(BasePasswordHasher):
-    """One salted SHA-256: of 128 random characters nobody can guess any, and every token request pays for the hash."""
+    """One salted SHA-256. Nobody can guess 128 random characters, and every token request pays for the hash."""
 
     algorithm = "generated_secret"
 
@@ -29,4 +29,4 @@ class GeneratedSecretHasher(BasePasswordHasher):
         return False
 
     def harden_runtime(self, password: str, encoded: str) -> None:
-        """There is no work to make up for."""
+        """Does nothing: all hashes cost the same."""

@@ -1,4 +1,4 @@
-"""What is told of a token (RFC 7662, 2.2)."""
+"""The content of introspection responses (RFC 7662, 2.2)."""
 
 from datetime import datetime
 from typing import Any
@@ -17,13 +17,13 @@ INACTIVE = {"active": False}
 
 
 def introspect_token(token: str, client: Application, now: datetime) -> dict[str, Any]:
-    """Any access token, and refresh tokens of this client; nothing of others, and of those that are over."""
+    """Describes any access token, or a refresh token of this client; all other tokens are inactive."""
     try:
         claims = access_tokens.verify_access_token(token, now.timestamp())
     except access_tokens.InvalidToken:
         return introspect_refresh_token(token, client, now)
-    left = get_current_scopes(claims)
-    if left is None:
+    current_scopes = get_current_scopes(claims)
+    if current_scopes is None:
         return INACTIVE
     return {
         "active": True,
@@ -32,7 +32,7 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
         "aud": access_tokens.AUDIENCE,
         "sub": str(claims.user_id),
         "client_id": claims.client_id,
-        "scope": scopes.format_scopes(left),
+        "scope": scopes.format_scopes(current_scopes),
         "jti": claims.jti,
         "iat": claims.iat,
         "exp": claims.exp,
@@ -40,24 +40,24 @@ def introspect_token(token: str, client: Application, now: datetime) -> dict[str
 
 
 def get_current_scopes(claims: access_tokens.Claims) -> scopes.ScopeSet | None:
-    """What is left of a token's scopes by the database, not by the list: who asks wants to know what holds now."""
-    alive = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
-    allowed = scopes.get_allowed_scopes(User.objects.filter(pk=claims.user_id)) if alive else {}
-    rights = allowed.get(claims.user_id)
+    """Returns a token's current scopes from the database: the list of revocations can be seconds old."""
+    is_active = Authorization.objects.filter(pk=claims.sid, ended_at=None).exists()
+    scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk=claims.user_id)) if is_active else {}
+    rights = scopes_by_user.get(claims.user_id)
     return claims.scopes & rights if rights else None
 
 
 def introspect_refresh_token(token: str, client: Application, now: datetime) -> dict[str, Any]:
-    found = RefreshToken.objects.select_related("access_token", "user")
-    stored = found.filter(token_checksum=sha256_hex(token), application=client, revoked=None).first()
-    authorization = stored and find_authorization(stored)
-    if not stored or not authorization or not is_usable(stored, authorization, now):
+    refresh_tokens = RefreshToken.objects.select_related("access_token", "user")
+    refresh_token = refresh_tokens.filter(token_checksum=sha256_hex(token), application=client, revoked=None).first()
+    authorization = refresh_token and find_authorization(refresh_token)
+    if not refresh_token or not authorization or not is_usable(refresh_token, authorization, now):
         return INACTIVE
     return {
         "active": True,
         "iss": settings.PUBLIC_URL,
-        "sub": str(stored.user_id),
+        "sub": str(refresh_token.user_id),
         "client_id": client.client_id,
         "scope": authorization.scopes,
-        "iat": int(stored.created.timestamp()),
+        "iat": int(refresh_token.created.timestamp()),
     }

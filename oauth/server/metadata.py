@@ -1,4 +1,4 @@
-"""Metadata of the authorization server (RFC 8414) and its public keys (RFC 7517)."""
+"""The views of the authorization server's metadata (RFC 8414) and public keys (RFC 7517)."""
 
 import time
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from oauth import scopes
 from oauth.tokens import jwks
 
-# Seconds for which others may keep the public keys.
+# Seconds for which clients may cache the public keys.
 JWKS_MAX_AGE = 300
 
 
@@ -19,7 +19,7 @@ JWKS_MAX_AGE = 300
 @require_safe
 def metadata(request: HttpRequest) -> JsonResponse:
     """RFC 8414."""
-    by_secret = ["client_secret_basic", "client_secret_post"]
+    secret_methods = ["client_secret_basic", "client_secret_post"]
     body = {
         "issuer": settings.PUBLIC_URL,
         **{
@@ -36,9 +36,9 @@ def metadata(request: HttpRequest) -> JsonResponse:
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_methods_supported": [*by_secret, "none"],
-        "revocation_endpoint_auth_methods_supported": [*by_secret, "none"],
-        "introspection_endpoint_auth_methods_supported": by_secret,
+        "token_endpoint_auth_methods_supported": [*secret_methods, "none"],
+        "revocation_endpoint_auth_methods_supported": [*secret_methods, "none"],
+        "introspection_endpoint_auth_methods_supported": secret_methods,
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": f"{settings.PUBLIC_URL}/docs",
@@ -50,5 +50,5 @@ def metadata(request: HttpRequest) -> JsonResponse:
 @require_safe
 def public_jwks(request: HttpRequest) -> JsonResponse:
     """RFC 7517."""
-    published = jwks.build_public_jwks(jwks.get_keys(), time.time())
-    return JsonResponse(published, headers={"Cache-Control": f"public, max-age={JWKS_MAX_AGE}"})
+    body = jwks.build_public_jwks(jwks.get_keys(), time.time())
+    return JsonResponse(body, headers={"Cache-Control": f"public, max-age={JWKS_MAX_AGE}"})

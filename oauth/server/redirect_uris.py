@@ -1,4 +1,4 @@
-"""Redirect URIs: which an app may register, which are meant by one that is asked for, where they lead a form."""
+"""Rules for redirect URIs: which may be registered, which requested ones match, and the form-action sources of each."""
 
 import re
 from collections.abc import Iterable
@@ -6,61 +6,61 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 
-# How many an app may have.
+# Per app.
 MAX_REDIRECT_URIS = 20
-# What RFC 3986 knows, with a plain host: the consent page puts it into its Content-Security-Policy.
+# The characters of RFC 3986, with a plain host: the URI becomes part of a Content-Security-Policy.
 URI_PATTERN = re.compile(
     r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?([/?][A-Za-z0-9._~:/?@!$&'()*+,;=%\[\]-]*)?", re.ASCII
 )
-# RFC 8252, 7.3: what is sent there stays on the person's own machine.
+# RFC 8252, 7.3: a redirect to them stays on the person's own machine.
 LOOPBACK_HOSTS = {"127.0.0.1", "::1", "localhost"}
-# Its port is any (RFC 8252, 7.3); localhost may be another machine (8.3).
+# Any port is allowed (RFC 8252, 7.3), but not for localhost, which can be another machine (8.3).
 LOOPBACK_URI = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?].*)?)")
 
 
 def validate_redirect_uris(text: str) -> None:
-    """Of a text with white space between them. Raises ValidationError."""
+    """Checks redirect URIs separated by white space. Raises ValidationError."""
     uris = text.split()
     if not 1 <= len(uris) <= MAX_REDIRECT_URIS:
         raise ValidationError(f"There are 1 to {MAX_REDIRECT_URIS} redirect URIs.")
-    if unfit := next((uri for uri in uris if not is_allowed_uri(uri)), None):
-        words = (
+    if invalid_uri := next((uri for uri in uris if not is_allowed_uri(uri)), None):
+        message = (
             "A redirect URI is https, or http at 127.0.0.1, [::1] or localhost, without user or fragment; this is not:"
         )
-        raise ValidationError(f"{words} {unfit}")
+        raise ValidationError(f"{message} {invalid_uri}")
 
 
 def is_allowed_uri(uri: str) -> bool:
     try:
         parts = urlsplit(uri)
-        # Reading the port checks it, and those who compare redirect URIs later do not.
+        # This raises ValueError for an invalid port; later comparisons do not check it.
         parts.port  # noqa: B018
     except ValueError:
         return False
     return bool(URI_PATTERN.fullmatch(uri)) and (parts.scheme == "https" or parts.hostname in LOOPBACK_HOSTS)
 
 
-def is_registered(uri: str, registered: Iterable[str]) -> bool:
-    """To the letter (RFC 9700, 2.1), but for the port, which an app gets from its system each time."""
-    return strip_loopback_port(uri) in map(strip_loopback_port, registered)
+def is_registered(uri: str, registered_uris: Iterable[str]) -> bool:
+    """Compares exactly (RFC 9700, 2.1), except a loopback port, which the app's system chooses each time."""
+    return strip_loopback_port(uri) in map(strip_loopback_port, registered_uris)
 
 
 def strip_loopback_port(uri: str) -> str:
-    found = LOOPBACK_URI.fullmatch(uri)
-    return f"{found[1]}{found[2]}" if found else uri
+    match = LOOPBACK_URI.fullmatch(uri)
+    return f"{match[1]}{match[2]}" if match else uri
 
 
-def form_action_sources(redirect_uris: Iterable[str]) -> list[str]:
-    """Where a form may lead that lets an app in, in the words of a Content-Security-Policy.
+def list_form_action_sources(redirect_uris: Iterable[str]) -> list[str]:
+    """Lists the form-action sources of a Content-Security-Policy for a form that gives an app access.
 
-    Chromium holds every redirect after a form to form-action: the app's address, and where the app sends people on.
-    Nobody knows the latter; so it is the web, and of the person's own machine the address that is registered.
+    Chromium checks every redirect after a form against form-action: to the app, and from there to other pages. Those
+    are unknown, so all of https is allowed; on the person's own machine only the registered address.
     """
     uris = list(redirect_uris)
-    return [*(["https:"] if uris else []), *(local_source(uri) for uri in uris if uri.startswith("http:"))]
+    return [*(["https:"] if uris else []), *(get_local_source(uri) for uri in uris if uri.startswith("http:"))]
 
 
-def local_source(redirect_uri: str) -> str:
-    """Any port of it. A policy cannot name IPv6 addresses (CSP 3, 2.3.1)."""
+def get_local_source(redirect_uri: str) -> str:
+    """The URI's host with any port. A policy cannot name IPv6 addresses (CSP 3, 2.3.1), so they allow all of http."""
     hostname = urlsplit(redirect_uri).hostname or ""
     return "http:" if ":" in hostname else f"http://{hostname}:*"

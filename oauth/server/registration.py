@@ -1,4 +1,4 @@
-"""Apps, registered and changed by operators and developers. A secret is generated, told once, and kept as a hash."""
+"""Registers and changes apps. A client secret is generated, shown once, and stored as a hash."""
 
 from datetime import datetime
 
@@ -17,41 +17,43 @@ MAX_NAME_LENGTH = 100
 
 
 class NoSecret(Exception):
-    """A public app has none."""
+    """The app is public, so it has no secret."""
 
 
-def register_app(app: Application, granted: ScopeSet) -> str:
-    """Keeps a new app, which has its name, type, redirect URIs and owner; answers its secret, blank for a public one.
+def register_app(app: Application, allowed_scopes: ScopeSet) -> str:
+    """Saves a new app that has its name, type, redirect URIs and owner. Returns its secret, "" for a public app.
 
     Raises ValidationError.
     """
     app.authorization_grant_type = Application.GRANT_AUTHORIZATION_CODE
-    # The toolkit would hash a blank secret, too.
+    # The toolkit would also hash an empty secret.
     app.hash_client_secret = is_confidential(app)
     secret = generate_client_secret() if is_confidential(app) else ""
     app.client_secret = secret
-    validate_app(app, granted)
+    validate_app(app, allowed_scopes)
     with transaction.atomic():
         app.save()
-        Allowance.objects.create(application=app, scopes=scopes.format_scopes(granted))
+        Allowance.objects.create(application=app, scopes=scopes.format_scopes(allowed_scopes))
     return secret
 
 
-def change_app(app: Application, granted: ScopeSet, now: datetime) -> None:
-    """Keeps a changed name, owner, redirect URIs and scopes. Raises ValidationError.
+def change_app(app: Application, allowed_scopes: ScopeSet, now: datetime) -> None:
+    """Saves a changed name, owner, redirect URIs and scopes. Raises ValidationError.
 
-    Access beyond these scopes ends: tokens and keys that people let the app have would go on with them.
+    Authorizations with other scopes end: otherwise their tokens and keys would keep those scopes.
     """
-    validate_app(app, granted)
+    validate_app(app, allowed_scopes)
     with transaction.atomic():
         app.save(update_fields=["name", "user", "redirect_uris", "updated"])
-        Allowance.objects.update_or_create(application=app, defaults={"scopes": scopes.format_scopes(granted)})
-        for lost in SCOPES.keys() - granted:
-            revocations.revoke_authorizations(Authorization.objects.filter(application=app, scopes__contains=lost), now)
+        Allowance.objects.update_or_create(application=app, defaults={"scopes": scopes.format_scopes(allowed_scopes)})
+        for scope in SCOPES.keys() - allowed_scopes:
+            revocations.revoke_authorizations(
+                Authorization.objects.filter(application=app, scopes__contains=scope), now
+            )
 
 
 def renew_secret(app: Application) -> str:
-    """Answers a new secret; the old one is refused from now on. Raises NoSecret."""
+    """Returns a new secret; the old one is invalid from now on. Raises NoSecret."""
     if not is_confidential(app):
         raise NoSecret
     secret: str = generate_client_secret()
@@ -64,16 +66,16 @@ def is_confidential(app: Application) -> bool:
     return bool(app.client_type == Application.CLIENT_CONFIDENTIAL)
 
 
-def validate_app(app: Application, granted: ScopeSet) -> None:
+def validate_app(app: Application, allowed_scopes: ScopeSet) -> None:
     """Raises ValidationError."""
     validate_name(app.name)
     redirect_uris.validate_redirect_uris(app.redirect_uris)
-    if not granted:
+    if not allowed_scopes:
         raise ValidationError("Name at least one scope.")
     app.full_clean()
 
 
 def validate_name(name: str) -> None:
-    """What is shown to people must not look like something else. Raises ValidationError."""
+    """Refuses names that people could misread, such as blank or invisible ones. Raises ValidationError."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise ValidationError(f"A name takes 1 to {MAX_NAME_LENGTH} characters that can be seen.")

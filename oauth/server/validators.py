@@ -1,4 +1,4 @@
-"""Our policy on the toolkit's validator: what each request must have, and what becomes of codes and tokens."""
+"""The toolkit's request validator with our rules for clients, codes and tokens."""
 
 import base64
 import re
@@ -26,17 +26,17 @@ CODE_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class RequestValidator(OAuth2Validator):
-    """The toolkit's OAUTH2_VALIDATOR_CLASS. The view's transaction is around each of its token requests."""
+    """The toolkit's OAUTH2_VALIDATOR_CLASS. The views run its token requests inside a transaction."""
 
     def client_authentication_required(self, request: Request, *arguments: Any, **options: Any) -> bool:
-        """Only a known public client that shows no secret is let in by its id alone."""
+        """Only a known public client that sends no secret needs no authentication."""
         application = self._load_application(request.client_id, request) if request.client_id else None
         return (
             uses_basic_auth(request) or bool(request.client_secret) or application is None or not is_public(application)
         )
 
     def authenticate_client(self, request: Request, *arguments: Any, **options: Any) -> bool:
-        """A confidential client by its secret, in the header or in the body."""
+        """Authenticates a confidential client by its secret, in the header or in the body."""
         if uses_basic_auth(request) and request.client_secret:
             raise InvalidRequestError(description="Use one way to authenticate the client.", request=request)
         client_id, secret = (
@@ -45,13 +45,13 @@ class RequestValidator(OAuth2Validator):
         if not client_id or request.client_id not in (None, client_id):
             return False
         application = self._load_application(client_id, request)
-        # Without a secret Django would hash one all the same, and slowly.
+        # Without a secret, Django would still compute a hash, which is slow.
         return bool(secret and application and not is_public(application)) and check_password(
             secret, application.client_secret
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
-        """For public clients (RFC 9700, 4.14.2); the answer of the specification names no new token."""
+        """Only for public clients (RFC 9700, 4.14.2): the specification's response has no new refresh token."""
         return is_public(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
@@ -60,11 +60,11 @@ class RequestValidator(OAuth2Validator):
     def validate_redirect_uri(
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
     ) -> bool:
-        """One that is registered, to the letter (RFC 9700, 2.1), but for the port of a loopback address."""
+        """Whether the URI is registered, compared exactly (RFC 9700, 2.1) except for a loopback port."""
         return redirect_uris.is_registered(redirect_uri, request.client.redirect_uris.split())
 
     def _create_authorization_code(self, request: Request, code: dict[str, str], expires: Any = None) -> Grant:
-        # Of OpenID Connect and RFC 8707, which are not offered: the toolkit would store what the request says.
+        # OpenID Connect and RFC 8707 are not supported, but the toolkit would store these parameters.
         request.nonce, request.claims, request.resource = None, None, []
         grant: Grant = super()._create_authorization_code(request, {**code, "code": sha256_hex(code["code"])}, expires)
         return grant
@@ -72,10 +72,10 @@ class RequestValidator(OAuth2Validator):
     def validate_code(
         self, client_id: str, code: str, client: Application, request: Request, *arguments: Any, **options: Any
     ) -> bool:
-        """Holds the code until the transaction ends. A replayed one ends what it was redeemed for (RFC 6749, 4.1.2)."""
+        """Locks the code until the transaction ends. A replayed code ends its authorization (RFC 6749, 4.1.2)."""
         now = timezone.now()
-        found = Grant.objects.select_for_update(of=("self",)).select_related("user")
-        grant = found.filter(code=sha256_hex(code), application=client).first()
+        grants = Grant.objects.select_for_update(of=("self",)).select_related("user")
+        grant = grants.filter(code=sha256_hex(code), application=client).first()
         request.authorization_id = uuid5(NAMESPACE_OID, code)
         if not grant:
             revocations.revoke_authorizations(
@@ -90,7 +90,7 @@ class RequestValidator(OAuth2Validator):
         return True
 
     def get_code_challenge(self, code: str, request: Request) -> str | None:
-        """Raises InvalidGrantError for a verifier that no challenge asked for (RFC 9700, 4.8.2), or of a wrong form."""
+        """Raises InvalidGrantError for a malformed verifier, or one without a challenge (RFC 9700, 4.8.2)."""
         verifier = request.code_verifier
         if verifier is not None and not (request.grant.code_challenge and CODE_VERIFIER.fullmatch(verifier)):
             raise InvalidGrantError(request=request)
@@ -102,7 +102,7 @@ class RequestValidator(OAuth2Validator):
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Application, *arguments: Any, **options: Any
     ) -> bool:
-        """Raises InvalidGrantError, where oauthlib would say invalid_request (RFC 6749, 5.2)."""
+        """Raises InvalidGrantError; oauthlib would answer invalid_request (RFC 6749, 5.2)."""
         request = arguments[0]
         if not request.grant.redirect_uri_allowed(redirect_uri):
             raise InvalidGrantError(request=request)
@@ -111,10 +111,10 @@ class RequestValidator(OAuth2Validator):
     def invalidate_authorization_code(
         self, client_id: str, code: str, request: Request, *arguments: Any, **options: Any
     ) -> None:
-        """It went with the tokens' coming: `_save_bearer_token`."""
+        """Does nothing: `_save_bearer_token` has deleted the code."""
 
     def _check_and_set_request_resource(self, request: Request) -> None:
-        """There is one resource; RFC 8707 is not offered."""
+        """There is only one resource; RFC 8707 is not supported."""
         request.resource = []
 
     def _save_bearer_token(self, token: dict[str, Any], request: Request, *arguments: Any, **options: Any) -> None:
@@ -137,17 +137,19 @@ class RequestValidator(OAuth2Validator):
     def _create_refresh_token(
         self, request: Request, refresh_token_code: str, access_token: Any, previous_refresh_token: Any
     ) -> RefreshToken:
-        family = RefreshToken(token_family=request.authorization_id)
-        made: RefreshToken = super()._create_refresh_token(request, refresh_token_code, access_token, family)
-        return made
+        predecessor = RefreshToken(token_family=request.authorization_id)
+        refresh_token: RefreshToken = super()._create_refresh_token(
+            request, refresh_token_code, access_token, predecessor
+        )
+        return refresh_token
 
     def validate_refresh_token(
         self, refresh_token: str, client: Application, request: Request, *arguments: Any, **options: Any
     ) -> bool:
-        """Holds the token to the end of the transaction. One that was used up ends its family (RFC 9700, 4.14.2)."""
+        """Locks the token until the transaction ends. A replaced token ends its authorization (RFC 9700, 4.14.2)."""
         now = timezone.now()
-        found = RefreshToken.objects.select_for_update(of=("self",)).select_related("access_token", "user")
-        token = found.filter(token_checksum=sha256_hex(refresh_token), application=client).first()
+        tokens = RefreshToken.objects.select_for_update(of=("self",)).select_related("access_token", "user")
+        token = tokens.filter(token_checksum=sha256_hex(refresh_token), application=client).first()
         authorization = token and find_authorization(token)
         if not token or not authorization:
             return False
@@ -164,50 +166,50 @@ class RequestValidator(OAuth2Validator):
         return True
 
     def get_original_scopes(self, refresh_token: str, request: Request, *arguments: Any, **options: Any) -> str:
-        """What the person granted, though a token in between had less."""
+        """Returns the scopes that the person granted, even if an earlier token had fewer."""
         scopes: str = request.original_scopes
         return scopes
 
     def revoke_token(
         self, token: str, token_type_hint: str | None, request: Request, *arguments: Any, **options: Any
     ) -> None:
-        """Ends the authorization that a token of this client belongs to (RFC 7009, 2.1)."""
+        """Ends the authorization of a token of this client (RFC 7009, 2.1)."""
         now = timezone.now()
         if sid := find_authorization_id(token, now):
             revocations.revoke_authorizations(Authorization.objects.filter(application=request.client, pk=sid), now)
 
 
 def omit_unchanged(token: dict[str, Any], request: Request) -> None:
-    """A refresh answers a token and scopes only where they are others than the client's (RFC 6749, 5.1 and 6)."""
-    asked = request.scope or request.original_scopes
-    if set(token["scope"].split()) == set(asked.split()):
+    """Removes scopes and refresh token from a response if they are unchanged (RFC 6749, 5.1 and 6)."""
+    requested_scopes = request.scope or request.original_scopes
+    if set(token["scope"].split()) == set(requested_scopes.split()):
         del token["scope"]
     if token["refresh_token"] == request.refresh_token:
         del token["refresh_token"]
 
 
 def find_authorization_id(token: str, now: datetime) -> UUID | None:
-    """Of an access or a refresh token."""
+    """Returns the authorization's id of an access or refresh token."""
     try:
         return access_tokens.verify_access_token(token, now.timestamp()).sid
     except access_tokens.InvalidToken:
-        found = RefreshToken.objects.filter(token_checksum=sha256_hex(token)).values_list("token_family", flat=True)
-        return found.order_by(F("revoked").desc(nulls_first=True)).first()
+        ids = RefreshToken.objects.filter(token_checksum=sha256_hex(token)).values_list("token_family", flat=True)
+        return ids.order_by(F("revoked").desc(nulls_first=True)).first()
 
 
 def find_authorization(token: RefreshToken) -> Authorization | None:
-    """The authorization that a refresh token belongs to."""
+    """Returns the authorization of a refresh token."""
     return Authorization.objects.filter(pk=token.token_family).first() if token.token_family else None
 
 
 def is_usable(token: RefreshToken, authorization: Authorization, now: datetime) -> bool:
-    """Not ended, not idle for too long, not too old, and the person still active."""
-    idle = timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
+    """Whether the authorization is neither ended nor too old, the token not idle too long, and the person active."""
+    max_idle_time = timedelta(seconds=oauth2_settings.REFRESH_TOKEN_EXPIRE_SECONDS)
     return bool(
         authorization.ended_at is None
         and authorization.created_at > now - CONSENT_LIFETIME
         and token.access_token
-        and token.access_token.expires > now - idle
+        and token.access_token.expires > now - max_idle_time
         and token.user.is_active
     )
 
@@ -221,10 +223,10 @@ def uses_basic_auth(request: Request) -> bool:
 
 
 def parse_basic_auth(request: Request) -> tuple[str, str]:
-    """Id and secret of an Authorization header (RFC 6749, 2.3.1); blank where it cannot be read."""
+    """Returns id and secret of an Authorization header (RFC 6749, 2.3.1); both are "" if it is malformed."""
     try:
-        decoded = base64.b64decode(request.headers["HTTP_AUTHORIZATION"][6:], validate=True).decode()
+        text = base64.b64decode(request.headers["HTTP_AUTHORIZATION"][6:], validate=True).decode()
     except ValueError:
         return "", ""
-    client_id, _, secret = (unquote_plus(part) for part in decoded.partition(":"))
+    client_id, _, secret = (unquote_plus(part) for part in text.partition(":"))
     return ("", "") if "\0" in client_id else (client_id, secret)

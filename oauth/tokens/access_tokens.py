@@ -1,4 +1,4 @@
-"""Access tokens: JWTs after RFC 9068, signed with RS256, checked without a look-up."""
+"""Generates and verifies access tokens: JWTs as in RFC 9068, signed with RS256, verified without the database."""
 
 import secrets
 import time
@@ -18,21 +18,21 @@ ALGORITHM = "RS256"
 TOKEN_TYPE = "at+jwt"  # noqa: S105  # no secret
 REGISTRY = jws.JWSRegistry(algorithms=[ALGORITHM])
 AUDIENCE = f"{settings.PUBLIC_URL}/api"
-# Seconds by which clocks may differ.
+# Seconds by which the clocks of machines may differ.
 LEEWAY = 30
 MAX_TOKEN_LENGTH = 4096
 
 
 class InvalidToken(Exception):
-    """It is none of ours."""
+    """The token is not one of ours."""
 
 
 class TokenExpired(InvalidToken):
-    """It was one of ours."""
+    """The token is one of ours, and has expired."""
 
 
 class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a token says; times are Unix seconds, `sid` is the authorization's id."""
+    """The claims of a token. Times are Unix seconds; `sid` is the authorization's id."""
 
     iss: str
     aud: str
@@ -68,21 +68,21 @@ def generate_access_token(request: Request) -> str:
         iat=now,
         exp=now + request.expires_in,
     )
-    key = jwks.get_keys().signing
+    key = jwks.get_keys().signing_key
     header = {"alg": ALGORITHM, "typ": TOKEN_TYPE, "kid": key.kid}
     return jws.serialize_compact(header, msgspec.json.encode(claims), key, registry=REGISTRY)
 
 
 def generate_refresh_token(request: Request, refresh_token: bool = False) -> str:
-    """The toolkit's REFRESH_TOKEN_GENERATOR: chance, 256 bits of it."""
+    """The toolkit's REFRESH_TOKEN_GENERATOR: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def verify_access_token(token: str, now: float) -> Claims:
-    """What a token of ours says (RFC 9068, 4). Raises InvalidToken, TokenExpired."""
+    """Returns the claims of a valid token (RFC 9068, 4). Raises InvalidToken, TokenExpired."""
     claims = verify_signature(token, now)
-    ours = claims.iss == settings.PUBLIC_URL and claims.aud == AUDIENCE and claims.scopes
-    if not ours or claims.iat > now + LEEWAY or claims.nbf > now + LEEWAY or not claims.sub.isdecimal():
+    is_ours = claims.iss == settings.PUBLIC_URL and claims.aud == AUDIENCE and claims.scopes
+    if not is_ours or claims.iat > now + LEEWAY or claims.nbf > now + LEEWAY or not claims.sub.isdecimal():
         raise InvalidToken
     if claims.exp <= now:
         raise TokenExpired
@@ -90,21 +90,21 @@ def verify_access_token(token: str, now: float) -> Claims:
 
 
 def verify_signature(token: str, now: float) -> Claims:
-    """What a token with a good signature says. Raises InvalidToken."""
+    """Returns the claims of a token with a valid signature. Raises InvalidToken."""
     if len(token) > MAX_TOKEN_LENGTH:
         raise InvalidToken
     try:
-        unverified = jws.extract_compact(token.encode())
-        header = unverified.headers()
+        jws_object = jws.extract_compact(token.encode())
+        header = jws_object.headers()
         key = jwks.get_keys().find(header.get("kid"), now)
-        if not key or not is_acceptable_header(header) or not jws.validate_compact(unverified, key, registry=REGISTRY):
+        if not key or not is_acceptable_header(header) or not jws.validate_compact(jws_object, key, registry=REGISTRY):
             raise InvalidToken
-        return msgspec.json.decode(unverified.payload, type=Claims)
+        return msgspec.json.decode(jws_object.payload, type=Claims)
     except (JoseError, msgspec.DecodeError, ValueError, TypeError) as error:
         raise InvalidToken from error
 
 
 def is_acceptable_header(header: dict[str, Any]) -> bool:
-    """Pins what the header may say (RFC 8725, 3.1, 3.11); extensions that must be understood are not."""
-    typed = str(header.get("typ")).lower() in (TOKEN_TYPE, f"application/{TOKEN_TYPE}")
-    return header.get("alg") == ALGORITHM and typed and "crit" not in header
+    """Whether the header has our algorithm and type (RFC 8725, 3.1, 3.11), and no critical extension."""
+    is_access_token = str(header.get("typ")).lower() in (TOKEN_TYPE, f"application/{TOKEN_TYPE}")
+    return header.get("alg") == ALGORITHM and is_access_token and "crit" not in header

@@ -1,6 +1,6 @@
-"""What access tokens do not know of themselves: which authorizations have ended, and whose rights have changed.
+"""Lists the authorizations that have ended and the users whose rights have changed: access tokens cannot say that.
 
-Each process holds the short list in memory and reads it again before it is five seconds old.
+Each process keeps the short list in memory, and reads it again before it is five seconds old.
 """
 
 import time
@@ -21,76 +21,78 @@ from oauth import api_keys, scopes
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import ScopeSet
 
-# Seconds for which the list may be used: what is left of the five is for reading it.
+# Seconds for which the list may be used. The rest of the five seconds is for reading it.
 MAX_AGE_SECONDS = 4
-# After it nobody holds an access token from before, whatever the clocks of machines say.
+# After this time all access tokens from before have expired, even if the clocks of machines differ.
 RETENTION = timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS) + timedelta(minutes=5)
 
 
 class Revocations(NamedTuple):
-    """The ids of authorizations that have ended, and what users have now whose rights changed."""
+    """The ids of ended authorizations, and the current scopes of users whose rights have changed."""
 
-    ended: Collection[UUID]
+    ended_ids: Collection[UUID]
     rights: dict[int, ScopeSet]
 
-    def get_remaining_scopes(self, sid: UUID, user_id: int, granted: ScopeSet) -> ScopeSet | None:
-        """What is left of what a token was granted; None where it is revoked, or its person may nothing any more."""
-        rights = self.rights.get(user_id, granted)
-        return granted & rights if rights and sid not in self.ended else None
+    def get_remaining_scopes(self, sid: UUID, user_id: int, token_scopes: ScopeSet) -> ScopeSet | None:
+        """Returns the scopes of a token that remain; None if it is revoked, or its user has no rights any more."""
+        rights = self.rights.get(user_id, token_scopes)
+        return token_scopes & rights if rights and sid not in self.ended_ids else None
 
 
 class RevocationList:
-    """A process's list."""
+    """The list of this process."""
 
     def __init__(self) -> None:
-        self.reading = Lock()
-        self.found = Revocations((), {})
+        self.lock = Lock()
+        self.revocations = Revocations((), {})
         self.read_at = -inf
 
-    def current(self) -> Revocations:
-        """Raises what the database does: without the list no token can be trusted."""
+    def get_revocations(self) -> Revocations:
+        """Returns the list. Raises the database's exceptions: without the list no token can be trusted."""
         if time.monotonic() - self.read_at > MAX_AGE_SECONDS:
-            with self.reading:
+            with self.lock:
                 if time.monotonic() - self.read_at > MAX_AGE_SECONDS:
-                    begun = time.monotonic()
-                    self.found = load_revocations(timezone.now())
-                    self.read_at = begun
-        return self.found
+                    started_at = time.monotonic()
+                    self.revocations = load_revocations(timezone.now())
+                    self.read_at = started_at
+        return self.revocations
 
     def invalidate(self) -> None:
-        """Not while it is being read: what is read then may be from before."""
-        with self.reading:
+        """Makes the next use read the list. Waits while it is being read, because that read can be older."""
+        with self.lock:
             self.read_at = -inf
 
 
 REVOCATION_LIST = RevocationList()
-get_revocations = REVOCATION_LIST.current
+get_revocations = REVOCATION_LIST.get_revocations
 
 
 def load_revocations(now: datetime) -> Revocations:
-    """The list as it is in the database."""
-    ended = Authorization.objects.filter(ended_at__gt=now - RETENTION).values_list("pk", flat=True)
-    changed = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes")
-    return Revocations(frozenset(ended), {user_id: frozenset(words.split()) for user_id, words in changed})
+    """Reads the list from the database."""
+    ended_ids = Authorization.objects.filter(ended_at__gt=now - RETENTION).values_list("pk", flat=True)
+    changed_rights = ChangedRights.objects.filter(changed_at__gt=now - RETENTION).values_list("pk", "scopes")
+    return Revocations(
+        frozenset(ended_ids), {user_id: frozenset(scope_text.split()) for user_id, scope_text in changed_rights}
+    )
 
 
 def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime) -> int:
-    """Ends them with all their tokens, and the API keys made by them; tells how many."""
+    """Ends authorizations, their tokens and the API keys that they made. Returns the number of ended ones."""
     with transaction.atomic():
-        # First: a key that is being made by one of them holds it until it is there.
-        ended = authorizations.filter(ended_at=None).update(ended_at=now)
+        # This comes first: it waits for a key that one of them is making, which holds a lock until it is saved.
+        count = authorizations.filter(ended_at=None).update(ended_at=now)
         api_keys.revoke_keys(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
         transaction.on_commit(REVOCATION_LIST.invalidate)
-    return ended
+    return count
 
 
 def record_changed_rights(users: QuerySet[User], now: datetime) -> None:
-    """Lets no token of these users do more than they may do now."""
+    """Limits all tokens of these users to what the users may do now."""
     with transaction.atomic():
-        # Held: of two changes at once, the later must see the earlier.
-        held = list(users.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
-        allowed = scopes.get_allowed_scopes(User.objects.filter(pk__in=held))
-        rows = [ChangedRights(pk, scopes.format_scopes(granted), now) for pk, granted in allowed.items()]
+        # Locked, so that the later of two concurrent changes sees the earlier.
+        user_ids = list(users.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
+        scopes_by_user = scopes.get_allowed_scopes(User.objects.filter(pk__in=user_ids))
+        rows = [ChangedRights(pk, scopes.format_scopes(user_scopes), now) for pk, user_scopes in scopes_by_user.items()]
         ChangedRights.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["user_id"], update_fields=["scopes", "changed_at"]
         )

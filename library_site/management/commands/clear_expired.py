@@ -1,3 +1,5 @@
+"""Deletes expired rows of all apps."""
+
 from typing import Any
 
 from django.core.management.base import BaseCommand

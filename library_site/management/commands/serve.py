@@ -1,3 +1,5 @@
+"""Replaces this process by the web server."""
+
 import json
 import os
 import socket
@@ -27,7 +29,7 @@ class Command(BaseCommand):
 
 
 def require_free_port(host: str, port: int) -> None:
-    """Two servers would share a port, each answering some of the requests. Raises CommandError."""
+    """Raises CommandError if the port is in use: two servers on one port would share the requests."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
@@ -36,16 +38,16 @@ def require_free_port(host: str, port: int) -> None:
 
 
 def open_pipe(text: str) -> str:
-    """A path at which the server finds a text, once, without a file to leave behind."""
-    reading, writing = os.pipe()
-    os.write(writing, text.encode())
-    os.close(writing)
-    os.set_inheritable(reading, True)  # noqa: FBT003  # os takes it so
-    return f"/dev/fd/{reading}"
+    """Returns a path from which the server can read the text once; no file stays behind."""
+    read_end, write_end = os.pipe()
+    os.write(write_end, text.encode())
+    os.close(write_end)
+    os.set_inheritable(read_end, True)  # noqa: FBT003  # os defines it so
+    return f"/dev/fd/{read_end}"
 
 
 def build_granian_command(host: str, port: int, workers: int, threads: int) -> list[str]:
-    """The server's command line. Threads overlap the commits of writers; a worker that dies is replaced."""
+    """Returns the server's command line. Threads let the commits of writers overlap; dead workers are replaced."""
     options = {
         "--interface": "wsgi",
         "--host": host,
@@ -53,15 +55,15 @@ def build_granian_command(host: str, port: int, workers: int, threads: int) -> l
         "--workers": workers,
         "--blocking-threads": threads,
         "--log-level": "error",
-        # Seconds for requests under way when it is told to stop: a body that never comes must not hold it.
+        # Seconds that running requests get at a stop: a body that never arrives must not block it.
         "--workers-kill-timeout": 10,
     }
-    words = [str(word) for option in options.items() for word in option]
+    arguments = [str(word) for option in options.items() for word in option]
     return [
         sys.executable,
         "-m",
         "granian",
-        *words,
+        *arguments,
         "--no-ws",
         "--respawn-failed-workers",
         "library_site.wsgi:application",

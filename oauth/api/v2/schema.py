@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of API keys."""
+"""Describes API keys in the OpenAPI document of version 2."""
 
 from drf_spectacular.utils import (
     OpenApiExample,

@@ -1,4 +1,4 @@
-"""API keys as version 2 reads and shows them."""
+"""The serializers of API keys in version 2."""
 
 from typing import Any
 
@@ -21,10 +21,10 @@ class ScopesField(StringField):
 
     def to_internal_value(self, data: str) -> Any:
         try:
-            named: ScopeSet = parse_scopes(super().to_internal_value(data))
+            scopes: ScopeSet = parse_scopes(super().to_internal_value(data))
         except UnknownScope as error:
             self.fail("scope", words=error)
-        return named or self.fail("none")
+        return scopes or self.fail("none")
 
 
 class APIKeyCreateSerializer(RejectUnknownMixin):

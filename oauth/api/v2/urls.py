@@ -1,4 +1,4 @@
-"""The addresses of API keys in version 2."""
+"""The URL patterns of API keys in version 2."""
 
 from django.urls import path, re_path
 

@@ -1,4 +1,4 @@
-"""API keys, for the people whose they are: what `oauth.api_keys` does, as version 2 says it."""
+"""The views of API keys in version 2: people manage their own keys."""
 
 from datetime import datetime
 from typing import cast
@@ -34,8 +34,8 @@ class APIKeyViewSet(APIViewSet):
     def list(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
         keys = self.get_own_keys(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
-        shown = APIKeySerializer(keys, many=True).data
-        return JsonResponse({"results": shown, "next": None, "previous": None}, headers=NO_STORE)
+        results = APIKeySerializer(keys, many=True).data
+        return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         """Raises InsufficientScope for a scope that the maker has not."""
@@ -65,9 +65,9 @@ class APIKeyViewSet(APIViewSet):
         return make_no_content()
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
-        """A person's keys; an app sees those that it made."""
+        """Returns a person's active keys; an app sees only the keys that it made."""
         credential = cast("Credential", request.auth)
-        keys = api_keys.active_keys(timezone.now()).filter(owner=request.user.pk)
+        keys = api_keys.get_active_keys(timezone.now()).filter(owner=request.user.pk)
         return keys.filter(authorization=credential.authorization) if credential.authorization else keys
 
     def get_key(self, request: Request, key_id: str) -> APIKey:
@@ -80,10 +80,11 @@ class APIKeyViewSet(APIViewSet):
 
 def require_scopes(request: Request, scopes: frozenset[str]) -> None:
     """Raises InsufficientScope."""
-    if beyond := sorted(scopes - cast("Credential", request.auth).scopes):
-        raise InsufficientScope(beyond[0])
+    if missing_scopes := sorted(scopes - cast("Credential", request.auth).scopes):
+        raise InsufficientScope(missing_scopes[0])
 
 
-def require_future(moment: datetime | None, now: datetime) -> None:
-    if moment and moment <= now:
+def require_future(expires_at: datetime | None, now: datetime) -> None:
+    """Raises ValidationError for a time that is not in the future."""
+    if expires_at and expires_at <= now:
         raise ValidationError({"expires_at": ["It is in the past."]})

@@ -1,3 +1,5 @@
+"""Creates an API key."""
+
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,29 +28,33 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, user: str, scopes: str, name: str, expires_in_days: int | None, **options: Any
     ) -> None:
-        owner, granted, now = users.get_active_user(user), read_scopes(scopes), timezone.now()
+        owner, granted_scopes, now = users.get_active_user(user), read_scopes(scopes), timezone.now()
         try:
             validate_name(name)
-            key, secret = api_keys.create_key(owner, name, granted, now, expires_at=get_expiry(expires_in_days, now))
+            key, secret = api_keys.create_key(
+                owner, name, granted_scopes, now, expires_at=get_expiry(expires_in_days, now)
+            )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         except api_keys.TooManyKeys as error:
             raise CommandError(f"{user} has {api_keys.MAX_KEYS_PER_USER} keys; revoke one first.") from error
-        if missing := format_scopes(granted - get_user_scopes(owner)):
-            self.stderr.write(f"{user} may not have these scopes now, and the key is not good for them: {missing}.")
+        if missing_scopes := format_scopes(granted_scopes - get_user_scopes(owner)):
+            self.stderr.write(
+                f"{user} may not have these scopes now, and the key is not good for them: {missing_scopes}."
+            )
         self.stderr.write(f"{key}, shown this once:")
         self.stdout.write(secret)
 
 
 def read_scopes(scopes: str) -> ScopeSet:
-    """Raises CommandError."""
+    """Returns at least one scope. Raises CommandError."""
     try:
-        granted = parse_scopes(scopes)
+        names = parse_scopes(scopes)
     except UnknownScope as error:
         raise CommandError(str(error)) from error
-    if not granted:
+    if not names:
         raise CommandError("Name at least one scope.")
-    return granted
+    return names
 
 
 def get_expiry(days: int | None, now: datetime) -> datetime | None:

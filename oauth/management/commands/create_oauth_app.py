@@ -1,3 +1,5 @@
+"""Registers an OAuth app."""
+
 from argparse import ArgumentParser
 from typing import Any
 

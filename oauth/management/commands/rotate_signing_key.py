@@ -1,3 +1,5 @@
+"""Rotates the key that signs access tokens."""
+
 import time
 from argparse import ArgumentParser
 from pathlib import Path
@@ -12,13 +14,13 @@ from oauth.tokens import access_tokens, jwks
 
 class Command(BaseCommand):
     help = "Lets a new key sign access tokens; old ones verify until their last token has expired. No restart."
-    # Without a key the checks fail, and this makes the first.
+    # The checks fail without a key, and this command makes the first one.
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        how = parser.add_mutually_exclusive_group()
-        how.add_argument("--prepare", action="store_true", help="add a key that verifies and does not sign yet")
-        how.add_argument("--if-missing", action="store_true", help="do nothing if there is a key that signs")
+        options = parser.add_mutually_exclusive_group()
+        options.add_argument("--prepare", action="store_true", help="add a key that verifies and does not sign yet")
+        options.add_argument("--if-missing", action="store_true", help="do nothing if there is a key that signs")
 
     def handle(self, *args: Any, prepare: bool, if_missing: bool, **options: Any) -> None:
         path, now = settings.OAUTH_JWKS_FILE, int(time.time())
@@ -36,7 +38,7 @@ class Command(BaseCommand):
 
 def has_signing_key(path: Path) -> bool:
     try:
-        jwks.KeyFile(path).current()
+        jwks.KeyFile(path).get_keys()
     except jwks.NoSigningKey:
         return False
     return True

@@ -1,0 +1,91 @@
+"""Gives each request an id, which is sent with its answer, and writes one line to the access log."""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+log = logging.getLogger("library_site.access")
+
+LINE_FORMAT = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
+NO_REQUEST = "-"
+current_request_id = ContextVar("current_request_id", default=NO_REQUEST)
+is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
+
+
+def log_requests(application: "WSGIApplication") -> "WSGIApplication":
+    """Sends `X-Request-ID` with every answer: the caller's own if it is acceptable, else a new one.
+
+    `current_request_id` holds it until the body is closed. If the application fails, it stays there: the server logs
+    the failure afterwards. The line has method, path, status and milliseconds; the path is percent-encoded, as in the
+    request. The query is left out: it can hold codes and tokens.
+    """
+
+    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        started_at = perf_counter()
+        header = environ.get("HTTP_X_REQUEST_ID", "")
+        request_id = header if is_acceptable(header) else os.urandom(16).hex()
+        current_request_id.set(request_id)
+        # Read it first: the application may change the path.
+        path = quote(environ["PATH_INFO"], encoding="latin-1", errors="replace")
+        members: dict[str, Any] = {"method": environ["REQUEST_METHOD"], "path": path}
+
+        def start_logged_response(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+            members["status"] = int(status[:3])
+            return start_response(status, [*headers, ("X-Request-ID", request_id)], *exc_info)
+
+        def end_request() -> None:
+            members["duration_ms"] = round((perf_counter() - started_at) * 1000, 2)
+            if log.isEnabledFor(logging.INFO):
+                log.handle(make_record(members))
+            current_request_id.set(NO_REQUEST)
+
+        return call_on_close(application(environ, start_logged_response), end_request)
+
+    return wrapper
+
+
+def make_record(members: dict[str, Any]) -> logging.LogRecord:
+    """Like log.info, but without a search for the calling line: that costs as much as the formatting."""
+    return log.makeRecord(
+        log.name, logging.INFO, __file__, 0, LINE_FORMAT, (members,), None, extra={"members": members}
+    )
+
+
+def call_on_close(body: Iterable[bytes], callback: Callable[[], None]) -> Iterable[bytes]:
+    """Returns the body and calls `callback` when it is closed.
+
+    A list is complete, and servers do not close it: the callback is called at once.
+    """
+    if not isinstance(body, list):
+        return ClosingBody(body, callback)
+    callback()
+    return body
+
+
+class ClosingBody:
+    """A response body that calls `callback` when the server closes it."""
+
+    __slots__ = ("body", "callback")
+
+    def __init__(self, body: Iterable[bytes], callback: Callable[[], None]) -> None:
+        self.body = body
+        self.callback = callback
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.body)
+
+    def close(self) -> None:
+        """The server calls this, also when the client has disconnected (PEP 3333)."""
+        try:
+            if hasattr(self.body, "close"):
+                self.body.close()
+        finally:
+            self.callback()
