@@ -1,3 +1,5 @@
+"""The configuration of this app."""
+
 from django.apps import AppConfig
 
 

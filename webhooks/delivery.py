@@ -1,4 +1,4 @@
-"""What is due is claimed, and sent by nobody else while its lease lasts. All times are the database's."""
+"""Claims due deliveries: while a lease lasts, no other worker sends them. All times are the database's."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -16,12 +16,12 @@ from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_e
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.queue import is_poisoned, lease_rows
 
-# That a report counts.
+# A report counts no more waiting deliveries than these.
 MAX_BACKLOG_COUNT = 10_000
-# The locks that a claim holds.
+# The most endpoints that a claim locks.
 MAX_LOCKED_ENDPOINTS = 200
-# What is due longest to each of these endpoints: PostgreSQL would plan each part of a union anew, and the subqueries of
-# SQLite do not see what they are joined to.
+# The deliveries that are due longest to each of these endpoints. PostgreSQL would plan each part of a union separately;
+# in SQLite a subquery cannot refer to the tables that it is joined to.
 DUE_LATERAL_SQL = (
     "SELECT due.id FROM (VALUES {1}) AS share (endpoint, most) CROSS JOIN LATERAL"
     " (SELECT id FROM webhooks_delivery WHERE endpoint_id = share.endpoint AND next_at <= {0}"
@@ -32,12 +32,12 @@ DUE_UNION_SQL = (
     " ORDER BY next_at LIMIT {})"
 )
 
-# A worker opens each secret once.
+# A worker decrypts each secret once.
 decrypt_cached = lru_cache(maxsize=10_000)(decrypt)
 
 
 class LeasedDelivery(NamedTuple):
-    """A delivery that is ours for LEASE, with all that sending it takes."""
+    """A delivery that this worker leases for LEASE_TIME, with everything that is needed to send it."""
 
     pk: int
     lease: UUID
@@ -48,19 +48,19 @@ class LeasedDelivery(NamedTuple):
     secret: str
     kind: str
     body: bytes
-    # Too many workers died of it: it is not sent.
-    poisoned: bool = False
+    # Too many workers died while they had it: it is not sent.
+    is_poisoned: bool = False
 
 
 class Claim(NamedTuple):
-    """What is to be sent, and the endpoints that were disabled since they cannot be sent anything."""
+    """The deliveries to send, and the endpoints that were disabled because their secret cannot be decrypted."""
 
     deliveries: list[LeasedDelivery]
-    disabled: list[Endpoint]
+    disabled_endpoints: list[Endpoint]
 
 
 class LockedEndpoint(NamedTuple):
-    """An endpoint to which nobody else claims deliveries until the end of the transaction."""
+    """An endpoint whose deliveries no other worker claims before the end of the transaction."""
 
     pk: int
     url: str
@@ -69,11 +69,12 @@ class LockedEndpoint(NamedTuple):
     encrypted_secret: str
 
     def decrypt(self) -> tuple[int, str, str, str]:
+        """The members of a LeasedDelivery that are the endpoint's."""
         return self.pk, self.url, self.form, decrypt_cached(self.encrypted_secret)
 
 
 class LeasedRow(NamedTuple):
-    """Columns of a leased delivery."""
+    """The columns that are read of a leased delivery."""
 
     id: int
     endpoint_id: int
@@ -83,97 +84,106 @@ class LeasedRow(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What waits (COUNTED at the most), and since when the oldest of it does."""
+    """How many deliveries wait (MAX_BACKLOG_COUNT at most), and when the oldest of them was created."""
 
     waiting: int
     oldest: datetime | None
 
 
-def claim_due(concurrency: int, flying: Mapping[int, int]) -> Claim:
-    """Some of what is due, the endpoints sharing alike, none beyond its own limit.
+def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
+    """Claims due deliveries, in equal shares for the endpoints, and within the limit of each endpoint.
 
-    `flying` is how many deliveries to each endpoint this worker has, of `concurrency` that it can have.
+    `in_flight` has the number of deliveries that this worker has claimed, by endpoint; `concurrency` limits their sum.
     """
-    # On SQLite a transaction would hold up writers.
+    # Checked without a transaction, which on SQLite would make writers wait.
     if not pending_deliveries().filter(next_at__lte=Now()).exists():
         return Claim([], [])
     with transaction.atomic():
-        found = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
-        endpoints = {endpoint.pk: endpoint for endpoint in found if is_decryptable(endpoint.encrypted_secret)}
-        lost = [endpoint.pk for endpoint in found if endpoint.pk not in endpoints]
-        disabled = disable_endpoints(Endpoint.objects.filter(pk__in=lost), UNREADABLE_SECRET)
-        shares = divide_capacity(endpoints.values(), dict(fetch_all(*in_flight_sql())), flying, concurrency)
-        lease, taken = lease_due(shares)
-        events = Event.objects.filter(pk__in={one.event_id for one in taken}).values_list("pk", "kind", "body")
+        locked_endpoints = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
+        endpoints = {
+            endpoint.pk: endpoint for endpoint in locked_endpoints if is_decryptable(endpoint.encrypted_secret)
+        }
+        unreadable_ids = [endpoint.pk for endpoint in locked_endpoints if endpoint.pk not in endpoints]
+        disabled_endpoints = disable_endpoints(Endpoint.objects.filter(pk__in=unreadable_ids), UNREADABLE_SECRET)
+        all_in_flight: dict[int, int] = dict(fetch_all(*in_flight_sql()))
+        shares = divide_capacity(endpoints.values(), all_in_flight, in_flight, concurrency)
+        lease, rows = lease_due(shares)
+        events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list("pk", "kind", "body")
         kinds_and_bodies = {pk: (kind, bytes(body)) for pk, kind, body in events}
-    return Claim(
-        [build_claimed(one, lease, endpoints[one.endpoint_id], *kinds_and_bodies[one.event_id]) for one in taken],
-        disabled,
-    )
+    deliveries = [
+        build_delivery(row, lease, endpoints[row.endpoint_id], *kinds_and_bodies[row.event_id]) for row in rows
+    ]
+    return Claim(deliveries, disabled_endpoints)
 
 
-def build_claimed(taken: LeasedRow, lease: UUID, endpoint: LockedEndpoint, kind: str, body: bytes) -> LeasedDelivery:
-    poisoned = is_poisoned(taken.attempted, taken.claimed)
-    return LeasedDelivery(taken.id, lease, taken.attempted, *endpoint.decrypt(), kind, body, poisoned)
+def build_delivery(row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, kind: str, body: bytes) -> LeasedDelivery:
+    poisoned = is_poisoned(row.attempted, row.claimed)
+    return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), kind, body, poisoned)
 
 
 def pending_deliveries() -> QuerySet[Delivery]:
-    """What is still to be sent, or is being sent."""
+    """Deliveries that wait or are in flight, to endpoints that can receive them."""
     return Delivery.objects.filter(next_at__isnull=False, endpoint__in=reachable_endpoints())
 
 
 @cache
 def endpoints_due_sql() -> tuple[str, tuple[Any, ...]]:
-    """The statement that holds those to whom something is due."""
+    """The statement that locks endpoints that have a due delivery, and returns the members of LockedEndpoint."""
     due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
     active = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.ACTIVE)
-    sealed = Coalesce(Subquery(active.values("sealed")), Value("", TextField()))
-    held = (
+    encrypted_secret = Coalesce(Subquery(active.values("sealed")), Value("", TextField()))
+    endpoints = (
         reachable_endpoints()
         .filter(Exists(due))
         .select_for_update(skip_locked=True, no_key=True, of=("self",))
         .order_by("?")
-        .values_list("pk", "url", "form", "in_flight_limit", sealed)[:MAX_LOCKED_ENDPOINTS]
+        .values_list("pk", "url", "form", "in_flight_limit", encrypted_secret)[:MAX_LOCKED_ENDPOINTS]
     )
-    return held.query.sql_with_params()
+    return endpoints.query.sql_with_params()
 
 
 @cache
 def in_flight_sql() -> tuple[str, tuple[Any, ...]]:
-    """The statement that counts what all workers have under way to each endpoint: asked when it is held."""
-    flying = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
-    return flying.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
+    """The statement that counts the deliveries of all workers in flight, by endpoint.
+
+    It runs while the endpoints are locked, so no count grows meanwhile.
+    """
+    in_flight = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
+    return in_flight.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
 
 
-def is_decryptable(sealed: str) -> bool:
+def is_decryptable(encrypted_secret: str) -> bool:
     try:
-        decrypt_cached(sealed)
+        decrypt_cached(encrypted_secret)
     except DecryptionError:
         return False
     return True
 
 
-def max_claim(concurrency: int) -> int:
-    """A third, so that while some are claimed, others are being sent and others recorded."""
-    return -(-concurrency // 3)
-
-
 def divide_capacity(
-    endpoints: Collection[LockedEndpoint], everywhere: Mapping[int, int], flying: Mapping[int, int], concurrency: int
+    endpoints: Collection[LockedEndpoint],
+    all_in_flight: Mapping[int, int],
+    in_flight: Mapping[int, int],
+    concurrency: int,
 ) -> dict[int, int]:
-    """How many more deliveries each endpoint is sent: what room there is in equal shares, within its own limit.
+    """The number of deliveries to claim for each endpoint: equal shares of the free capacity, within its own limit.
 
-    One share is nobody's, so that who hangs leaves room for those who come later.
+    One share stays free: endpoints that hang leave capacity for those that become due later.
     """
-    fair = max(1, concurrency // (len(endpoints) + 1))
-    room = min(concurrency - sum(flying.values()), max_claim(concurrency))
+    max_share = max(1, concurrency // (len(endpoints) + 1))
+    capacity = min(concurrency - sum(in_flight.values()), get_claim_limit(concurrency))
     shares = {}
-    for place, endpoint in enumerate(endpoints):
-        share = -(-room // (len(endpoints) - place))
-        within_limit = endpoint.in_flight_limit - everywhere.get(endpoint.pk, 0)
-        shares[endpoint.pk] = max(0, min(share, within_limit, fair - flying.get(endpoint.pk, 0)))
-        room -= shares[endpoint.pk]
+    for index, endpoint in enumerate(endpoints):
+        share = -(-capacity // (len(endpoints) - index))
+        endpoint_capacity = endpoint.in_flight_limit - all_in_flight.get(endpoint.pk, 0)
+        shares[endpoint.pk] = max(0, min(share, endpoint_capacity, max_share - in_flight.get(endpoint.pk, 0)))
+        capacity -= shares[endpoint.pk]
     return shares
+
+
+def get_claim_limit(concurrency: int) -> int:
+    """The most deliveries of one claim: a third, so that others are sent and others recorded at the same time."""
+    return -(-concurrency // 3)
 
 
 def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
@@ -184,12 +194,12 @@ def lease_due(shares: Mapping[int, int]) -> tuple[UUID, list[LeasedRow]]:
 
 
 def due_sql(shares: Mapping[int, int]) -> str:
-    """The statement that finds it."""
+    """The statement that selects the ids of these deliveries."""
     if connection.vendor == "postgresql":
         return DUE_LATERAL_SQL.format(now_plus(0), ", ".join(map(str, shares.items())))
     return " UNION ALL ".join(DUE_UNION_SQL.format(now_plus(0), endpoint, share) for endpoint, share in shares.items())
 
 
 def get_backlog() -> Backlog:
-    counted = pending_deliveries().order_by("endpoint", "next_at")[:MAX_BACKLOG_COUNT]
-    return Backlog(**counted.aggregate(waiting=Count("pk"), oldest=Min("created_at")))
+    deliveries = pending_deliveries().order_by("endpoint", "next_at")[:MAX_BACKLOG_COUNT]
+    return Backlog(**deliveries.aggregate(waiting=Count("pk"), oldest=Min("created_at")))

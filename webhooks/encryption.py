@@ -1,4 +1,4 @@
-"""Signing secrets: how they are made, and how they lie in the database, where a copy of it gives none away."""
+"""Generates signing secrets and encrypts them: a copy of the database reveals none of them."""
 
 import secrets
 from base64 import urlsafe_b64encode
@@ -10,13 +10,13 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.utils.encoding import force_bytes
 
-# Secrets that were made elsewhere.
+# Secrets that a user brings.
 SECRET_PATTERN = r"[ -~]{24,200}"  # noqa: S105  # no secret
 SECRET_RULE = "24 to 200 printable ASCII characters"  # noqa: S105  # no secret
 
 
 class DecryptionError(Exception):
-    """No key of today opens it: SECRET_KEY was changed without a fallback, or the text was."""
+    """No current key decrypts the secret: SECRET_KEY was changed without a fallback, or the text was changed."""
 
 
 def generate_secret() -> str:
@@ -24,14 +24,14 @@ def generate_secret() -> str:
 
 
 def encrypt(secret: str) -> str:
-    """ASCII text that only SECRET_KEY opens."""
+    """ASCII text that only SECRET_KEY decrypts."""
     return get_cipher().encrypt(secret.encode()).decode()
 
 
-def decrypt(sealed: str) -> str:
-    """Also what was sealed under one of SECRET_KEY_FALLBACKS. Raises SealBroken."""
+def decrypt(encrypted_secret: str) -> str:
+    """Also decrypts with each of SECRET_KEY_FALLBACKS. Raises DecryptionError."""
     try:
-        return get_cipher().decrypt(sealed.encode()).decode()
+        return get_cipher().decrypt(encrypted_secret.encode()).decode()
     except InvalidToken as error:
         raise DecryptionError from error
 
@@ -46,5 +46,5 @@ def make_cipher(*secret_keys: str | bytes) -> MultiFernet:
 
 
 def derive_key(secret_key: bytes) -> bytes:
-    """A key for this purpose alone (RFC 5869): what Django signs with SECRET_KEY says nothing of it."""
+    """A key for this purpose alone (RFC 5869): what Django signs with SECRET_KEY reveals nothing about it."""
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"webhooks").derive(secret_key)

@@ -1,4 +1,4 @@
-"""What other services send is kept once, and worked off later by one worker. All times are the database's."""
+"""Stores each event of another service once; one worker processes it later. All times are the database's."""
 
 import json
 import logging
@@ -42,9 +42,10 @@ class UnknownSource(Refusal):
 
 
 def register_handler(*kinds: str) -> Callable[[Handler], Handler]:
-    """Registers a function that carries out events of these kinds, in a transaction together with their done mark.
+    """Registers a function that processes events of these kinds.
 
-    It gets the event, its body and the time, and is called again after it raised.
+    It runs in the transaction that marks the event as done, and receives the event, its body and the time. If it
+    raises an exception, it is called again later.
     """
 
     def register(handler: Handler) -> Handler:
@@ -57,32 +58,32 @@ def register_handler(*kinds: str) -> Callable[[Handler], Handler]:
 
 def find_source(name: str) -> Source:
     """Raises UnknownSource."""
-    found = Source.objects.filter(name=name, enabled=True).first()
-    if found is None:
+    source = Source.objects.filter(name=name, enabled=True).first()
+    if source is None:
         raise UnknownSource
-    return found
+    return source
 
 
-def iter_secrets(of: Source) -> Iterator[str]:
-    """All that it may sign with."""
-    for secret in SourceSecret.objects.filter(source=of):
+def iter_secrets(source: Source) -> Iterator[str]:
+    """The secrets that the source may sign with. One that cannot be decrypted is only logged."""
+    for secret in SourceSecret.objects.filter(source=source):
         try:
             yield decrypt(secret.sealed)
         except DecryptionError:
-            log.error("A secret of the source %s cannot be read: give it a new one.", of)  # noqa: TRY400  # says it all
+            log.error("A secret of the source %s cannot be read: give it a new one.", source)  # noqa: TRY400  # no traceback needed
 
 
-def add_secret(of: Source, secret: str | None, now: datetime) -> str:
-    """Another that it may sign with: this one, or a new one."""
-    text = secret or generate_secret()
-    SourceSecret.objects.create(source=of, sealed=encrypt(text), created_at=now)
-    return text
+def add_secret(source: Source, secret: str | None, now: datetime) -> str:
+    """Adds a secret that the source may sign with: this one, or a generated one. Returns it."""
+    new_secret = secret or generate_secret()
+    SourceSecret.objects.create(source=source, sealed=encrypt(new_secret), created_at=now)
+    return new_secret
 
 
 def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
-    """Keeps an event, if it is none that was sent before. Raises UnknownSource.
+    """Stores an event, unless the source has sent it before. Raises UnknownSource.
 
-    `carry_out` reads `body` as a JSON object.
+    `body` is a JSON object, which `run_handlers` decodes.
     """
     event = Received(source=source, event_id=event_id, kind=kind, body=body)
     try:
@@ -90,85 +91,88 @@ def store_event(source: Source, event_id: str, kind: str, body: bytes) -> None:
             Received.objects.bulk_create([event], ignore_conflicts=True)
             notify_workers()
     except IntegrityError as error:
-        # Conflicts are passed over: what is left is a source that was deleted meanwhile.
+        # Conflicts are ignored: the remaining cause is a source that was deleted meanwhile.
         raise UnknownSource from error
 
 
 def process_due(limit: int, chance: Callable[[], float]) -> int:
-    """Works off what is due, but no more than so many; answers how many there were.
+    """Processes due events, no more than `limit`. Returns how many times it claimed.
 
-    `chance` gives numbers from 0 to 1, which spread what is tried again.
+    `chance` returns numbers from 0 to 1, which spread the times of the next attempts.
     """
-    for done in range(limit):
+    for count in range(limit):
         if not has_due():
-            return done
-        # One at a time: the leases of others could end while a handler is slow.
-        for received in claim_due(1):
-            process_event(received, chance())
+            return count
+        # One at a time: while a handler is slow, the leases of other events could end.
+        for event in claim_due(1):
+            process_event(event, chance())
     return limit
 
 
 def has_due() -> bool:
-    """Asked without a transaction, which on SQLite would hold up writers."""
+    """Checks without a transaction, which on SQLite would make writers wait."""
     return Received.objects.filter(next_at__lte=Now()).exists()
 
 
 @transaction.atomic(durable=True)
 def claim_due(limit: int) -> list[Received]:
-    """Leases events that are due."""
+    """Leases events that are due, and ends those that too many workers died of."""
     due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
     lease, rows = lease_rows(Received, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
-    poisoned = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
-    finish_rows(Received, poisoned, Received.State.DEAD, attempts=0, error=POISONED_REASON)
+    poisoned_ids = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
+    finish_rows(Received, poisoned_ids, Received.State.DEAD, attempts=0, error=POISONED_REASON)
     return list(Received.objects.filter(lease=lease).select_related("source").order_by("pk"))
 
 
-def process_event(received: Received, chance: float) -> None:
-    """Has a claimed event carried out and marks it done, both or neither, as long as it is ours."""
+def process_event(event: Received, chance: float) -> None:
+    """Runs the handlers of a leased event and marks it as done, both or neither."""
     try:
         with transaction.atomic(durable=True):
-            run_handlers(received)
-    # Whatever a handler raises is for people to read: others wait behind this event.
+            run_handlers(event)
+    # Any exception of a handler is stored for people to read: other events wait behind this one.
     except Exception as error:
-        log.warning("Event %s of kind %s failed.", received.pk, received.kind, exc_info=error)
-        schedule_retry(received, format_error(error), chance)
+        log.warning("Event %s of kind %s failed.", event.pk, event.kind, exc_info=error)
+        schedule_retry(event, format_error(error), chance)
 
 
-def run_handlers(received: Received) -> None:
-    """The lock keeps other workers out to the end, also of a lease that is over."""
-    if not is_leased(received):
+def run_handlers(event: Received) -> None:
+    """Does nothing if another worker has the event.
+
+    Its row stays locked to the end of the transaction, even if the lease ends before.
+    """
+    if not is_leased(event):
         return
-    [now] = Received.objects.filter(pk=received.pk).annotate(now=Now()).values_list("now", flat=True)
-    for handle in HANDLERS_BY_KIND.get(received.kind, ()):
-        handle(received, json.loads(bytes(received.body)), now)
-    finish_rows(Received, [received.pk], Received.State.DONE, error="")
+    [now] = Received.objects.filter(pk=event.pk).annotate(now=Now()).values_list("now", flat=True)
+    for handle in HANDLERS_BY_KIND.get(event.kind, ()):
+        handle(event, json.loads(bytes(event.body)), now)
+    finish_rows(Received, [event.pk], Received.State.DONE, error="")
 
 
 @transaction.atomic
-def schedule_retry(received: Received, error: str, chance: float) -> None:
-    """Charges an attempt; after the last, the event is dead."""
-    if not is_leased(received):
+def schedule_retry(event: Received, error: str, chance: float) -> None:
+    """Counts an attempt; after the last one, the event is dead."""
+    if not is_leased(event):
         return
-    attempt = received.attempted + 1
+    attempt = event.attempted + 1
     if is_last_attempt(attempt):
-        finish_rows(Received, [received.pk], Received.State.DEAD, error=error)
+        finish_rows(Received, [event.pk], Received.State.DEAD, error=error)
     else:
-        retry_row(Received, received.pk, get_retry_delay(attempt, chance), error=error)
+        retry_row(Received, event.pk, get_retry_delay(attempt, chance), error=error)
 
 
 def requeue_dead(events: QuerySet[Received]) -> int:
-    """Has the dead among them worked off again, as if they had just come; tells how many. Needs a transaction."""
+    """Makes dead events due again, as if they were new. Returns how many. Needs a transaction."""
     notify_workers()
     dead = events.filter(state=Received.State.DEAD)
     return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
 
 
-def is_leased(received: Received) -> bool:
-    """Whether the worker that leased the event still has it; then no other leases it before the transaction ends."""
-    return bool(received.lease and keep_leased(Received, {received.pk: received.lease}, lock=True))
+def is_leased(event: Received) -> bool:
+    """Whether the worker still has the event. If so, no other worker leases it before the transaction ends."""
+    return bool(event.lease and keep_leased(Received, {event.pk: event.lease}, lock=True))
 
 
 def format_error(error: Exception) -> str:
-    """What every database can keep."""
+    """Text that every database can store."""
     text = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
     return text.replace("\0", "?")[:MAX_ERROR_LENGTH]

@@ -1,4 +1,4 @@
-"""Events, who listens to them, what became of each delivery, and what others sent."""
+"""Events, endpoints, deliveries and their attempts, and the events that other services send."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,15 +12,15 @@ from django.db.models.functions import Now
 from webhooks.registry import ALL_KINDS
 from webhooks.ssrf import MAX_URL_LENGTH
 
-# How many deliveries an endpoint may want at the same time.
+# Bounds of `in_flight_limit`: the deliveries to an endpoint at the same time.
 MIN_IN_FLIGHT, MAX_IN_FLIGHT = 1, 1_000
 MAX_ANSWER_BYTES = 16 * 1024
-# How far back the stream goes, and what can be replayed.
+# How long events stay in the stream and can be replayed.
 EVENT_RETENTION = timedelta(days=30)
 
 
 class Transaction(models.Func):
-    """The number of the transaction that writes a row; SQLite's writers follow one another anyway."""
+    """The id of the transaction that writes a row; 0 on SQLite, where there is one writer at a time."""
 
     template = "pg_current_xact_id()::text::bigint"
     output_field = models.BigIntegerField()
@@ -30,7 +30,7 @@ class Transaction(models.Func):
 
 
 class Event(models.Model):
-    """What happened; `body` is what is sent of it, to the byte. Written by `webhooks.outbox` alone."""
+    """Something that happened; `body` has the exact bytes that are sent. Only `webhooks.outbox` writes events."""
 
     uuid = models.UUIDField(unique=True, default=uuid4, editable=False)
     kind = models.CharField(max_length=50)
@@ -38,7 +38,7 @@ class Event(models.Model):
     subject = models.BigIntegerField(null=True)
     body = models.BinaryField()
     created_at = models.DateTimeField()
-    # By which readers of the stream pass nobody over who commits late.
+    # Orders the stream: readers do not miss events of transactions that commit late.
     transaction = models.BigIntegerField(db_default=Transaction(), editable=False)
 
     class Meta:
@@ -60,7 +60,7 @@ class SignatureForm(models.TextChoices):
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def not_deleted(self) -> "EndpointQuerySet":
-        """Those that their owners have not deleted."""
+        """Endpoints that their owners have not deleted."""
         return self.exclude(state=Endpoint.State.DELETED)
 
     def active(self) -> "EndpointQuerySet":
@@ -71,8 +71,10 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
 
 class Endpoint(models.Model):
-    """Where events are sent. One that is deleted keeps its row until its deliveries are cleared: nobody waits for that,
-    and an event that is being written meanwhile finds it.
+    """An address where events are sent.
+
+    A deleted endpoint keeps its row until its deliveries are purged: the deletion is fast, and an event that is
+    written at the same time can still refer to it.
     """
 
     class State(models.TextChoices):
@@ -82,13 +84,13 @@ class Endpoint(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="endpoints")
     url = models.CharField("URL", max_length=MAX_URL_LENGTH)
-    # Space-separated, or ALL.
+    # Separated by spaces, or ALL_KINDS.
     kinds = models.CharField(max_length=200, default=ALL_KINDS)
     form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
     description = models.CharField(max_length=200, blank=True)
     in_flight_limit = models.PositiveSmallIntegerField(default=50)
     state = models.CharField(max_length=10, choices=State, default=State.ACTIVE, db_default=State.ACTIVE)
-    # Why it is disabled, for its owner.
+    # Why the endpoint is disabled; its owner reads it.
     reason = models.CharField(max_length=200, blank=True)
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(editable=False)
@@ -107,7 +109,7 @@ class Endpoint(models.Model):
 
 
 class EndpointSecret(models.Model):
-    """What signs. A rotation adds a pending one, which the receiver learns to accept, and then promotes it."""
+    """A secret that signs deliveries. A rotation adds a pending one, and promotes it when the receiver accepts both."""
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -126,13 +128,13 @@ class EndpointSecret(models.Model):
 
 
 class LeasedModel(models.Model):
-    """What one worker at a time has. `next_at` is when it is due and, while a worker has it, when its lease ends."""
+    """A row that one worker at a time leases. `next_at` is when it is due and, during a lease, when the lease ends."""
 
     # By the database's clock, which all workers share.
     next_at = models.DateTimeField(null=True, db_default=Now())
     lease = models.UUIDField(null=True)
     attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
-    # More than were attempted where workers died.
+    # The number of leases: more than `attempted` if workers died.
     claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
     finished_at = models.DateTimeField(null=True)
 
@@ -148,10 +150,10 @@ class Delivery(LeasedModel):
         DELIVERED = "delivered"
         DEAD = "dead"
 
-    # The constraint and the indexes below begin with them.
+    # They need no index of their own: the constraint and the indexes below begin with them.
     event = models.ForeignKey(Event, models.CASCADE, related_name="deliveries", db_index=False)
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="deliveries", db_index=False)
-    # 0 is the first; others were asked for by hand.
+    # 0 is the first delivery; a user requested the others.
     replay = models.PositiveIntegerField(default=0, db_default=0)
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
     created_at = models.DateTimeField(db_default=Now())
@@ -170,14 +172,14 @@ class Delivery(LeasedModel):
 
 
 class Attempt(models.Model):
-    """One request, and what came of it: a status, or an error in our words."""
+    """One request and its outcome: the status of the answer, or our description of the error."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, related_name="attempts")
     started_at = models.DateTimeField()
     milliseconds = models.PositiveIntegerField()
     status = models.PositiveSmallIntegerField(null=True)
     error = models.CharField(max_length=200, blank=True)
-    # Of the answer's body, LARGEST_ANSWER bytes at the most.
+    # The first MAX_ANSWER_BYTES bytes of the answer's body.
     answer = models.BinaryField()
 
     def __str__(self) -> str:
@@ -185,7 +187,7 @@ class Attempt(models.Model):
 
 
 class Source(models.Model):
-    """Another service, which may send events here."""
+    """Another service that may send events here."""
 
     name = models.SlugField(unique=True)
     form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
@@ -198,7 +200,7 @@ class Source(models.Model):
 
 
 class SourceSecret(models.Model):
-    """What a source signs with; all of them are accepted."""
+    """A secret that a source signs with; all of its secrets are accepted."""
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="secrets")
     sealed = models.TextField(editable=False)
@@ -209,7 +211,7 @@ class SourceSecret(models.Model):
 
 
 class Received(LeasedModel):
-    """An event that a source sent, worked off as deliveries are. Written by `webhooks.inbox` alone."""
+    """An event that a source sent, processed from a queue as deliveries are. Only `webhooks.inbox` writes it."""
 
     class State(models.TextChoices):
         WAITING = "waiting"

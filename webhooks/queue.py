@@ -1,7 +1,7 @@
 """One queue for deliveries and received events: rows of a LeasedModel, each with one worker at a time.
 
-A row is due at `next_at`. A worker that leases it moves `next_at` to the end of the lease, so what a dead worker had is
-due again by itself. All times are the database's.
+A row is due at `next_at`. A worker that leases it moves `next_at` to the end of the lease, so the rows of a
+worker that died become due again. All times are the database's.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
 
 # At least twice as long as a request may take.
 LEASE_TIME = timedelta(seconds=30)
-# More workers than these do not come back from it, and it is claimed no more.
+# After more lost workers than these, a row is not leased again.
 MAX_LOST_WORKERS = 10
 POISONED_REASON = f"Poison: more than {MAX_LOST_WORKERS} workers did not come back from it."
 # Seconds after the first to the fourth attempt; the fifth is the last.
@@ -55,16 +55,16 @@ def keep_leased(model: type[Model], leases: Mapping[int, UUID], lock: bool) -> s
 
 
 def finish_rows(model: type[Model], pks: Collection[int], state: str, attempts: int = 1, **values: Any) -> None:
-    """Ends rows in this state, charges them so many attempts and sets these columns."""
+    """Ends rows in this state, adds `attempts` to their attempts and sets these columns."""
     if not pks:
         return
-    more = "".join(f", {name} = %s" for name in values)
-    sql = FINISH_SQL.format(model._meta.db_table, now_plus(0), more, id_list(pks))
+    assignments = "".join(f", {name} = %s" for name in values)
+    sql = FINISH_SQL.format(model._meta.db_table, now_plus(0), assignments, id_list(pks))
     execute(sql, [state, attempts, *values.values()])
 
 
 def retry_row(model: type[Model], pk: int, delay: timedelta, **values: Any) -> None:
-    """Charges a row an attempt, and makes it due after the delay."""
+    """Adds an attempt to a row, and makes it due after the delay."""
     model._default_manager.filter(pk=pk).update(
         next_at=Now() + delay, lease=None, attempted=F("attempted") + 1, **values
     )
@@ -76,5 +76,5 @@ def is_last_attempt(attempt: int) -> bool:
 
 
 def get_retry_delay(attempt: int, chance: float) -> timedelta:
-    """After an attempt, but the last, with a fifth of jitter by `chance` from 0 to 1."""
+    """The delay after an attempt that is not the last, with 20 percent of jitter: `chance` is from 0 to 1."""
     return timedelta(seconds=RETRY_DELAYS[attempt - 1] * (0.8 + 0.4 * chance))

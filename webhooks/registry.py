@@ -1,4 +1,4 @@
-"""The kinds of events (specification, Section 6). Each app registers the kinds that it announces."""
+"""The kinds of events (specification, Section 6). Each app registers the kinds that it publishes."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ class EventDocument(NamedTuple):
 
 
 class EventKind(NamedTuple):
-    """`sentence` is for people; `document` is the dotted name of an EventDocument, imported when it is needed."""
+    """A kind of event. `sentence` describes it; `document` is the dotted name of an EventDocument, imported on use."""
 
     name: str
     sentence: str

@@ -1,4 +1,4 @@
-"""One request to a receiver, and what came of it."""
+"""Sends one request to a receiver, and returns its outcome."""
 
 import ssl
 import time
@@ -20,11 +20,11 @@ from webhooks.queue import POISONED_REASON
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 from webhooks.ssrf import ForbiddenAddress, make_socket_factory, validate_url
 
-# Seconds for all of it: connecting, headers and body.
+# Seconds for the whole request: connection, headers and body.
 REQUEST_TIMEOUT = 10
-# People read the answer as it came.
+# No compression: the admin shows the first bytes of the answer as text.
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Library-API", "Accept-Encoding": "identity"}
-# The words for those who own the endpoint; the first that fits.
+# What the endpoint's owner reads about an error; the first match counts.
 ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
     (TimeoutError, "No whole answer came in time."),
     (ForbiddenAddress, "The address is not a public one."),
@@ -36,25 +36,25 @@ ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
 ]
 
 
-# A worker looks at each URL once.
+# A worker validates each URL once.
 validate_url_cached = lru_cache(maxsize=10_000)(validate_url)
 
 
 class DatabaseClock:
-    """The database's time, which all workers share, carried on by this process's own pace."""
+    """The database's time, which all workers share. Between two calls of `set` this process measures the time."""
 
     def __init__(self, now: datetime) -> None:
         self.set(now)
 
     def set(self, now: datetime) -> None:
-        self.behind = now.timestamp() - time.monotonic()
+        self.offset = now.timestamp() - time.monotonic()
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self.behind + time.monotonic(), UTC)
+        return datetime.fromtimestamp(self.offset + time.monotonic(), UTC)
 
 
 class Sender(NamedTuple):
-    """What all requests are made with; `now` is the time that they tell."""
+    """What all requests need; `now` returns the time of their timestamps."""
 
     client: aiohttp.ClientSession
     allow_private: bool
@@ -65,12 +65,12 @@ class Sender(NamedTuple):
 async def open_sender(
     connections: int, now: Callable[[], datetime], time_out: float = REQUEST_TIMEOUT
 ) -> AsyncIterator[Sender]:
-    """Dials no address that is not public, follows nobody, and keeps no cookies."""
+    """Connects to public addresses only, unless private ones are allowed, and stores no cookies."""
     allow_private: bool = settings.WEBHOOKS_ALLOW_PRIVATE
     connector = aiohttp.TCPConnector(
         limit=connections,
         socket_factory=make_socket_factory(allow_private),
-        # Names are looked up beside each other: of the system's own look-ups libuv has two under way at once.
+        # Resolves many names at the same time: libuv runs only two of the system's own look-ups at once.
         resolver=aiohttp.AsyncResolver(),
     )
     async with aiohttp.ClientSession(
@@ -83,46 +83,46 @@ async def open_sender(
         yield Sender(client, allow_private, now)
 
 
-async def send_delivery(sender: Sender, claimed: LeasedDelivery) -> Outcome:
-    """Any status is an answer; a redirect is one that is no 2xx, since a receiver could point us inside."""
-    started_at, begun = sender.now(), time.monotonic()
+async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> Outcome:
+    """Any status but 2xx is a failure. Redirects are not followed: a receiver could point us inside."""
+    started_at, start = sender.now(), time.monotonic()
 
-    def outcome(**found: Any) -> Outcome:
-        return Outcome(claimed, started_at, round((time.monotonic() - begun) * 1000), **found)
+    def build_outcome(**values: Any) -> Outcome:
+        return Outcome(delivery, started_at, round((time.monotonic() - start) * 1000), **values)
 
-    if claimed.poisoned:
-        return outcome(error=POISONED_REASON, refused=True)
-    headers = sign_headers(claimed, int(started_at.timestamp()))
+    if delivery.is_poisoned:
+        return build_outcome(error=POISONED_REASON, is_permanent=True)
+    headers = sign_headers(delivery, int(started_at.timestamp()))
     try:
-        # It was when it was registered; what is let through may be less by now.
-        validate_url_cached(claimed.url, sender.allow_private)
-        url = URL(claimed.url, encoded=True)
-        async with sender.client.post(url, data=claimed.body, headers=headers, allow_redirects=False) as response:
+        # The URL was valid when it was registered, but the setting may have changed since.
+        validate_url_cached(delivery.url, sender.allow_private)
+        url = URL(delivery.url, encoded=True)
+        async with sender.client.post(url, data=delivery.body, headers=headers, allow_redirects=False) as response:
             answer = await read_beginning(response.content)
             retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
-            return outcome(status=response.status, answer=answer, retry_after=retry_after)
-    # What a receiver can make a connection fail with has no end; what fails is tried again.
+            return build_outcome(status=response.status, answer=answer, retry_after=retry_after)
+    # A receiver can cause any kind of error; each is recorded, and the delivery is retried.
     except Exception as error:
         cause = getattr(error, "os_error", error)
-        return outcome(error=describe_error(cause, error), refused=isinstance(cause, ForbiddenAddress))
+        return build_outcome(error=describe_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress))
 
 
-def sign_headers(claimed: LeasedDelivery, timestamp: int) -> dict[str, str]:
+def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
     """The headers (specification, Section 6)."""
-    made = signature(claimed.form, claimed.secret, timestamp, claimed.body)
-    return {EVENT: claimed.kind, TIMESTAMP: str(timestamp), SIGNATURE: made}
+    value = signature(delivery.form, delivery.secret, timestamp, delivery.body)
+    return {EVENT: delivery.kind, TIMESTAMP: str(timestamp), SIGNATURE: value}
 
 
 async def read_beginning(content: aiohttp.StreamReader) -> bytes:
-    """As much of the answer as is kept; the rest is not waited for."""
-    read = bytearray()
-    while len(read) < MAX_ANSWER_BYTES and (chunk := await content.read(MAX_ANSWER_BYTES - len(read))):
-        read += chunk
-    return bytes(read)
+    """The part of the answer that is stored; the rest is not awaited."""
+    beginning = bytearray()
+    while len(beginning) < MAX_ANSWER_BYTES and (chunk := await content.read(MAX_ANSWER_BYTES - len(beginning))):
+        beginning += chunk
+    return bytes(beginning)
 
 
 def parse_retry_after(retry_after: str, now: datetime) -> float | None:
-    """From the header, a number or a date (RFC 9110, 10.2.3); None where it is neither."""
+    """The seconds of the header, which is a number or a date (RFC 9110, 10.2.3); None if it is neither."""
     if not retry_after:
         return None
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10:
@@ -135,4 +135,4 @@ def parse_retry_after(retry_after: str, now: datetime) -> float | None:
 
 
 def describe_error(*errors: BaseException) -> str:
-    return next(words for kind, words in ERROR_MESSAGES if any(isinstance(error, kind) for error in errors))
+    return next(message for kind, message in ERROR_MESSAGES if any(isinstance(error, kind) for error in errors))

@@ -1,5 +1,7 @@
-"""The stream of events to pull. Nobody is passed over: events are in the order of their transactions, and shown
-once all transactions before them have ended.
+"""The stream of events, for clients that pull them.
+
+Readers miss no event: events are in the order of their transactions, and appear when all transactions before theirs
+have ended.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,67 +19,67 @@ from library_site.http.refusals import Refusal
 from webhooks.models import EVENT_RETENTION, Event
 
 MAX_CURSOR_LENGTH = 200
-# Who begins at the oldest event has so long to go on from it; rows are kept for longer.
+# A reader that starts at the oldest event has this time to read on; rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
 CursorInteger = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 CursorTime = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class CursorTooOld(Refusal):
-    """Events behind it are no longer kept."""
+    """The events after the cursor are no longer stored."""
 
     status = 410
     message = "The cursor is older than the events that are kept: begin anew without it"
 
 
 class StreamCursor(Cursor):
-    """Behind an event of the stream, and when a reader was there at the latest."""
+    """The place after an event of the stream, and the time when a reader was there."""
 
     transaction: CursorInteger
     id: CursorInteger
-    at: CursorTime
+    read_at: CursorTime
 
 
 class Page(NamedTuple):
-    """`bodies` are as they are sent; `end` is where to read on, `more` whether there is more by now."""
+    """The bodies of events. `end` is where to read on, `has_more` whether more events follow already."""
 
     bodies: Sequence[bytes]
     end: StreamCursor
-    more: bool
+    has_more: bool
 
 
 def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> Page:
-    """Events of these kinds behind a place, or the oldest that are kept. Raises CursorTooOld."""
-    if after and after.at < now - EVENT_RETENTION - READING_GRACE:
+    """Events of these kinds after a cursor, or the oldest in the stream. Raises CursorTooOld."""
+    if after and after.read_at < now - EVENT_RETENTION - READING_GRACE:
         raise CursorTooOld
-    rest = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
-    # One more tells whether there is another page.
-    rows = rest.filter(kind__in=kinds).order_by("transaction", "id")[: limit + 1]
-    found = list(rows.values_list("body", "transaction", "id", "created_at"))
-    bodies = [bytes(body) for body, *_ in found[:limit]]
-    if len(found) > limit:
-        return Page(bodies, StreamCursor(*found[limit - 1][1:]), more=True)
-    return Page(bodies, last_position(rest, after, now), more=False)
+    events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
+    # One more row shows whether there is another page.
+    page = events.filter(kind__in=kinds).order_by("transaction", "id")[: limit + 1]
+    rows = list(page.values_list("body", "transaction", "id", "created_at"))
+    bodies = [bytes(body) for body, *_ in rows[:limit]]
+    if len(rows) > limit:
+        return Page(bodies, StreamCursor(*rows[limit - 1][1:]), has_more=True)
+    return Page(bodies, last_position(events, after, now), has_more=False)
 
 
 def settled_events() -> QuerySet[Event]:
-    """Those before which nothing is still to come, the same however often they are asked for."""
+    """Events before which no event can appear any more. Evaluating the queryset again gives the same events."""
     if connection.vendor == "sqlite":
-        # Its writers follow one another.
+        # SQLite has one writer at a time.
         return Event.objects.filter(id__lte=Event.objects.aggregate(last=Max("id", default=0))["last"])
-    [(number,)] = fetch_all("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
-    return Event.objects.filter(transaction__lt=int(number))
+    [(oldest_running,)] = fetch_all("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    return Event.objects.filter(transaction__lt=int(oldest_running))
 
 
 def after_condition(after: StreamCursor) -> Q:
     if connection.vendor == "sqlite":
-        # It finds no place in an index by two columns.
+        # SQLite does not use an index for a comparison of two columns.
         return Q(transaction=0, id__gt=after.id)
     return Q(TupleGreaterThan(Tuple(F("transaction"), F("id")), (after.transaction, after.id)))
 
 
-def last_position(rest: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:
-    """Of all that there is, of other kinds too, which a reader of few need not pass again."""
-    last = rest.order_by("-transaction", "-id").values_list("transaction", "id").first()
-    behind = (after.transaction, after.id) if after else (0, 0)
-    return StreamCursor(*(last or behind), now)
+def last_position(events: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:
+    """The place after the last event of any kind, so that the next page does not search the same events again."""
+    last_event = events.order_by("-transaction", "-id").values_list("transaction", "id").first()
+    start = (after.transaction, after.id) if after else (0, 0)
+    return StreamCursor(*(last_event or start), now)

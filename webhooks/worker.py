@@ -1,4 +1,4 @@
-"""The loop that delivers, and works off what was received, until it is told to stop."""
+"""The worker: it sends deliveries and processes received events until it is stopped."""
 
 import asyncio
 import logging
@@ -28,90 +28,90 @@ from webhooks.sending import DatabaseClock, Sender, open_sender, send_delivery
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Seconds between looks while nothing is due: where hints come, and on SQLite, which gives none.
+# Seconds between polls while nothing is due: with notifications of PostgreSQL, and on SQLite, which has none.
 POLL_INTERVAL = {"postgresql": 0.5, "sqlite": 0.1}
-# Where something was due, more may come without a hint for a while.
-BUSY_POLL_INTERVAL, BUSY_FOR = 0.02, 2 * NOTIFY_INTERVAL
-# Outcomes are recorded together: what comes within so many seconds, unless enough is here, and no more than so many.
+# Seconds between polls after work was due, and for how long: new work may come without a notification meanwhile.
+BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
+# Outcomes are recorded in batches. A batch waits this many seconds for more outcomes, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
-# Seconds until a database that is away is asked again.
+# Seconds before a database that failed is called again.
 RECONNECT_DELAY = 1.0
 INBOX_BATCH = 20
-# What the database says that is away, or takes no writes, as a replica that is about to be promoted.
+# Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
-# Seconds between looks at the database's clock.
+# Seconds between readings of the database's clock.
 CLOCK_SYNC_INTERVAL = 60
-# Of Django's parameters for a connection, those that are its own or psycopg's.
+# Those of Django's connection parameters that are Django's own or psycopg's, and not libpq's.
 DJANGO_ONLY_PARAMETERS = {"context", "cursor_factory", "prepare_threshold"}
 
 
 class Worker:
-    """Delivers up to `concurrency` at once; `say` hears a line a second while it does."""
+    """Has up to `concurrency` deliveries in flight. While there is work, `write_line` gets a report each second."""
 
-    def __init__(self, concurrency: int, say: Callable[[str], None]) -> None:
+    def __init__(self, concurrency: int, write_line: Callable[[str], None]) -> None:
         self.concurrency = concurrency
-        self.log = say
-        # Each thread has a connection of its own: what is slow in one holds up nothing else.
-        self.claiming, self.recording, self.receiving = (ThreadPoolExecutor(1) for _ in range(3))
-        self.stopping = False
-        self.wake_events = {self.claiming: asyncio.Event(), self.receiving: asyncio.Event()}
-        self.eager_until = 0.0
-        # By endpoint, what is claimed and not recorded yet.
+        self.write_line = write_line
+        # Each executor has one thread with its own connection: a slow statement delays no other executor.
+        self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
+        self.is_stopping = False
+        self.wake_events = {self.claim_executor: asyncio.Event(), self.inbox_executor: asyncio.Event()}
+        self.busy_until = 0.0
+        # The number of deliveries that are claimed and not recorded yet, by endpoint.
         self.in_flight: Counter[int] = Counter()
         self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
 
     async def run(self, once: bool) -> None:
-        """`once`: until nothing is due any more."""
+        """With `once`, returns when nothing is due any more."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
-        clock = DatabaseClock(await self.run_in_thread(self.claiming, sql.get_database_time))
-        async with open_sender(self.concurrency, clock.now) as sends, asyncio.TaskGroup() as group:
-            endless = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
-            beside = [group.create_task(one) for one in endless]
-            await asyncio.gather(self.deliver(sends, group, once), self.process_inbox(once))
+        clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
+        async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
+            loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
+            background_tasks = [group.create_task(loop) for loop in loops]
+            await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once))
             await self.report(clock)
-            for task in beside:
+            for task in background_tasks:
                 task.cancel()
-        for who in (self.claiming, self.recording, self.receiving):
-            who.submit(close_connection)
-            who.shutdown()
+        for executor in (self.claim_executor, self.record_executor, self.inbox_executor):
+            executor.submit(close_connection)
+            executor.shutdown()
 
     def stop(self) -> None:
-        self.stopping = True
+        self.is_stopping = True
         self.wake()
 
     def wake(self) -> None:
-        self.eager_until = time.monotonic() + BUSY_FOR
-        for bell in self.wake_events.values():
-            bell.set()
+        self.busy_until = time.monotonic() + BUSY_SECONDS
+        for event in self.wake_events.values():
+            event.set()
 
     async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
-        """Comes back when all that was claimed is recorded."""
-        while not self.stopping:
-            idle = not self.in_flight
-            found = await self.claim(group)
-            for one in found:
-                self.in_flight[one.endpoint_id] += 1
-                group.create_task(self.send(sender, one))
-            if once and idle and not found:
+        """Returns when the outcomes of all claimed deliveries are recorded."""
+        while not self.is_stopping:
+            was_idle = not self.in_flight
+            deliveries = await self.claim(group)
+            for leased_delivery in deliveries:
+                self.in_flight[leased_delivery.endpoint_id] += 1
+                group.create_task(self.send(sender, leased_delivery))
+            if once and was_idle and not deliveries:
                 return
-            if len(found) < delivery.max_claim(self.concurrency) or not self.has_capacity():
-                await self.wait_for_work(self.claiming, found=bool(found))
+            if len(deliveries) < delivery.get_claim_limit(self.concurrency) or not self.has_capacity():
+                await self.wait_for_work(self.claim_executor, is_busy=bool(deliveries))
         while self.in_flight:
-            await self.wait_for_work(self.claiming, found=True)
+            await self.wait_for_work(self.claim_executor, is_busy=True)
 
     async def claim(self, group: asyncio.TaskGroup) -> list[LeasedDelivery]:
         if self.in_flight.total() >= self.concurrency:
             return []
         claim = await self.run_in_thread(
-            self.claiming, partial(delivery.claim_due, self.concurrency, dict(self.in_flight))
+            self.claim_executor, partial(delivery.claim_due, self.concurrency, dict(self.in_flight))
         )
-        self.mail_owners(claim.disabled, group)
+        self.mail_owners(claim.disabled_endpoints, group)
         return claim.deliveries
 
-    async def send(self, sender: Sender, claimed: LeasedDelivery) -> None:
-        self.outcomes.put_nowait(await send_delivery(sender, claimed))
+    async def send(self, sender: Sender, leased_delivery: LeasedDelivery) -> None:
+        self.outcomes.put_nowait(await send_delivery(sender, leased_delivery))
 
     async def record(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -120,70 +120,76 @@ class Worker:
                 await asyncio.sleep(BATCH_WAIT)
             while len(batch) < MAX_BATCH and not self.outcomes.empty():
                 batch.append(self.outcomes.get_nowait())
-            self.mail_owners(await self.run_in_thread(self.recording, partial(record_outcomes, batch, random)), group)
+            record = partial(record_outcomes, batch, random)
+            self.mail_owners(await self.run_in_thread(self.record_executor, record), group)
             for outcome in batch:
-                if not outcome.delivered:
-                    log.info("Delivery %s failed: %s", outcome.claimed.pk, outcome.status or outcome.error)
-            self.in_flight -= Counter(outcome.claimed.endpoint_id for outcome in batch)
+                if not outcome.is_delivered:
+                    log.info("Delivery %s failed: %s", outcome.delivery.pk, outcome.status or outcome.error)
+            self.in_flight -= Counter(outcome.delivery.endpoint_id for outcome in batch)
             self.counts.update(map(name_result, batch))
             if self.has_capacity():
-                self.wake_events[self.claiming].set()
+                self.wake_events[self.claim_executor].set()
 
     def has_capacity(self) -> bool:
-        """For as many as are claimed at once: a claim costs as much for one."""
-        return self.concurrency - self.in_flight.total() >= delivery.max_claim(self.concurrency)
+        """Whether there is capacity for a whole claim: a claim of one delivery costs as much."""
+        return self.concurrency - self.in_flight.total() >= delivery.get_claim_limit(self.concurrency)
 
-    def mail_owners(self, disabled: list[Endpoint], group: asyncio.TaskGroup) -> None:
-        for endpoint in disabled:
-            group.create_task(self.run_in_thread(self.receiving, partial(mail_owner, endpoint)))
+    def mail_owners(self, disabled_endpoints: list[Endpoint], group: asyncio.TaskGroup) -> None:
+        for endpoint in disabled_endpoints:
+            group.create_task(self.run_in_thread(self.inbox_executor, partial(mail_owner, endpoint)))
 
     async def process_inbox(self, once: bool) -> None:
-        while not self.stopping:
-            found = await self.run_in_thread(self.receiving, partial(inbox.process_due, INBOX_BATCH, random))
-            if once and not found:
+        while not self.is_stopping:
+            count = await self.run_in_thread(self.inbox_executor, partial(inbox.process_due, INBOX_BATCH, random))
+            if once and not count:
                 return
-            await self.wait_for_work(self.receiving, found=bool(found))
+            await self.wait_for_work(self.inbox_executor, is_busy=bool(count))
 
-    async def wait_for_work(self, who: ThreadPoolExecutor, found: bool) -> None:
-        """Until the bell rings, or it is time to look again."""
-        if found:
-            self.eager_until = time.monotonic() + BUSY_FOR
-        eager = time.monotonic() < self.eager_until and self.has_capacity()
+    async def wait_for_work(self, executor: ThreadPoolExecutor, is_busy: bool) -> None:
+        """Returns when the executor's wake event is set, or when it is time to poll again."""
+        if is_busy:
+            self.busy_until = time.monotonic() + BUSY_SECONDS
+        polls_often = time.monotonic() < self.busy_until and self.has_capacity()
+        interval = BUSY_POLL_INTERVAL if polls_often else POLL_INTERVAL[connection.vendor]
         with suppress(TimeoutError):
-            await asyncio.wait_for(
-                self.wake_events[who].wait(), BUSY_POLL_INTERVAL if eager else POLL_INTERVAL[connection.vendor]
-            )
-        self.wake_events[who].clear()
+            await asyncio.wait_for(self.wake_events[executor].wait(), interval)
+        self.wake_events[executor].clear()
 
-    async def run_in_thread(self, who: ThreadPoolExecutor, question: Callable[[], Result]) -> Result:
-        """The database, until it answers or all ends: what is not recorded then is sent again."""
+    async def run_in_thread(self, executor: ThreadPoolExecutor, function: Callable[[], Result]) -> Result:
+        """Runs a function that uses the database, and retries until the database answers.
+
+        If the worker stops meanwhile, it raises the error: deliveries without a recorded outcome are sent again.
+        """
         while True:
             try:
-                return await asyncio.get_running_loop().run_in_executor(who, call_reconnecting, question)
+                return await asyncio.get_running_loop().run_in_executor(executor, call_reconnecting, function)
             except CONNECTION_ERRORS as error:
-                if self.stopping:
+                if self.is_stopping:
                     raise
                 log.warning("The database did not answer: %s", type(error).__name__)
                 await asyncio.sleep(RECONNECT_DELAY)
 
     async def listen(self) -> None:
-        """Hears the hints of `webhooks.outbox`."""
+        """Wakes the worker at each notification of `webhooks.outbox`."""
         if connection.vendor != "postgresql":
             return
         while True:
             with suppress(psycopg.OperationalError):
                 parameters = connection.get_connection_params()
-                known = {name: value for name, value in parameters.items() if name not in DJANGO_ONLY_PARAMETERS}
-                async with await psycopg.AsyncConnection.connect(**known, autocommit=True) as hints:
-                    await hints.execute(f"LISTEN {NOTIFY_CHANNEL}")
-                    async for _ in hints.notifies():
+                libpq_parameters = {
+                    name: value for name, value in parameters.items() if name not in DJANGO_ONLY_PARAMETERS
+                }
+                connect = partial(psycopg.AsyncConnection.connect, **libpq_parameters, autocommit=True)
+                async with await connect() as listener:
+                    await listener.execute(f"LISTEN {NOTIFY_CHANNEL}")
+                    async for _ in listener.notifies():
                         self.wake()
             await asyncio.sleep(RECONNECT_DELAY)
 
     async def sync_clock(self, clock: DatabaseClock) -> None:
         while True:
             await asyncio.sleep(CLOCK_SYNC_INTERVAL)
-            clock.set(await self.run_in_thread(self.claiming, sql.get_database_time))
+            clock.set(await self.run_in_thread(self.claim_executor, sql.get_database_time))
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:
@@ -191,29 +197,29 @@ class Worker:
             await self.report(clock)
 
     async def report(self, clock: DatabaseClock) -> None:
-        """What was done since it was asked last, if anything was, or is under way."""
+        """Writes the results since the last report, if there are any or if deliveries are in flight."""
         if self.counts or self.in_flight:
             counts, self.counts = self.counts, Counter()
-            found = await self.run_in_thread(self.receiving, delivery.get_backlog)
-            self.log(format_report(counts, found, clock.now()))
+            backlog = await self.run_in_thread(self.inbox_executor, delivery.get_backlog)
+            self.write_line(format_report(counts, backlog, clock.now()))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
-    told = ", ".join(f"{name} {counts[name]:,}" for name in ("sent", "failed", "dead"))
+    results = ", ".join(f"{name} {counts[name]:,}" for name in ("sent", "failed", "dead"))
     oldest = f"{max(0, (now - backlog.oldest).total_seconds()):.0f} s" if backlog.oldest else "-"
-    more = "+" if backlog.waiting == delivery.MAX_BACKLOG_COUNT else ""
-    return f"{told}, waiting {backlog.waiting:,}{more}, oldest {oldest}"
+    suffix = "+" if backlog.waiting == delivery.MAX_BACKLOG_COUNT else ""
+    return f"{results}, waiting {backlog.waiting:,}{suffix}, oldest {oldest}"
 
 
 def close_connection() -> None:
-    """Of the thread that runs it."""
+    """Closes the connection of the thread that runs it."""
     connection.close()
 
 
-def call_reconnecting(question: Callable[[], Result]) -> Result:
-    """A connection that failed is not used again."""
+def call_reconnecting(function: Callable[[], Result]) -> Result:
+    """Closes a connection that failed, so that the next call opens a new one."""
     try:
-        return question()
+        return function()
     except CONNECTION_ERRORS:
         connection.close()
         raise

@@ -1,4 +1,4 @@
-"""The pages of this app in the admin; Django imports this package alone."""
+"""The admin pages of this app; Django imports only this package."""
 
 from webhooks.admin import deliveries, endpoints, sources
 

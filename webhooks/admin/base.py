@@ -1,4 +1,4 @@
-"""The desk for endpoints, what became of each delivery, and what others send. Only a secret's making shows it."""
+"""The base of this app's admin pages: action buttons, selections of rows, and the display of bodies and times."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,18 +13,18 @@ from django.utils.html import format_html
 
 from library_site.admin.base import BaseAdmin
 
-# So many a selection may have: each is locked, changed and logged on its own.
+# The most rows of a selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000
 # Characters of a URL in a list.
 MAX_URL_SHOWN = 40
 
 
 class SelectionRefused(Exception):
-    """The action takes fewer, or just one."""
+    """The action does not take so many rows."""
 
 
 class ActionButtonsAdmin(BaseAdmin):
-    """Has its actions also as buttons on the page of a row."""
+    """Also shows its actions as buttons on the page of a row."""
 
     change_form_template = "admin/webhooks/change_form.html"
     sortable_by = ()
@@ -33,12 +33,12 @@ class ActionButtonsAdmin(BaseAdmin):
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
         actions = self.get_action_choices(request, default_choices=[])
-        buttons = {name: words for name, words in actions if name != "delete_selected"}
+        buttons = {name: label for name, label in actions if name != "delete_selected"}
         context |= {"buttons": buttons, "pages": self.get_links(request, context.get("original"))}
         return super().render_change_form(request, context, *arguments, **options)
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
-        """Others that belong to the row, by address."""
+        """The titles of pages that belong to the row, by address."""
         return {}
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
@@ -48,10 +48,10 @@ class ActionButtonsAdmin(BaseAdmin):
             self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
-    def redirect_done(self, request: HttpRequest, words: str, rows: Sequence[Any]) -> HttpResponse | None:
-        """To the page of the row, if it is one, else back to the list."""
-        self.message_user(request, words, messages.SUCCESS if rows else messages.WARNING)
-        return HttpResponseRedirect(change_url(rows[0])) if len(rows) == 1 else None
+    def redirect_with_message(self, request: HttpRequest, message: str, rows: Sequence[Any]) -> HttpResponse | None:
+        """To the page of the row if there is only one, else back to the list."""
+        self.message_user(request, message, messages.SUCCESS if rows else messages.WARNING)
+        return HttpResponseRedirect(get_change_url(rows[0])) if len(rows) == 1 else None
 
 
 def require_selection(queryset: QuerySet[Any]) -> list[Any]:
@@ -70,7 +70,7 @@ def require_one(queryset: QuerySet[Any]) -> Any:
     return rows[0]
 
 
-def change_url(row: Any) -> str:
+def get_change_url(row: Any) -> str:
     return reverse(f"admin:webhooks_{row._meta.model_name}_change", args=[row.pk])
 
 
@@ -78,18 +78,18 @@ def format_time(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def decode_text(sent: Any) -> str:
-    """Anybody may send anything; a page holds no NUL."""
-    return bytes(sent).decode(errors="replace").replace("\0", "\ufffd")
+def decode_text(body: Any) -> str:
+    """Bytes that may be no UTF-8 as text for a page, without NUL."""
+    return bytes(body).decode(errors="replace").replace("\0", "\ufffd")
 
 
 def format_json(body: Any) -> str:
-    """JSON for people, or as it came where it nests too deep."""
+    """Indented JSON, or the body as it is if it cannot be decoded or is nested too deep."""
     try:
         return render_pre(decode_text(msgspec.json.format(bytes(body), indent=2)))
     except (msgspec.DecodeError, RecursionError):
         return render_pre(decode_text(body))
 
 
-def render_pre(words: str) -> str:
-    return format_html("<pre>{}</pre>", words)
+def render_pre(text: str) -> str:
+    return format_html("<pre>{}</pre>", text)

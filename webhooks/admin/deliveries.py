@@ -1,4 +1,4 @@
-"""Deliveries in the admin."""
+"""The admin page of deliveries and their attempts."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from webhooks import endpoints
 from webhooks.admin.base import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
-    change_url,
     decode_text,
     format_json,
+    get_change_url,
     render_pre,
     require_selection,
 )
@@ -25,18 +25,19 @@ from webhooks.signing import EVENT, TIMESTAMP
 
 
 class EndpointFilter(admin.RelatedFieldListFilter):
-    """Names the endpoints that a person sees, the newest of them; an address can name any."""
+    """Lists the newest endpoints that the user may see. The address of a page can name any endpoint."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
-        kept = Endpoint.objects.not_deleted().order_by("-pk")
-        seen = kept if request.user.is_superuser else kept.filter(owner=request.user.pk)
+        rows = Endpoint.objects.not_deleted().order_by("-pk")
+        if not request.user.is_superuser:
+            rows = rows.filter(owner=request.user.pk)
         return [
             (pk, Truncator(url).chars(MAX_URL_SHOWN))
-            for pk, url in seen.values_list("pk", "url")[: endpoints.MAX_ENDPOINTS_PER_USER]
+            for pk, url in rows.values_list("pk", "url")[: endpoints.MAX_ENDPOINTS_PER_USER]
         ]
 
     def has_output(self) -> bool:
-        """Else Django would pass over what an address asks for."""
+        """Otherwise Django ignores a filter in the address."""
         return True
 
 
@@ -62,7 +63,7 @@ class AttemptInline(admin.StackedInline):
 
     @admin.display(description="headers")
     def headers(self, attempt: Attempt) -> str:
-        """The signature is not kept."""
+        """The signature is not stored, so it is not shown."""
         kind, seconds = attempt.delivery.event.kind, int(attempt.started_at.timestamp())
         return format_html("<pre>{}: {}\n{}: {}</pre>", EVENT, kind, TIMESTAMP, seconds)
 
@@ -105,21 +106,22 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     def receiver(self, delivery: Delivery) -> str:
         if delivery.endpoint.state == Endpoint.State.DELETED:
             return f"{delivery.endpoint.url} (deleted)"
-        return format_html('<a href="{}">{}</a>', change_url(delivery.endpoint), delivery.endpoint.url)
+        return format_html('<a href="{}">{}</a>', get_change_url(delivery.endpoint), delivery.endpoint.url)
 
     def body(self, delivery: Delivery) -> str:
         return format_json(delivery.event.body)
 
     @admin.action(description="Send again", permissions=["change"])
     def redeliver(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        rows = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
-        # In one order for all: two who do it at once would wait for each other for ever.
-        fit = sorted(rows, key=lock_order)
+        active = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
+        # Rows are locked in the same order in every request: otherwise two requests could deadlock.
+        rows = sorted(active, key=get_lock_order)
         with transaction.atomic():
-            made = [endpoints.redeliver(delivery) for delivery in fit]
-            self.record_action(request, fit, "Sent again.")
-        return self.redirect_done(request, f"Deliveries sent again: {len(made)}, to active endpoints.", made)
+            deliveries = [endpoints.redeliver(delivery) for delivery in rows]
+            self.record_action(request, rows, "Sent again.")
+        message = f"Deliveries sent again: {len(deliveries)}, to active endpoints."
+        return self.redirect_with_message(request, message, deliveries)
 
 
-def lock_order(delivery: Delivery) -> tuple[int, int]:
+def get_lock_order(delivery: Delivery) -> tuple[int, int]:
     return delivery.endpoint_id, delivery.pk

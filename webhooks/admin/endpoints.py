@@ -1,4 +1,4 @@
-"""Endpoints in the admin."""
+"""The admin page of endpoints: their health, state, secrets and replays."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -20,8 +20,8 @@ from webhooks import endpoints, outbox
 from webhooks.admin.base import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
-    change_url,
     format_time,
+    get_change_url,
     require_one,
     require_selection,
 )
@@ -32,7 +32,7 @@ from webhooks.models import EVENT_RETENTION, Endpoint
 
 class StateFilter(admin.ChoicesFieldListFilter):
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """Deleted ones are not listed."""
+        """Deleted endpoints are not listed, so their state is no choice."""
         return (choice for choice in super().choices(changelist) if choice["display"] != Endpoint.State.DELETED.label)
 
 
@@ -56,8 +56,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         owner = ["owner"] if request.user.is_superuser else []
-        asked = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
-        return [*asked, *self.get_readonly_fields(request, obj)]
+        fields = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
+        return [*fields, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("state", "reason", "health", "secrets_note", "created_at") if obj else ()
@@ -88,8 +88,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     @admin.display(description="secrets")
     def secrets_note(self, endpoint: Endpoint) -> str:
-        kept = [f"{secret.state} since {format_time(secret.created_at)}" for secret in endpoint.secrets.order_by("pk")]
-        return f"{', '.join(kept) or 'None'}. Neither is shown again. A new one waits until it is promoted."
+        notes = [f"{secret.state} since {format_time(secret.created_at)}" for secret in endpoint.secrets.order_by("pk")]
+        return f"{', '.join(notes) or 'None'}. Neither is shown again. A new one waits until it is promoted."
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         if not obj:
@@ -99,20 +99,20 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return {deliveries: "Deliveries", **({replay: "Replay"} if self.has_change_permission(request, obj) else {})}
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Inside the transaction that Django's own view has opened. Raises TooManyEndpoints."""
-        given = {"owner": request.user, **form.cleaned_data}
+        """Runs in the transaction of Django's own view. Raises TooManyEndpoints."""
+        values = {"owner": request.user, **form.cleaned_data}
         if change:
-            endpoints.change_endpoint(obj, {name: given[name] for name in form.changed_data})
+            endpoints.change_endpoint(obj, {name: values[name] for name in form.changed_data})
         else:
-            made, obj.new_secret = endpoints.create_endpoint(given.pop("owner"), given, None, timezone.now())
-            obj.pk = made.pk
+            endpoint, obj.new_secret = endpoints.create_endpoint(values.pop("owner"), values, None, timezone.now())
+            obj.pk = endpoint.pk
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         try:
             return super().add_view(request, *arguments, **options)
         except endpoints.TooManyEndpoints:
-            words = f"No endpoint was made: {endpoints.MAX_ENDPOINTS_PER_USER} are there already; delete one first."
-            self.message_user(request, words, messages.ERROR)
+            message = f"No endpoint was made: {endpoints.MAX_ENDPOINTS_PER_USER} are there already; delete one first."
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
@@ -129,7 +129,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Each endpoint, where Django would list every delivery."""
+        """Lists each endpoint; Django would list every delivery too."""
         lines = [f"{endpoint}: is sent nothing more, not even what waits" for endpoint in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
 
@@ -137,9 +137,9 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         active = [row for row in require_selection(queryset) if row.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
-            made = [outbox.create_ping(endpoint, timezone.now()) for endpoint in active]
+            pings = [outbox.create_ping(endpoint, timezone.now()) for endpoint in active]
             self.record_action(request, active, "Pinged.")
-        return self.redirect_done(request, f"Pings on their way: {len(made)}, to active endpoints.", made)
+        return self.redirect_with_message(request, f"Pings on their way: {len(pings)}, to active endpoints.", pings)
 
     @admin.action(description="Disable", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -155,11 +155,11 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             for endpoint in rows:
                 endpoints.change_endpoint(endpoint, {"state": state})
             self.record_action(request, rows, f"Made {state.label.lower()}.")
-        return self.redirect_done(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
+        return self.redirect_with_message(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
 
     @admin.action(description="Make a new secret", permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """For one at a time. The old one signs until this one is promoted."""
+        """Takes one endpoint. The active secret signs until the new one is promoted."""
         endpoint = require_one(queryset)
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, None, timezone.now())
@@ -175,8 +175,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
                 self.record_action(request, [endpoint], "Promoted the pending secret.")
         except endpoints.NoPendingSecret:
             self.message_user(request, "Nothing was changed: no secret is pending.", messages.ERROR)
-            return HttpResponseRedirect(change_url(endpoint))
-        return self.redirect_done(request, "The pending secret signs from now on.", [endpoint])
+            return HttpResponseRedirect(get_change_url(endpoint))
+        return self.redirect_with_message(request, "The pending secret signs from now on.", [endpoint])
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.replay_view)
@@ -203,18 +203,18 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         }
         return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
-    def replay(self, request: HttpRequest, endpoint: Any, span: dict[str, Any], now: datetime) -> HttpResponse:
+    def replay(self, request: HttpRequest, endpoint: Any, values: dict[str, Any], now: datetime) -> HttpResponse:
         try:
             endpoints.require_active(endpoint)
         except endpoints.EndpointDisabled:
             self.message_user(request, "Nothing was replayed: the endpoint is disabled.", messages.ERROR)
-            return HttpResponseRedirect(change_url(endpoint))
+            return HttpResponseRedirect(get_change_url(endpoint))
         try:
             with transaction.atomic():
-                count = endpoints.replay_events(endpoint, **span, now=now)
+                count = endpoints.replay_events(endpoint, **values, now=now)
                 self.record_action(request, [endpoint], f"Replayed events: {count}.")
             self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
         except endpoints.TooManyEvents:
-            words = f"Nothing was replayed: more than {endpoints.MAX_REPLAYED_EVENTS:,} events are meant."
-            self.message_user(request, words, messages.ERROR)
-        return HttpResponseRedirect(change_url(endpoint))
+            message = f"Nothing was replayed: more than {endpoints.MAX_REPLAYED_EVENTS:,} events are meant."
+            self.message_user(request, message, messages.ERROR)
+        return HttpResponseRedirect(get_change_url(endpoint))

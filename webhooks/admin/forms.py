@@ -1,4 +1,4 @@
-"""What the desk asks for."""
+"""Forms of the admin pages."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from webhooks.ssrf import ForbiddenAddress, validate_url
 
 
 def list_choices() -> list[tuple[str, str]]:
-    """Read when a form is made: the admin is imported before the apps register their kinds."""
+    """Called when a form is created: the admin is imported before the apps register their kinds."""
     kinds = [(kind.name, f"{kind.name}: {kind.sentence}") for kind in EVENT_KINDS.values()]
     return [(ALL_KINDS, f"{ALL_KINDS}: All that happens."), *kinds]
 
 
 class KindsField(forms.MultipleChoiceField):
-    """Of kinds, or ALL; stored as one text."""
+    """A choice of kinds, or of ALL_KINDS; its value is one text, as in Endpoint.kinds."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -29,8 +29,8 @@ class KindsField(forms.MultipleChoiceField):
         super().__init__(choices=list_choices, **options)
 
     def clean(self, value: Any) -> str:
-        chosen = super().clean(value)
-        return ALL_KINDS if ALL_KINDS in chosen else " ".join(kind for kind in EVENT_KINDS if kind in chosen)
+        kinds = super().clean(value)
+        return ALL_KINDS if ALL_KINDS in kinds else " ".join(kind for kind in EVENT_KINDS if kind in kinds)
 
 
 class EndpointForm(forms.ModelForm):

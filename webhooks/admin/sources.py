@@ -1,4 +1,4 @@
-"""Sources of received events in the admin."""
+"""The admin pages of sources and of the events that they send."""
 
 from typing import Any
 
@@ -53,9 +53,9 @@ class SourceAdmin(ActionButtonsAdmin):
     actions = ("add_secret",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        asked = ["name", "form", "enabled", "mirrors"]
+        fields = ["name", "form", "enabled", "mirrors"]
         secret = ["secret"] if self.has_change_permission(request, obj) or obj is None else []
-        return [*asked, *secret, *self.get_readonly_fields(request, obj)]
+        return [*fields, *secret, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("address", "created_at") if obj else ()
@@ -64,7 +64,7 @@ class SourceAdmin(ActionButtonsAdmin):
         return {}
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """All that it sent would go with it: one that is over is disabled."""
+        """A deletion would delete all its events too: disable the source instead."""
         return False
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
@@ -78,13 +78,13 @@ class SourceAdmin(ActionButtonsAdmin):
         return super().changeform_view(request, *arguments, **options)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Inside the transaction that Django's own view has opened."""
-        now, given = timezone.now(), form.cleaned_data["secret"]
+        """Runs in the transaction of Django's own view."""
+        now, secret = timezone.now(), form.cleaned_data["secret"]
         if not change:
             obj.created_at = now
         super().save_model(request, obj, form, change)
-        if given or not change:
-            obj.new_secret = inbox.add_secret(obj, given, now)
+        if secret or not change:
+            obj.new_secret = inbox.add_secret(obj, secret, now)
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         if request.POST.get("secret"):
@@ -93,7 +93,7 @@ class SourceAdmin(ActionButtonsAdmin):
 
     @admin.action(description="Make a new secret", permissions=["change"])
     def add_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """For one at a time. Those before are accepted until they are deleted."""
+        """Takes one source. Its other secrets are accepted until they are deleted."""
         source = require_one(queryset)
         with transaction.atomic():
             secret = inbox.add_secret(source, None, timezone.now())
@@ -118,13 +118,13 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
         return super().get_queryset(request).select_related("source").defer("body")
 
     @admin.display(description="body")
-    def content(self, received: Received) -> str:
-        return format_json(received.body)
+    def content(self, event: Received) -> str:
+        return format_json(event.body)
 
     @admin.action(description="Work off again", permissions=["change"])
     def requeue(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         dead = [row for row in require_selection(queryset) if row.state == Received.State.DEAD]
         with transaction.atomic():
-            revived = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
+            count = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
             self.record_action(request, dead, "Worked off again.")
-        return self.redirect_done(request, f"Dead events to be worked off again: {revived}.", dead)
+        return self.redirect_with_message(request, f"Dead events to be worked off again: {count}.", dead)

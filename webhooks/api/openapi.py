@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of the events that are sent."""
+"""Describes the events that are sent, for the OpenAPI documents."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def event_example(kind: EventKind) -> dict[str, Any]:
 
 
 def document_events(result: dict[str, Any], generator: Any, **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: adds the requests that receivers get, in the version that event bodies are in."""
+    """A hook of drf-spectacular: adds the requests that receivers get to the API version of the event bodies."""
     if generator.api_version == f"v{settings.EVENT_API_VERSION}":
         result["webhooks"] = {kind.name: {"post": document_event(kind)} for kind in (*EVENT_KINDS.values(), PING)}
     return result
@@ -62,7 +62,7 @@ def document_event(kind: EventKind) -> dict[str, Any]:
         "operationId": f"receive_{kind.name.replace('.', '_')}",
         "summary": kind.sentence,
         "description": "At least once, and in any order. Redirects are not followed.",
-        "parameters": [required_header(*one) for one in event_headers(kind.name)],
+        "parameters": [required_header(*header) for header in event_headers(kind.name)],
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
             "2XX": {"description": "It was received."},

@@ -1,4 +1,4 @@
-"""What other services send here (specification, Section 6)."""
+"""The address where other services send events (specification, Section 6)."""
 
 import time
 from typing import Any
@@ -28,7 +28,7 @@ class SignatureRefused(Refusal):
 
 
 class StringMember(serializers.CharField):
-    """A JSON string, kept exactly as sent."""
+    """A JSON string, stored exactly as it was sent."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -37,7 +37,7 @@ class StringMember(serializers.CharField):
 
 
 class EventSerializer(serializers.Serializer[Any]):
-    """What every event must have; the rest is its handlers' affair."""
+    """The members that every event must have; its handlers check the others."""
 
     id = StringMember(max_length=Received.event_id.field.max_length, trim_whitespace=False)
     event = StringMember(max_length=Received.kind.field.max_length, trim_whitespace=False)
@@ -45,7 +45,7 @@ class EventSerializer(serializers.Serializer[Any]):
 
 @method_decorator(cache_control(no_store=True), name="dispatch")
 class ReceiveView(APIView):
-    """Keeps an event that another service signed. It is worked off later, so that the sender does not wait."""
+    """Stores an event that another service signed. A worker processes it later, so that the sender does not wait."""
 
     http_method_names = ["post"]
     versioning_class = None
@@ -69,12 +69,12 @@ class ReceiveView(APIView):
 
 
 def parse_event(body: bytes) -> dict[str, str]:
-    """The members that every event has. Raises ParseError, ValidationError."""
+    """The members that every event has. Raises ParseError and ValidationError."""
     try:
-        told = json.loads(body.decode())
+        document = json.loads(body.decode())
     except (ValueError, RecursionError) as error:
         raise ParseError("The body is not valid JSON.", code="json_invalid") from error
-    event = EventSerializer(data=told)
+    event = EventSerializer(data=document)
     event.is_valid(raise_exception=True)
     values: dict[str, str] = event.validated_data
     return values

@@ -1,3 +1,5 @@
+"""The address that has no version: where other services send events."""
+
 from django.urls import path
 
 from webhooks.api.receive import ReceiveView

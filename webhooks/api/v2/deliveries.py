@@ -1,4 +1,4 @@
-"""What became of each event that an endpoint takes."""
+"""The deliveries of an endpoint in version 2."""
 
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
 
 class DeliveryQuery(NamedTuple):
-    """Which page of which deliveries; `cursor` is the last id of the page before."""
+    """The parameters of a list; `cursor` is the last id of the page before."""
 
     filters: dict[str, str]
     cursor: int
@@ -46,12 +46,12 @@ class DeliveryViewSet(WebhookViewSet):
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [*FILTER_FIELDS, "cursor", "limit"])
         filters, cursor, limit = read_query(request)
-        found = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
-        # One more tells whether there is another page.
-        rows = list(found.order_by("-pk")[: limit + 1])
-        later = build_link(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
-        shown = DeliverySerializer(rows[:limit], many=True).data
-        return json_response({"results": shown, "next": later, "previous": None}, headers=NO_STORE)
+        deliveries = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
+        # One more row shows whether there is another page.
+        rows = list(deliveries.order_by("-pk")[: limit + 1])
+        next_link = build_link(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
+        results = DeliverySerializer(rows[:limit], many=True).data
+        return json_response({"results": results, "next": next_link, "previous": None}, headers=NO_STORE)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
@@ -65,17 +65,17 @@ class DeliveryViewSet(WebhookViewSet):
         reject_unknown(request, [])
         endpoints.require_active(delivery.endpoint)
         with transaction.atomic():
-            again = endpoints.redeliver(delivery)
-        return accepted_response(request, again)
+            new_delivery = endpoints.redeliver(delivery)
+        return accepted_response(request, new_delivery)
 
     def get_delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
-        """With all that is told of it. Raises NotFound."""
+        """With its event and attempts. Raises NotFound."""
         endpoint = get_own_endpoint(request, webhook_id)
-        log = Prefetch("attempts", Attempt.objects.order_by("pk"))
-        found = select_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(log).first()
-        if not found:
+        attempts = Prefetch("attempts", Attempt.objects.order_by("pk"))
+        delivery = select_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(attempts).first()
+        if not delivery:
             raise NotFound("Delivery not found")
-        return found
+        return delivery
 
 
 def select_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
@@ -84,17 +84,17 @@ def select_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
 
 def read_query(request: Request) -> DeliveryQuery:
     """Raises ValidationError."""
-    limit, wrong_limit = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
-    cursor, wrong_cursor = read_integer(request, "cursor", BIGINT_MAX, 1, BIGINT_MAX)
-    given = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
-    if problems := find_invalid_choices(given) | wrong_limit | wrong_cursor:
-        raise ValidationError(problems)
-    return DeliveryQuery({FILTER_FIELDS[name]: value for name, value in given.items()}, cursor, limit)
+    limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+    cursor, cursor_errors = read_integer(request, "cursor", BIGINT_MAX, 1, BIGINT_MAX)
+    parameters = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
+    if errors := find_invalid_choices(parameters) | limit_errors | cursor_errors:
+        raise ValidationError(errors)
+    return DeliveryQuery({FILTER_FIELDS[name]: value for name, value in parameters.items()}, cursor, limit)
 
 
-def find_invalid_choices(given: dict[str, str]) -> FieldErrors:
+def find_invalid_choices(parameters: dict[str, str]) -> FieldErrors:
     return {
         name: [ErrorDetail(f"It is one of {', '.join(FILTER_CHOICES[name])}.", "enum")]
-        for name, value in given.items()
+        for name, value in parameters.items()
         if value not in FILTER_CHOICES[name]
     }

@@ -1,4 +1,4 @@
-"""Webhooks, for the people whose they are: what `webhooks.endpoints` and its neighbours do, as version 2 says it."""
+"""A user's endpoints in version 2, where they are called webhooks."""
 
 from typing import Any, cast
 
@@ -50,15 +50,16 @@ class EndpointViewSet(WebhookViewSet):
 
     def list(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
-        shown = EndpointSerializer(endpoints.own_endpoints(get_owner(request)), many=True).data
-        return json_response({"results": shown, "next": None, "previous": None}, headers=NO_STORE)
+        results = EndpointSerializer(endpoints.own_endpoints(get_owner(request)), many=True).data
+        return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
         values = self.read_values(request)
-        given = values.pop("secret", None)
+        requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, given, now=timezone.now())
+            owner, now = get_owner(request), timezone.now()
+            endpoint, secret = endpoints.create_endpoint(owner, values, requested_secret, now)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})
@@ -85,9 +86,9 @@ class EndpointViewSet(WebhookViewSet):
         """The body may be absent."""
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        given = self.read_values(request).get("secret") if request.stream else None
+        requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
-            secret = endpoints.add_secret(endpoint, given, now=timezone.now())
+            secret = endpoints.add_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret}, 201, NO_STORE)
 
     @document_promote
@@ -119,7 +120,7 @@ class EndpointViewSet(WebhookViewSet):
 
 
 def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
-    """Those of others are not there. Raises NotFound."""
+    """Raises NotFound, also for the endpoint of another user."""
     endpoint: Endpoint | None = endpoints.own_endpoints(get_owner(request)).filter(pk=webhook_id).first()
     if not endpoint:
         raise NotFound("Webhook not found")
@@ -131,7 +132,7 @@ def get_owner(request: Request) -> User:
 
 
 def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
-    """A delivery that is yet to be sent."""
-    names: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
-    location = reverse(f"{request.version}:delivery", kwargs=names)
+    """The answer 202 with a delivery that is not sent yet."""
+    arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
+    location = reverse(f"{request.version}:delivery", kwargs=arguments)
     return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **NO_STORE})

@@ -1,4 +1,4 @@
-"""The stream of events, to be pulled."""
+"""The stream of events in version 2, which clients pull."""
 
 import msgspec
 from django.http import HttpResponse
@@ -34,16 +34,16 @@ class EventViewSet(WebhookViewSet):
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
         reject_unknown(request, KNOWN_PARAMETERS)
-        limit, wrong_limit = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
-        kinds, wrong_kinds = read_kinds(request)
-        after, wrong_cursor = read_after(request)
-        if problems := wrong_cursor | wrong_limit | wrong_kinds:
-            raise ValidationError(problems)
+        limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+        kinds, kinds_errors = read_kinds(request)
+        after, cursor_errors = read_after(request)
+        if errors := cursor_errors | limit_errors | kinds_errors:
+            raise ValidationError(errors)
         page = stream.read_page(after, kinds, limit, now=timezone.now())
         cursor = page.end.encode()
-        later = build_link(request, after=cursor) if page.more else None
+        next_link = build_link(request, after=cursor) if page.has_more else None
         results = [msgspec.Raw(body) for body in page.bodies]
-        return json_response({"results": results, "next": later, "cursor": cursor}, headers=NO_STORE)
+        return json_response({"results": results, "next": next_link, "cursor": cursor}, headers=NO_STORE)
 
 
 def read_after(request: Request) -> tuple[StreamCursor | None, FieldErrors]:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of webhooks, their deliveries and the stream of events."""
+"""Describes webhooks, their deliveries and the stream of events in the OpenAPI document of version 2."""
 
 from inspect import getsource
 from typing import Any
@@ -137,8 +137,10 @@ def query_parameter(name: str, schema: dict[str, Any], description: str) -> Open
     return OpenApiParameter(name, schema, description=description)
 
 
-def example_schema(serializer: type[serializers.BaseSerializer[Any]], words: str, example: Any) -> OpenApiResponse:
-    return OpenApiResponse(serializer, words, [OpenApiExample("Answer", example)])
+def example_schema(
+    serializer: type[serializers.BaseSerializer[Any]], description: str, example: Any
+) -> OpenApiResponse:
+    return OpenApiResponse(serializer, description, [OpenApiExample("Answer", example)])
 
 
 LIMIT_SCHEMA = {

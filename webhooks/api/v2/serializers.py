@@ -1,4 +1,4 @@
-"""Endpoints and deliveries as version 2 reads and shows them."""
+"""Serializers of endpoints and deliveries in version 2."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, End
 from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
 from webhooks.ssrf import MAX_URL_LENGTH, ForbiddenAddress, validate_url
 
-# What deliveries are found by.
+# The values of the filters of deliveries.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
 ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
 
@@ -33,7 +33,7 @@ ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
     }
 )
 class KindsField(serializers.Field[str, Any, list[str], Any]):
-    """A list of kinds, or of ALL alone; stored as one text."""
+    """A list of kinds, or of ALL_KINDS alone; stored as one text."""
 
     default_error_messages = {
         "kinds": f"Input should be a list of kinds, each once: {', '.join(EVENT_KINDS)},"
@@ -43,8 +43,8 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, list) or not all(isinstance(kind, str) for kind in data):
             self.fail("kinds")
-        known = data == [ALL_KINDS] or set(data) <= EVENT_KINDS.keys()
-        if not data or not known or len(data) > len(set(data)):
+        are_known = data == [ALL_KINDS] or set(data) <= EVENT_KINDS.keys()
+        if not data or not are_known or len(data) > len(set(data)):
             self.fail("kinds")
         return " ".join(data)
 
@@ -54,7 +54,7 @@ class KindsField(serializers.Field[str, Any, list[str], Any]):
 
 @extend_schema_field({"type": "string", "pattern": f"^{SECRET_PATTERN}$"})
 class SecretField(serializers.RegexField):
-    """Never shown but in the answer that takes it."""
+    """A secret that the user brings; only the answer to that request shows it."""
 
     default_error_messages = {"invalid": f"Input should be {SECRET_RULE}."}
 
@@ -68,7 +68,7 @@ class SecretField(serializers.RegexField):
 
 
 class StrictChoiceField(serializers.ChoiceField):
-    """The stock message repeats the input, which may be no text that can be sent."""
+    """With a message that does not repeat the input: the input may be text that cannot be encoded."""
 
     def __init__(self, choices: Any, **options: Any) -> None:
         super().__init__(choices, **options)
@@ -188,7 +188,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
 
 @extend_schema_field({"type": "string"})
 class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
-    """A receiver may answer anything."""
+    """Bytes as text: a receiver may answer anything, so invalid UTF-8 is replaced."""
 
     def to_representation(self, value: bytes) -> str:
         return bytes(value).decode(errors="replace")

@@ -1,3 +1,5 @@
+"""`manage.py deliver_webhooks`: runs the worker."""
+
 import asyncio
 import gc
 from argparse import ArgumentParser
@@ -26,7 +28,7 @@ class Command(BaseCommand):
 
     async def deliver(self, once: bool, concurrency: int) -> None:
         if not once:
-            # What was imported is no garbage, and many requests at once only look like it: a quarter of the time.
+            # Imported modules and many requests at once are no garbage: fewer collections save a quarter of the time.
             gc.freeze()
             gc.set_threshold(20_000)
         await Worker(concurrency, self.stdout.write).run(once)
