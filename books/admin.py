@@ -1,4 +1,4 @@
-"""The librarians' desk: every change goes through `books.changes`, and no page counts or sorts a million books."""
+"""The admin pages of books. All changes go through `books.changes`, and no page counts or sorts all books."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,18 +59,21 @@ class BookAdmin(ValidatingAdmin):
 
     def set_available(self, request: HttpRequest, books: QuerySet[Book], available: bool) -> None:
         with transaction.atomic():
-            marked = changes.set_available(books, available, now=timezone.now())
-        self.message_user(request, f"Books now {'available' if available else 'lent'}: {marked}.", messages.SUCCESS)
+            count = changes.set_available(books, available, now=timezone.now())
+        self.message_user(request, f"Books now {'available' if available else 'lent'}: {count}.", messages.SUCCESS)
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
-        """Keeps what the librarian was shown, so that what someone else changed since is no change of theirs."""
+        """Adds the initial values to the form, so that only what the librarian edits counts as changed.
+
+        Otherwise a change that someone else saves in the meantime would be undone.
+        """
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
     def save_model(self, request: HttpRequest, obj: Book, form: "ModelForm[Book]", change: bool) -> None:
-        """Inside the transaction that Django's own view has opened, as is `delete_model`."""
+        """Runs in the transaction that Django's view opens, like `delete_model`."""
         if change:
-            changed = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
-            changes.apply_change(changes.lock_book(obj.pk), changed, now=timezone.now())
+            values = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
+            changes.apply_change(changes.lock_book(obj.pk), values, now=timezone.now())
         else:
             obj.pk = changes.add_book(form.cleaned_data, now=timezone.now()).pk
 
@@ -93,16 +96,16 @@ class BookAdmin(ValidatingAdmin):
     def report_conflict(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """The view's answer, or the same page again where someone else was quicker."""
+        """Returns the view's answer, or redirects to the same page if someone else changed the book first."""
         try:
             return view(request, *arguments, **options)
         except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
-            words = "Nothing was changed: someone else changed, deleted or added such a book first."
-            self.message_user(request, words, messages.ERROR)
+            message = "Nothing was changed: someone else changed, deleted or added such a book first."
+            self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
 
 def is_changed_by_user(form: "ModelForm[Book]", name: str) -> bool:
-    """Whether the librarian changed the member, or only the browser, whose one-line inputs drop line breaks."""
-    shown = "".join(form.data.get(form.add_initial_prefix(name), "").splitlines()).strip()
-    return bool(form.cleaned_data[name] != shown)
+    """Whether the librarian changed the member, not only the browser, which drops line breaks in one-line inputs."""
+    initial_text = "".join(form.data.get(form.add_initial_prefix(name), "").splitlines()).strip()
+    return bool(form.cleaned_data[name] != initial_text)

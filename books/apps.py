@@ -6,5 +6,5 @@ class BooksConfig(AppConfig):
     verbose_name = "Library"
 
     def ready(self) -> None:
-        # Importing registers the kinds of events, and the handlers of received ones.
+        # The imports register the kinds of events, then the handlers of received events, which need the kinds.
         from books import events, mirroring  # noqa: F401

@@ -1,4 +1,4 @@
-"""What events tell of books: the book as the latest version shows it, and what its members were before."""
+"""The kinds of events about books, and their data: the book, and the previous values of the members that changed."""
 
 from typing import Any
 
@@ -14,38 +14,39 @@ from library_site.db.sql import Row
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
-CREATED = register_kind("book.created", "A book was added.", "books.api.v2.schema.CREATED_EVENT")
-UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
-DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
+BOOK_CREATED = register_kind("book.created", "A book was added.", "books.api.v2.schema.CREATED_EVENT")
+BOOK_UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
+BOOK_DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
 
-# Of an upper layer.
-event_representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # stands for it
-# Every change changes them.
+# The representation of a book in the latest API version. A setting names it, and it is imported when it is first used:
+# `books.api` may import this module, but this module may not import `books.api`.
+event_representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # the lazy object behaves like it
+# Every change changes these members, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
 def created_event(book: Book) -> EventData:
-    return make_event(CREATED, book, {})
+    return make_event(BOOK_CREATED, book, {})
 
 
 def created_data_parts(book: Book) -> tuple[bytes, bytes]:
-    """The data of `created_event` as JSON in two parts, between which the id belongs. The book may have none yet."""
+    """The data of `created_event` as JSON in two parts. The id, which a new book may not have yet, goes between."""
     members = msgspec.structs.asdict(event_representation.to_struct(book))
     del members["id"]
     rest = encode_json(members).removeprefix(b"{")
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
 
 
-def updated_event(book: Book, before: Row) -> EventData:
-    """`before` is `row` of the book as it was."""
-    pairs = zip(event_representation.members, before, book_row(book), strict=True)
-    previous = {name: old for name, old, new in pairs if old != new and name not in ALWAYS_CHANGED}
-    return make_event(UPDATED, book, previous)
+def updated_event(book: Book, previous_row: Row) -> EventData:
+    """`previous_row` is the `book_row` of the book before its change."""
+    members = zip(event_representation.members, previous_row, book_row(book), strict=True)
+    previous = {name: old for name, old, new in members if old != new and name not in ALWAYS_CHANGED}
+    return make_event(BOOK_UPDATED, book, previous)
 
 
 def deleted_event(book: Book) -> EventData:
-    """Django takes the id away from an object that it deletes: made before."""
-    return make_event(DELETED, book, {})
+    """To be called before the book is deleted, because Django then removes the id from the object."""
+    return make_event(BOOK_DELETED, book, {})
 
 
 def make_event(kind: str, book: Book, previous: dict[str, Any]) -> EventData:

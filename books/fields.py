@@ -1,6 +1,7 @@
-"""Columns of the book table that Django has no field for."""
+"""Model fields for books that Django does not have."""
 
 import unicodedata
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,19 +13,19 @@ from books.isbn import normalize_isbn
 
 
 def fold(text: str) -> str:
-    """The form in which texts are compared: NFC and case-folded, accents kept (Unicode, 3.13 and UAX 15)."""
+    """Returns the text as it is compared: in NFC, case-folded, with its accents (Unicode, 3.13 and UAX 15)."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 class DerivedField(models.Field):
-    """What follows from another field's text, written whenever that is; `of` names that field."""
+    """A value that is computed from the text of the field `source`, whenever that is written."""
 
     derive: "staticmethod[[str], str | None]"
 
-    def __init__(self, of: str, **options: Any) -> None:
-        self.source = of
+    def __init__(self, source: str, **options: Any) -> None:
+        self.source = source
         super().__init__(**{"editable": False, **options})
 
     def deconstruct(self) -> tuple[str, str, Any, dict[str, Any]]:
@@ -37,17 +38,24 @@ class DerivedField(models.Field):
         return value
 
 
+def set_derived_fields(instance: models.Model, fields: Iterable[DerivedField], changed: Container[str]) -> None:
+    """Computes those of the fields whose source is among the changed fields."""
+    for field in fields:
+        if field.source in changed:
+            field.pre_save(instance, add=False)
+
+
 class ISBN13Field(DerivedField, models.CharField):
-    """The canonical form of an ISBN; null for a text that is none."""
+    """The 13 digits of an ISBN; null for a text that is no ISBN."""
 
     derive = staticmethod(normalize_isbn)
 
-    def __init__(self, of: str, **options: Any) -> None:
-        super().__init__(of, **{"max_length": 13, "null": True, **options})
+    def __init__(self, source: str, **options: Any) -> None:
+        super().__init__(source, **{"max_length": 13, "null": True, **options})
 
 
 class FoldedField(DerivedField, models.TextField):
-    """A text, folded. Ordered by code point on every database."""
+    """A folded text. It is sorted by code point on every database."""
 
     derive = staticmethod(fold)
 
@@ -61,7 +69,7 @@ def to_naive_utc(instant: datetime) -> datetime:
 
 
 class TimestampField(models.DateTimeField):
-    """An instant in UTC without a zone: naive when read, made naive when written."""
+    """A time in UTC without a time zone, read as a naive datetime. An aware one is converted when it is written."""
 
     def get_internal_type(self) -> str:
         return "TimestampField"
@@ -81,16 +89,16 @@ class TimestampField(models.DateTimeField):
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         instant = value if prepared else self.get_prep_value(value)
-        # SQLite has no timestamps; texts of one width sort as the instants do.
+        # SQLite has no timestamps. Texts of equal length sort like the times.
         if connection.vendor == "sqlite" and instant is not None:
             return instant.isoformat(sep=" ", timespec="microseconds")
         return instant
 
 
 class FormattedTimestamp(models.Func):
-    """The SQL text `YYYY-MM-DDTHH:MM:SS.ffffff` of a timestamp, then `zone`.
+    """A timestamp as text by SQL: `YYYY-MM-DDTHH:MM:SS.ffffff`, then `zone`.
 
-    Formatting in the database spares Python the rows.
+    The database is faster than Python at formatting many rows.
     """
 
     output_field = models.TextField()
@@ -108,7 +116,7 @@ class FormattedTimestamp(models.Func):
 
 
 class SelectedTimestamp(FormattedTimestamp):
-    """The same, where the database is quicker at it than Python: PostgreSQL's is the timestamp as it is."""
+    """A formatted timestamp on SQLite; on PostgreSQL the timestamp itself, since formatting it in Python is faster."""
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
         return self.as_sql(compiler, connection, template="%(expressions)s", **context)

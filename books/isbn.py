@@ -1,24 +1,24 @@
-"""ISBNs in any usual writing (ISO 2108)."""
+"""Reads ISBNs in any usual notation (ISO 2108)."""
 
 import re
 
 from stdnum import ean
 from stdnum import isbn as isbns
 
-# What no one sees: soft hyphens, zero-width and direction marks.
+# Soft hyphens, zero-width characters and direction marks.
 INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-# What people write around the number: its name in front, the binding behind.
+# What people write around the number: "ISBN" before it, the binding in parentheses after it.
 SURROUNDING_TEXT = re.compile(r"^\s*(?:urn:)?isbn(?:[-\s]?1[03](?![0-9]))?\s*:?\s*|\(.*?\)", re.IGNORECASE)
-# stdnum takes nine digits for ten, and fails on a line end before the last.
+# stdnum accepts nine digits as an ISBN-10, and fails if a line break stands before the last character.
 ISBN_PATTERN = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
-# 979-0 is printed music's (ISO 10957).
+# 979-0 numbers are for printed music (ISO 10957).
 ISBN13_PATTERN = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
-# The longest writing worth reading.
+# Longer texts are not read as ISBNs.
 MAX_ISBN_TEXT = 64
 
 
 def normalize_isbn(text: str) -> str | None:
-    """The 13 digits of a valid ISBN-10 or ISBN-13, else None."""
+    """Returns the 13 digits of a valid ISBN-10 or ISBN-13, or None."""
     if len(text) > MAX_ISBN_TEXT:
         return None
     if ISBN13_PATTERN.fullmatch(text):
@@ -28,5 +28,5 @@ def normalize_isbn(text: str) -> str | None:
 
 
 def to_isbn13(number: str) -> str | None:
-    found: str = isbns.to_isbn13(number)
-    return found if ISBN13_PATTERN.fullmatch(found) else None
+    isbn13: str = isbns.to_isbn13(number)
+    return isbn13 if ISBN13_PATTERN.fullmatch(isbn13) else None

@@ -1,4 +1,4 @@
-"""Where a version has its books."""
+"""The addresses of books in each version."""
 
 from functools import lru_cache
 
@@ -7,17 +7,17 @@ from django.urls import get_script_prefix, reverse
 from rest_framework.request import Request
 
 
+def book_url(request: Request, pk: int) -> str:
+    """The whole address of a book in the version that the request uses."""
+    return f"{settings.PUBLIC_URL}{book_path(request, pk)}"
+
+
 def book_path(request: Request, pk: int) -> str:
-    """The path of a book in the request's own version."""
+    """The path of a book in the version that the request uses."""
     return f"{list_path(str(request.version), get_script_prefix())}/{pk}"
 
 
 @lru_cache
 def list_path(version: str, _prefix: str) -> str:
-    """`reverse` goes by the prefix, too."""
+    """The path of the list. The prefix is an argument because the result of `reverse` depends on it."""
     return reverse(f"{version}:books")
-
-
-def book_url(request: Request, pk: int) -> str:
-    """The same, whole."""
-    return f"{settings.PUBLIC_URL}{book_path(request, pk)}"

@@ -1,4 +1,4 @@
-"""The books of another library, kept here as they are there, by the events that it sends."""
+"""Keeps copies of the books of another library, by the events that it sends."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
 from books import changes
-from books.events import CREATED, DELETED, UPDATED
+from books.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
 from books.exchange.imports import format_errors
 from books.models import MirroredBook
 from books.serializers import NewBookSerializer
@@ -18,18 +18,18 @@ from webhooks.models import Received, Source
 
 
 class InvalidBookEvent(Exception):
-    """The event tells of no book that can be kept; the text says why."""
+    """The event has no valid book; the message says why."""
 
 
 class MirroredIdSerializer(Serializer[Any]):
-    """Which book an event is about, and in what state that was."""
+    """The id and the version of the book that an event is about."""
 
     id = StrictIntegerField(min_value=-BIGINT_MAX, max_value=BIGINT_MAX)
     version = StrictIntegerField(min_value=0, max_value=BIGINT_MAX)
 
 
 class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
-    """A book as its library tells of it; what it shows beyond that is no affair of ours."""
+    """A book in an event of another library. Its other members are ignored."""
 
     available = StrictBooleanField()
 
@@ -40,50 +40,53 @@ class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
 id_serializer, book_serializer = MirroredIdSerializer(), MirroredBookSerializer()
 
 
-@register_handler(CREATED, UPDATED)
+@register_handler(BOOK_CREATED, BOOK_UPDATED)
 def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> None:
-    """Adds or changes a book, unless a later event of it was here before.
+    """Adds or changes a book, unless a later event about it was handled before.
 
-    Raises NoBook, IsbnInUse, BookNotFound, ChangedMeanwhile.
+    Raises InvalidBookEvent, IsbnInUse, BookNotFound, ConcurrentChange.
     """
     if not received.source.mirrors:
         return
-    values = read_book(book_serializer, body)
+    values = parse_book_event(book_serializer, body)
     remote_id, version = values.pop("id"), values.pop("version")
-    mirrored = lock_mirrored(received.source, remote_id)
-    if mirrored is None:
-        book = changes.add_book(values, now, quietly=True)
+    mirrored_book = lock_mirrored_book(received.source, remote_id)
+    if mirrored_book is None:
+        book = changes.add_book(values, now, announce=False)
         MirroredBook.objects.create(source=received.source, remote_id=remote_id, book=book, version=version)
-    elif mirrored.book_id and mirrored.version < version:
-        changes.apply_change(changes.lock_book(mirrored.book_id), values, now, quietly=True)
-        mirrored.version = version
-        mirrored.save(update_fields=["version"])
+    elif mirrored_book.book_id and mirrored_book.version < version:
+        changes.apply_change(changes.lock_book(mirrored_book.book_id), values, now, announce=False)
+        mirrored_book.version = version
+        mirrored_book.save(update_fields=["version"])
 
 
-@register_handler(DELETED)
+@register_handler(BOOK_DELETED)
 def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> None:
-    """Removes a book for good: libraries give no id out twice. Raises NoBook, BookNotFound, ChangedMeanwhile."""
+    """Deletes a book and remembers its id, which no library gives to another book.
+
+    Raises InvalidBookEvent, BookNotFound, ConcurrentChange.
+    """
     if not received.source.mirrors:
         return
-    values = read_book(id_serializer, body)
-    mirrored = lock_mirrored(received.source, values["id"])
-    # Before the book, which would take its row along.
+    values = parse_book_event(id_serializer, body)
+    mirrored_book = lock_mirrored_book(received.source, values["id"])
+    # First, because deleting the book would delete a row that refers to it.
     MirroredBook.objects.update_or_create(
         source=received.source, remote_id=values["id"], defaults={"book": None, "version": values["version"]}
     )
-    if mirrored and mirrored.book_id:
-        changes.delete_book(changes.lock_book(mirrored.book_id), now, quietly=True)
+    if mirrored_book and mirrored_book.book_id:
+        changes.delete_book(changes.lock_book(mirrored_book.book_id), now, announce=False)
 
 
-def lock_mirrored(source: Source, remote_id: int) -> MirroredBook | None:
-    """What is known of a book, which no other event of its library changes before this transaction ends."""
-    # Its library rather than itself: it may not be there yet. Others may still refer to the row.
+def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook | None:
+    """The row of a book, or None. No other event of its library changes it before this transaction ends."""
+    # Locks the source, since the book may have no row yet. Other transactions may still refer to the source.
     Source.objects.select_for_update(no_key=True).get(pk=source.pk)
     return MirroredBook.objects.filter(source=source, remote_id=remote_id).first()
 
 
-def read_book(serializer: Serializer[Any], body: dict[str, Any]) -> dict[str, Any]:
-    """Raises NoBook."""
+def parse_book_event(serializer: Serializer[Any], body: dict[str, Any]) -> dict[str, Any]:
+    """The values of the book in an event. Raises InvalidBookEvent."""
     data = body.get("data")
     book = data.get("book") if isinstance(data, dict) else None
     if not isinstance(book, dict):

@@ -1,4 +1,4 @@
-"""The book, and what must be true of every one of them."""
+"""The tables of books, of stored responses and of mirrored books."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from webhooks.models import Source
 
 MAX_LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 YEAR_RANGE = (-(2**31), 2**31 - 1)
-# An index row of PostgreSQL holds some 2,700 bytes; 100 characters stay below it in any script.
+# An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
 SORT_PREFIX_LENGTH = 100
 
 
 def sort_prefix(field: str) -> Left:
-    """The folded text as far as an index holds it."""
+    """The part of the folded text that an index holds."""
     return Left(f"{field}_folded", SORT_PREFIX_LENGTH)
 
 
 class SortPrefix(models.Func):
-    """`bounded` with its length written out: SQLite takes an index of an expression for the very same one alone."""
+    """`sort_prefix` with a literal length: SQLite uses an expression index only for exactly the same expression."""
 
     template = f"LEFT(%(expressions)s, {SORT_PREFIX_LENGTH})"
     output_field = models.TextField()
@@ -34,19 +34,19 @@ class SortPrefix(models.Func):
 
 
 def sort_expression(field: str) -> SortPrefix:
-    """What a list is sorted by: the folded text, bounded as its index is."""
+    """What a list is sorted by: the same part of the folded text as in its index."""
     return SortPrefix(f"{field}_folded")
 
 
 def max_length_check(field: str, length: int) -> models.CheckConstraint:
-    """SQLite does not hold a column to its length."""
+    """Limits a column to its length, because SQLite does not."""
     return models.CheckConstraint(
         condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
     )
 
 
 class Book(models.Model):
-    """A book of the library. Written by `books.changes` alone, which raises `version` with every change."""
+    """A book of the library. Only `books.changes` writes it, and increases `version` with every change."""
 
     title = models.CharField(max_length=MAX_LENGTHS["title"])
     author = models.CharField(max_length=MAX_LENGTHS["author"])
@@ -83,14 +83,14 @@ class Book(models.Model):
 
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
-# Each searched member's folded column.
+# The folded column of each member that can be searched.
 FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
 
 
 class StoredResponse(models.Model):
-    """What was answered to a request with an Idempotency-Key; written by `books.api.idempotency` alone."""
+    """The response to a request with an Idempotency-Key. Only `books.api.idempotency` writes it."""
 
-    # SHA-256 of the caller and the key, and of the request.
+    # `key` is the SHA-256 of the caller and the key of the request, `fingerprint` that of the request.
     key = models.CharField(max_length=64, primary_key=True)
     fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField()
@@ -106,13 +106,13 @@ class StoredResponse(models.Model):
 
 
 class MirroredBook(models.Model):
-    """A book of another library and the one that stands for it here; written by `books.mirroring` alone."""
+    """A book of another library and its copy here. Only `books.mirroring` writes it."""
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="mirrored_books", db_index=False)
-    # The book's id there, and the version that it was last told of in.
+    # The book's id in the other library, and its version in the latest event about it.
     remote_id = models.BigIntegerField()
     version = models.BigIntegerField()
-    # None once it was deleted there, lest an event that comes late brings it back.
+    # None after the book is deleted there. The row stays, so that a late event does not add the book again.
     book = models.OneToOneField(Book, models.CASCADE, null=True, related_name="mirrored")
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The read path: what a version shows of a book, as columns to select and JSON to send, derived from its serializer."""
+"""Reads books without model objects: the columns to select and the JSON to send follow from a version's serializer."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -18,129 +18,136 @@ from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row
 
 Column = Expression | F
-# From here on it pays to look for the first book by itself.
+# From this offset on it is faster to find the first book of the page separately.
 DEEP_OFFSET = 1_000
 DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
-# Of what clients choose among, how much is kept ready.
+# Clients can ask for many different statements. This many of each kind are cached.
 CACHED_STATEMENTS = 100
 
 
 class Representation:
-    """Rows instead of model instances, and one encoder for them: the members are the serializer's, in its order."""
+    """Books as rows, and as structs that msgspec encodes. The members are those of the serializer, in its order."""
 
     def __init__(self, serializer: type[Serializer[Book]], names: Collection[str] | None = None) -> None:
         fields = serializer().fields
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
-        # A book at hand as `page` would give it.
+        # Gives the row of a model object, as `fetch_rows` returns it.
         self.to_row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
         self.columns = [select_column(field) for field in self.fields.values()]
-        self.times = [(name, zone_suffix(one)) for name, one in self.fields.items() if isinstance(one, DateTimeField)]
+        self.time_zones = {
+            name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
+        }
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
-        # Clients choose among thousands of parts: PostgreSQL need not keep plans for all of them.
+        # Clients can choose thousands of sets of members, too many for PostgreSQL to keep plans for.
         self.keep_plan = names is None
-        self.frames: dict[tuple[Any, ...], ListStatement] = {}
-        self.part_of = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
+        self.list_statements: dict[tuple[Any, ...], ListStatement] = {}
+        self.make_partial = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
 
     def with_fields(self, names: Iterable[str]) -> "Representation":
-        """Some of the members, which there are."""
-        return self.part_of(frozenset(names))
+        """Returns a representation with only these members, all of which exist."""
+        return self.make_partial(frozenset(names))
 
-    def select(self, books: QuerySet[Book], *more: Column) -> QuerySet[Book, Row]:
-        """The books as tuples of the members, then of `more` columns."""
-        return books.values_list(*self.columns, *more)
+    def select(self, books: QuerySet[Book], *extra_columns: Column) -> QuerySet[Book, Row]:
+        """Selects the members and the extra columns as tuples."""
+        return books.values_list(*self.columns, *extra_columns)
 
-    def fetch_rows(self, books: QuerySet[Book], skip: int, limit: int, *more: Column) -> list[Row]:
-        """Some of the books. Of a statement only the condition is compiled for every request."""
+    def fetch_rows(self, books: QuerySet[Book], skip: int, limit: int, *extra_columns: Column) -> list[Row]:
+        """Returns rows of the books. Each request compiles only the condition; the rest of the statement is cached."""
         try:
             condition, parameters = compile_condition(books)
         except EmptyResultSet:
             return []
-        return self.list_statement(books, more).rows(condition, parameters, skip, limit)
+        return self.get_list_statement(books, extra_columns).fetch_rows(condition, parameters, skip, limit)
 
     def fetch_page(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
-        """Some of the books, ready to be encoded."""
+        """Returns structs of the books."""
         return self.to_structs(self.fetch_rows(books, skip, limit))
 
     def fetch_matching(
         self, books: QuerySet[Book], conditions: Sequence[tuple[str, str]], skip: int, limit: int
     ) -> list[msgspec.Struct]:
-        """Some of the books that meet all of these conditions, each given as SQL with the value for it."""
+        """Returns structs of the books that meet all conditions; each is SQL with the value of its parameter."""
         where = " AND ".join(sql for sql, _ in conditions)
         values = [value for _, value in conditions]
-        return self.to_structs(self.list_statement(books, ()).rows(where and f" WHERE {where}", values, skip, limit))
+        condition = where and f" WHERE {where}"
+        return self.to_structs(self.get_list_statement(books, ()).fetch_rows(condition, values, skip, limit))
 
-    def list_statement(self, books: QuerySet[Book], more: tuple[Column, ...]) -> "ListStatement":
-        shape = (*books.query.order_by, *more)
-        if shape not in self.frames:
-            sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *more).query.sql_with_params()
-            selected, by, ordered = sql.partition(" ORDER BY ")
-            self.frames[shape] = ListStatement(selected, by + ordered, shape == ("pk",), self.keep_plan)
-        return self.frames[shape]
+    def get_list_statement(self, books: QuerySet[Book], extra_columns: tuple[Column, ...]) -> "ListStatement":
+        key = (*books.query.order_by, *extra_columns)
+        if key not in self.list_statements:
+            sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *extra_columns).query.sql_with_params()
+            select_sql, keyword, order_sql = sql.partition(" ORDER BY ")
+            self.list_statements[key] = ListStatement(
+                select_sql, keyword + order_sql, is_by_id=key == ("pk",), keep_plan=self.keep_plan
+            )
+        return self.list_statements[key]
 
-    def find(self, pk: int) -> tuple[msgspec.Struct, int] | None:
-        """A book, ready to be encoded, and its version."""
-        found = self.one_book.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
-        return (self.to_structs(found)[0], found[0][-1]) if found else None
+    def find_book(self, pk: int) -> tuple[msgspec.Struct, int] | None:
+        """Returns the struct of a book and its version."""
+        rows = self.book_statement.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
+        return (self.to_structs(rows)[0], rows[0][-1]) if rows else None
 
     @cached_property
-    def one_book(self) -> PreparedStatement:
+    def book_statement(self) -> PreparedStatement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
         return PreparedStatement(sql, self.keep_plan)
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
-        """Rows, of which columns after the members are left out, ready to be encoded."""
+        """Turns rows into structs, without the extra columns."""
         width, struct = len(self.members), self.struct
         books = [struct(*row[:width]) for row in rows]
-        for name, ending in self.times:
-            format_times(books, name, ending)
+        for name, zone in self.time_zones.items():
+            format_times(books, name, zone)
         return books
 
     def to_struct(self, book: Book) -> msgspec.Struct:
-        [shown] = self.to_structs([self.to_row(book)])
-        return shown
+        [struct] = self.to_structs([self.to_row(book)])
+        return struct
 
 
 class ListStatement:
-    """The statement of a list but for its condition, the same for all in one order."""
+    """The statement of a list in one order, to which a condition can be added."""
 
-    def __init__(self, selected: str, order: str, by_id: bool, keep_plan: bool) -> None:
-        self.selected, self.ordered = selected, f"{order} LIMIT %s OFFSET %s"
-        self.whole = PreparedStatement(f"{selected}{self.ordered}", keep_plan)
-        # Of the books before them, PostgreSQL reads the index alone.
-        self.deep = (
-            PreparedStatement(f"{selected} WHERE {DEEP_OFFSET_SQL}{order} LIMIT %s", keep_plan) if by_id else None
-        )
-        self.where = lru_cache(CACHED_STATEMENTS)(self.with_condition)
+    def __init__(self, select_sql: str, order_sql: str, is_by_id: bool, keep_plan: bool) -> None:
+        self.select_sql, self.page_sql = select_sql, f"{order_sql} LIMIT %s OFFSET %s"
+        self.statement = PreparedStatement(f"{select_sql}{self.page_sql}", keep_plan)
+        # PostgreSQL skips the books before the page by reading only the index.
+        deep_sql = f"{select_sql} WHERE {DEEP_OFFSET_SQL}{order_sql} LIMIT %s"
+        self.deep_statement = PreparedStatement(deep_sql, keep_plan) if is_by_id else None
+        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS)(self.build_filtered_statement)
 
-    def rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
-        """Some of the books; of all where the condition is empty."""
+    def fetch_rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
+        """Returns the rows of one page. An empty condition matches all books."""
         if condition:
-            return self.where(condition).fetch_all((*parameters, limit, skip))
-        if self.deep and skip > DEEP_OFFSET:
-            return self.deep.fetch_all((skip, limit))
-        return self.whole.fetch_all((limit, skip))
+            return self.get_filtered_statement(condition).fetch_all((*parameters, limit, skip))
+        if self.deep_statement and skip > DEEP_OFFSET:
+            return self.deep_statement.fetch_all((skip, limit))
+        return self.statement.fetch_all((limit, skip))
 
-    def with_condition(self, condition: str) -> PreparedStatement:
-        """Planned each time: what suits one text does not suit another."""
-        return PreparedStatement(f"{self.selected}{condition}{self.ordered}", keep_plan=False)
+    def build_filtered_statement(self, condition: str) -> PreparedStatement:
+        """PostgreSQL plans it anew each time, because a plan that is fast for one text is slow for another."""
+        return PreparedStatement(f"{self.select_sql}{condition}{self.page_sql}", keep_plan=False)
 
 
-def format_times(books: Sequence[msgspec.Struct], name: str, ending: str) -> None:
-    """Helps where msgspec would write a time otherwise: it leaves out a fraction of none, and knows naive ones."""
+def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
+    """Changes the times that msgspec would encode differently: it omits a fraction of zero, and a naive time's zone."""
     for book in books:
         time: datetime | str = getattr(book, name)
         if isinstance(time, str):
             continue
         if not time.microsecond:
-            setattr(book, name, time.isoformat(timespec="microseconds") + ending)
-        elif ending:
+            setattr(book, name, time.isoformat(timespec="microseconds") + zone)
+        elif zone:
             setattr(book, name, time.replace(tzinfo=UTC))
 
 
 def compile_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
-    """Raises EmptyResultSet where it can match nothing, such as a year that no column holds."""
+    """Returns the condition of a queryset as SQL, and its parameters.
+
+    Raises EmptyResultSet if it cannot match any book, such as a year that no column can hold.
+    """
     if not books.query.where:
         return "", ()
     try:

@@ -1,4 +1,4 @@
-"""The rules of a book's members (specification, Section 2), without coercion: the database's bounds, explained."""
+"""The rules for the members of a book (specification, Section 2), for the API, imports and mirrored books."""
 
 from typing import Any
 
@@ -25,10 +25,10 @@ class NewBookSerializer(NoCoercionSerializer):
     class Meta:
         model = Book
         fields: tuple[str, ...] = ("title", "author", "year", "isbn", "genre")
-        # The database's constraint decides on isbn; a SELECT before it would only race.
+        # The database's constraint decides whether an isbn is free: the answer of a SELECT could be out of date.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
 def optional_fields(meta: type[NewBookSerializer.Meta]) -> dict[str, dict[str, Any]]:
-    """The `extra_kwargs` of a change, for which the members that make a book may be absent."""
+    """The `extra_kwargs` of a serializer for changes, in which every member of a new book is optional."""
     return {name: {**meta.extra_kwargs.get(name, {}), "required": False} for name in NewBookSerializer.Meta.fields}

@@ -1,4 +1,4 @@
-"""The most frequent reads, answered from path and query alone: one book, and a page of the list."""
+"""Routes of the fast path for the most frequent requests: to read one book, and to read a page of the list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,67 +21,72 @@ NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def make_book_route(view: type[BookViewSet]) -> FastRoute:
-    """GET of one book, without a query."""
+    """Makes the route that reads one book; the request has no query."""
 
     def route(path: str, query: str) -> PendingRead | None:
-        matched = BOOK_PATH.fullmatch(path)
-        if not matched or query or not is_open_to_anonymous("read"):
+        match = BOOK_PATH.fullmatch(path)
+        if not match or query or not is_open_to_anonymous("read"):
             return None
-        return partial(read_book, view, int(matched[1]))
+        return partial(read_book, view, int(match[1]))
 
     return route
 
 
 def read_book(view: type[BookViewSet], pk: int) -> Answer | None:
-    """None where there is no such book."""
+    """Returns None if the book does not exist."""
     try:
-        shown, etag = view.read_book(pk, view.representation)
+        book, etag = view.read_book(pk, view.representation)
     except BookNotFound:
         return None
-    return Answer(encode_json(shown), etag)
+    return Answer(encode_json(book), etag)
 
 
 def make_list_route(view: Any) -> FastRoute:
-    """GET of a page of the list: skip and limit in plain digits, and text filters."""
+    """Makes the route that reads a page of the list, with skip and limit as digits, and with text filters."""
     paginator, filters = view.pagination_class, view.filterset_class.base_filters
-    texts = {name: one for name, one in filters.items() if isinstance(one, ContainsFilter)}
+    text_filters = {name: filter for name, filter in filters.items() if isinstance(filter, ContainsFilter)}
 
     def route(path: str, query: str) -> PendingRead | None:
-        given = parse_query(query) if path == "/books" and is_open_to_anonymous("read") else None
-        if given is None:
+        parameters = parse_query(query) if path == "/books" and is_open_to_anonymous("read") else None
+        if parameters is None:
             return None
-        skip, limit = given.pop("skip", "0"), given.pop("limit", str(paginator.default_limit))
+        skip, limit = parameters.pop("skip", "0"), parameters.pop("limit", str(paginator.default_limit))
         if (
             not NUMBER_PATTERN.fullmatch(skip)
             or not NUMBER_PATTERN.fullmatch(limit)
             or not 1 <= int(limit) <= paginator.max_limit
         ):
             return None
-        found = compile_filters(texts, given)
-        return partial(list_books, view, found, int(skip), int(limit)) if found is not None else None
+        conditions = compile_filters(text_filters, parameters)
+        return partial(list_books, view, conditions, int(skip), int(limit)) if conditions is not None else None
 
     return route
 
 
-def list_books(view: type[BookViewSet], found: Sequence[tuple[str, str]], skip: int, limit: int) -> Answer:
-    return Answer(encode_json(view.representation.fetch_matching(view.queryset, found, skip, limit)))
+def list_books(view: type[BookViewSet], conditions: Sequence[tuple[str, str]], skip: int, limit: int) -> Answer:
+    return Answer(encode_json(view.representation.fetch_matching(view.queryset, conditions, skip, limit)))
 
 
 def parse_query(query: str) -> dict[str, str] | None:
-    """By name; None where one is there twice, or it is not written in plain ASCII."""
+    """Returns the parameters by name, or None if a name occurs twice or the query is not ASCII."""
     pairs = [part.partition("=")[::2] for part in query.split("&")] if query else []
-    given = {name: unquote_plus(value) for name, value in pairs}
-    return given if len(given) == len(pairs) and query.isascii() else None
+    parameters = {name: unquote_plus(value) for name, value in pairs}
+    return parameters if len(parameters) == len(pairs) and query.isascii() else None
 
 
-def compile_filters(texts: Mapping[str, ContainsFilter], given: Mapping[str, str]) -> list[tuple[str, str]] | None:
-    """None where one is no filter for texts, or its text is refused, or an index is to be asked first (SQLite)."""
-    if not given:
+def compile_filters(
+    text_filters: Mapping[str, ContainsFilter], parameters: Mapping[str, str]
+) -> list[tuple[str, str]] | None:
+    """Returns the conditions as SQL with their parameters.
+
+    Returns None if a parameter is no text filter or its value is refused, and on SQLite, where an index is read first.
+    """
+    if not parameters:
         return []
-    if connection.vendor != "postgresql" or not given.keys() <= texts.keys():
+    if connection.vendor != "postgresql" or not parameters.keys() <= text_filters.keys():
         return None
     try:
-        values = clean_values(texts, given)
+        values = clean_values(text_filters, parameters)
     except ValidationError:
         return None
-    return [texts[name].to_sql(value) for name, value in values.items() if value]
+    return [text_filters[name].to_sql(value) for name, value in values.items() if value]

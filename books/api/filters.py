@@ -1,4 +1,4 @@
-"""Which books a list holds."""
+"""The filters that choose the books of a list."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,12 +22,12 @@ from library_site.db.integers import parse_integer
 
 
 def set_filter_schema(filter: Filter, schema: dict[str, Any]) -> None:
-    """drf-spectacular takes a filter's help text only where it guesses the schema, too."""
+    """Sets a filter's schema and its help text, which drf-spectacular omits for a schema that it does not guess."""
     set_override(filter, "field", {**schema, "description": filter.extra["help_text"]})
 
 
 class TextFilter(CharFilter):
-    """Takes a text as it is sent."""
+    """Takes a text without changing it."""
 
     def __init__(self, member: str | None = None, **options: Any) -> None:
         super().__init__(member, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
@@ -35,13 +35,13 @@ class TextFilter(CharFilter):
 
 
 class ContainsFilter(TextFilter):
-    """Finds the text anywhere in the member, whatever its case; `%`, `_` and `\\` stand for themselves."""
+    """Finds the text anywhere in the member, in any case. `%`, `_` and `\\` stand for themselves."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         return filter_containing(qs, value, self.field_name) if value else qs
 
     def to_sql(self, value: str) -> tuple[str, str]:
-        """The condition of `filter`, of a value that is not empty, as SQL and its one parameter (PostgreSQL)."""
+        """The condition of `filter` as SQL, and its one parameter. On PostgreSQL only; the value must not be empty."""
         return contains_sql(value, str(self.field_name))
 
 
@@ -51,26 +51,26 @@ class BookFilter(FilterSet):
 
 
 class StrictField(forms.CharField):
-    """Reads one text as `read` does; where that finds nothing, it is refused with `problem`."""
+    """Converts a text by `parse`; if that returns None, the text is refused with `problem`."""
 
-    def __init__(self, read: Callable[[str], Any], problem: ErrorDetail, **options: Any) -> None:
-        self.read, self.problem = read, problem
+    def __init__(self, parse: Callable[[str], Any], problem: ErrorDetail, **options: Any) -> None:
+        self.parse, self.problem = parse, problem
         super().__init__(**options)
 
     def to_python(self, value: str | None) -> Any:
-        found = None if value is None else self.read(value)
-        if found is None and value is not None:
+        result = None if value is None else self.parse(value)
+        if result is None and value is not None:
             raise forms.ValidationError(str(self.problem), self.problem.code)
-        return found
+        return result
 
 
 class YearFilter(Filter):
-    """A bound of the year, itself included."""
+    """The first or the last year, including that year itself."""
 
     field_class: type[forms.Field] = StrictField
 
     def __init__(self, lookup: str, **options: Any) -> None:
-        super().__init__("year", lookup, read=parse_integer, problem=INVALID_INTEGER, **options)
+        super().__init__("year", lookup, parse=parse_integer, problem=INVALID_INTEGER, **options)
         set_filter_schema(self, {"type": "integer"})
 
 
@@ -78,22 +78,22 @@ class AvailableFilter(Filter):
     field_class: type[forms.Field] = StrictField
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("available", read=BOOLEANS.get, problem=INVALID_BOOLEAN, **options)
+        super().__init__("available", parse=BOOLEANS.get, problem=INVALID_BOOLEAN, **options)
         set_filter_schema(self, {"type": "boolean"})
 
 
 class ISBNFilter(TextFilter):
-    """One ISBN in any writing; a text that is none is compared to the letter."""
+    """Finds an ISBN in any notation. A text that is no ISBN must be equal to the member `isbn`."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
-        if canonical := normalize_isbn(value):
-            return qs.filter(isbn13=canonical)
-        found: QuerySet[Book] = super().filter(qs, value)
-        return found
+        if isbn13 := normalize_isbn(value):
+            return qs.filter(isbn13=isbn13)
+        books: QuerySet[Book] = super().filter(qs, value)
+        return books
 
 
 class WordsFilter(TextFilter):
-    """Every word of the text somewhere in one of the searched members."""
+    """Finds every word of the text somewhere in title, author or genre."""
 
     def filter(self, qs: QuerySet[Book], value: str) -> QuerySet[Book]:
         for word in value.split():
@@ -107,7 +107,7 @@ def validate_word_count(text: str) -> None:
 
 
 class BookSearchFilter(BookFilter):
-    """All that a book can be found by."""
+    """All filters of books."""
 
     title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")
@@ -118,16 +118,16 @@ class BookSearchFilter(BookFilter):
 
 
 class StrictFilterBackend(DjangoFilterBackend):
-    """Refuses what it cannot use, naming the problems of filters and all else in the query at once."""
+    """Applies the filters, or refuses the request and names all problems of the query."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         problems = view.get_parameter_errors()
         filters: Mapping[str, Filter] = self.get_filterset_class(view, queryset).base_filters
-        given = {name: str(value) for name, value in request.query_params.items() if name in filters}
+        parameters = {name: str(value) for name, value in request.query_params.items() if name in filters}
         try:
-            values = clean_values(filters, given)
+            values = clean_values(filters, parameters)
         except forms.ValidationError:
-            # A filter set costs as much as the rest of the request: one is made where it has problems to name.
+            # Creating a filter set takes as long as the rest of the request, so this happens only to name the problems.
             problems |= translate_validation(self.get_filterset(request, queryset, view).errors).detail
         if problems:
             raise ValidationError(problems)
@@ -136,6 +136,6 @@ class StrictFilterBackend(DjangoFilterBackend):
         return queryset
 
 
-def clean_values(filters: Mapping[str, Filter], given: Mapping[str, str]) -> dict[str, Any]:
-    """What parameters say to these filters, as a filter set's form would read each. Raises forms.ValidationError."""
-    return {name: filters[name].field.clean(value) for name, value in given.items()}
+def clean_values(filters: Mapping[str, Filter], parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the value of each parameter, cleaned as a filter set's form does it. Raises forms.ValidationError."""
+    return {name: filters[name].field.clean(value) for name, value in parameters.items()}

@@ -1,6 +1,6 @@
-"""One request, however often it is sent: Idempotency-Key, with the meaning that Stripe and pretix give it.
+"""Carries out a request once, however often it is sent: Idempotency-Key, with the same meaning as at Stripe and pretix.
 
-The answer is kept in the transaction that made it, so a crash leaves both or neither.
+The response is stored in the transaction of the change, so a crash leaves both or neither.
 """
 
 import re
@@ -19,7 +19,7 @@ from rest_framework.request import Request
 
 from books.changes import IsbnInUse
 from books.models import StoredResponse
-from oauth.callers import caller_key
+from oauth.callers import get_caller_key
 from oauth.credentials import sha256_hex
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -31,7 +31,7 @@ Action = Callable[..., HttpResponse]
 
 
 class KeyInUse(APIException):
-    """A request with this key is being answered."""
+    """Another request with this key is not answered yet."""
 
     status_code = 409
     default_detail = "A request with this Idempotency-Key is being answered"
@@ -39,7 +39,7 @@ class KeyInUse(APIException):
 
 
 class KeyReused(APIException):
-    """The key came with another request before."""
+    """A different request had this key before."""
 
     status_code = 422
     default_detail = "This Idempotency-Key came with another request before"
@@ -47,27 +47,28 @@ class KeyReused(APIException):
 
 
 def idempotent(action: Action) -> Action:
-    """Makes an action of a viewset answer a repeated request again, and carry it out once."""
+    """Decorates an action of a viewset: a repeated request gets the stored response, and is not carried out again."""
 
     @wraps(action)
-    def once(view: Any, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
-        given = request.headers.get(IDEMPOTENCY_HEADER)
-        if given is None:
+    def wrapper(view: Any, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
+        header = request.headers.get(IDEMPOTENCY_HEADER)
+        if header is None:
             return action(view, request, *arguments, **options)
-        key, now = hash_key(caller_key(request), validate_key(given)), timezone.now()
-        unreadable = find_parse_error(view, request)
+        key, now = hash_key(validate_key(header), request), timezone.now()
+        parse_error = find_parse_error(view, request)
         with transaction.atomic():
             lock_key(key)
-            if kept := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
-                return replay_response(kept, request)
-            response = run_action(view, action, unreadable, request, *arguments, **options)
+            if stored_response := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
+                return replay_response(stored_response, request)
+            response = run_action(view, action, parse_error, request, *arguments, **options)
             store_response(key, request, response, now)
         return response
 
-    return once
+    return wrapper
 
 
 def validate_key(key: str) -> str:
+    """Returns the key. Raises ValidationError."""
     if not KEY_PATTERN.fullmatch(key):
         raise ValidationError(
             {IDEMPOTENCY_HEADER: [ErrorDetail("It takes 1 to 255 visible ASCII characters.", "invalid")]}
@@ -75,12 +76,13 @@ def validate_key(key: str) -> str:
     return key
 
 
-def hash_key(*parts: str) -> str:
-    return sha256_hex("\n".join(parts))
+def hash_key(key: str, request: Request) -> str:
+    """Returns the key under which a caller's response is stored: callers may use the same keys."""
+    return sha256_hex(f"{get_caller_key(request)}\n{key}")
 
 
 def lock_key(key: str) -> None:
-    """Keeps others with this key out to the end of the transaction. SQLite has one writer at a time as it is."""
+    """Locks the key until the transaction ends. SQLite needs no lock: it has one writer at a time. Raises KeyInUse."""
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -90,7 +92,10 @@ def lock_key(key: str) -> None:
 
 
 def find_parse_error(view: Any, request: Request) -> ParseError | None:
-    """Reads the body before the transaction, in which others may wait; what is wrong with it is answered inside."""
+    """Reads the body, and returns the error if there is one.
+
+    This comes before the transaction, since other requests may wait until that ends.
+    """
     try:
         view.read_json(request)
     except ParseError as error:
@@ -99,12 +104,15 @@ def find_parse_error(view: Any, request: Request) -> ParseError | None:
 
 
 def run_action(
-    view: Any, action: Action, unreadable: ParseError | None, request: Request, *arguments: Any, **options: Any
+    view: Any, action: Action, parse_error: ParseError | None, request: Request, *arguments: Any, **options: Any
 ) -> HttpResponse:
-    """What the client gets, be it a refusal. Failures, and two changes that met, take the transaction with them."""
+    """Returns the response, also of a refusal, which is stored as well.
+
+    Other exceptions roll the transaction back, among them ConcurrentChange.
+    """
     try:
-        if unreadable:
-            raise unreadable
+        if parse_error:
+            raise parse_error
         return action(view, request, *arguments, **options)
     except (APIException, IsbnInUse) as error:
         response: HttpResponse = view.handle_exception(error)
@@ -112,7 +120,7 @@ def run_action(
 
 
 def store_response(key: str, request: Request, response: HttpResponse, now: datetime) -> None:
-    """Keeps an answer, in place of one that is too old."""
+    """Stores a response. It replaces one that is too old."""
     StoredResponse.objects.update_or_create(
         key=key,
         defaults={
@@ -125,21 +133,21 @@ def store_response(key: str, request: Request, response: HttpResponse, now: date
     )
 
 
-def replay_response(kept: StoredResponse, request: Request) -> HttpResponse:
-    """The first answer again. Raises KeyOfAnotherRequest."""
-    if kept.fingerprint != hash_request(request):
+def replay_response(stored_response: StoredResponse, request: Request) -> HttpResponse:
+    """Returns the stored response. Raises KeyReused."""
+    if stored_response.fingerprint != hash_request(request):
         raise KeyReused
-    headers = {**kept.headers, "Idempotent-Replayed": "true"}
-    return HttpResponse(bytes(kept.body), status=kept.status, headers=headers)
+    headers = {**stored_response.headers, "Idempotent-Replayed": "true"}
+    return HttpResponse(bytes(stored_response.body), status=stored_response.status, headers=headers)
 
 
 def hash_request(request: Request) -> str:
-    """SHA-256 of method, address and body."""
-    whole = sha256(f"{request.method} {request.path_info}?{request.META['QUERY_STRING']}\n".encode())
-    whole.update(request.META["wsgi.input"].getvalue())
-    return whole.hexdigest()
+    """Returns the SHA-256 of method, address and body."""
+    digest = sha256(f"{request.method} {request.path_info}?{request.META['QUERY_STRING']}\n".encode())
+    digest.update(request.META["wsgi.input"].getvalue())
+    return digest.hexdigest()
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Stored responses that are no longer given again."""
+    """Yields the stored responses that are too old to be sent again, with their name in the report of the purge."""
     yield "kept answers", StoredResponse.objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)

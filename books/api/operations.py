@@ -1,7 +1,5 @@
-"""Operations on books that both doors share."""
+"""Checks of a book's id that views of all versions share."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rest_framework.exceptions import ParseError, ValidationError
@@ -14,9 +12,9 @@ from library_site.db.integers import parse_integer
 
 
 def parse_book_id(book_id: str, problems: Any = ()) -> int:
-    """The path's integer. Raises ValidationError for anything but ASCII digits with an optional minus.
+    """Returns the integer of the path. Raises ValidationError unless it is ASCII digits with an optional minus.
 
-    `problems` are what else is wrong with the request, to be named with it.
+    `problems` are the other problems of the request; the exception names them, too.
     """
     number = parse_integer(book_id)
     if number is None:
@@ -24,20 +22,15 @@ def parse_book_id(book_id: str, problems: Any = ()) -> int:
     return number
 
 
-@contextmanager
-def check_existence_first(book_id: str) -> Iterator[None]:
-    """An unknown id outranks what else is wrong with a request. Raises BookNotFound, ValidationError."""
-    try:
-        yield
-    except ParseError as error:
+def check_existence_first(book_id: str, error: Exception) -> None:
+    """Raises the exception that comes before this error: BookNotFound, or ValidationError for a malformed id."""
+    if isinstance(error, ParseError):
         require_book_exists(parse_book_id(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
-        raise
-    except (ValidationError, UnknownParameter) as error:
+    elif isinstance(error, ValidationError | UnknownParameter):
         require_book_exists(parse_book_id(book_id, error.detail))
-        raise
 
 
 def require_book_exists(pk: int) -> None:
-    """Raises BookNotFound."""
+    """Raises BookNotFound if no book has this id."""
     if not Book.objects.filter(pk=pk).exists():
         raise changes.BookNotFound

@@ -1,4 +1,4 @@
-"""Sorted pages that cost the same however deep: a cursor holds the place in the order, not a number of rows."""
+"""Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -28,7 +28,10 @@ MAX_CURSOR_LENGTH = 2_000
 
 
 class SortOrder(NamedTuple):
-    """An order of books, ties broken by id; `shown` is the key as a cursor holds it, `read` takes it back."""
+    """An order of books; those with equal keys are sorted by id.
+
+    `cursor_value` is the key as it is in a cursor, and `parse` converts that back to a key.
+    """
 
     key: Column
     cursor_value: Column
@@ -36,22 +39,12 @@ class SortOrder(NamedTuple):
 
 
 class BookCursor(Cursor):
-    """A place between two books of the list in this order, and the direction to read on from it."""
+    """A position in the list in this order, and the direction to read from it."""
 
     sort: str
     backward: bool
     key: str | int
     pk: int
-
-
-def decode_cursor(text: str, sort: str) -> BookCursor:
-    """Raises ValueError, of which InvalidCursor is one, for what is no cursor of this order."""
-    cursor = BookCursor.decode(text, MAX_CURSOR_LENGTH)
-    if cursor.sort != sort:
-        raise InvalidCursor
-    SORT_ORDERS[sort.removeprefix("-")].parse(cursor.key)
-    parse_bigint(cursor.pk)
-    return cursor
 
 
 def parse_bigint(value: object) -> int:
@@ -61,15 +54,15 @@ def parse_bigint(value: object) -> int:
 
 
 def parse_text(value: object) -> str:
-    # PostgreSQL takes no NUL, and no database lone surrogates: of those `encode` says so.
+    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
     if not isinstance(value, str) or b"\0" in value.encode():
         raise InvalidCursor
     return value
 
 
 def parse_timestamp(value: object) -> Value:
-    naive = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # as the column has it
-    return Value(naive, TimestampField())
+    timestamp = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # the column is naive, too
+    return Value(timestamp, TimestampField())
 
 
 TITLE, AUTHOR = sort_expression("title"), sort_expression("author")
@@ -87,56 +80,59 @@ def order_by(name: str, descending: bool) -> tuple[OrderBy, ...]:
     return tuple(OrderBy(key, descending=descending) for key in keys)
 
 
-# Made once: a statement is looked up by them.
+# Created once, because they are part of the key of cached statements.
 ORDER_BY = {(name, descending): order_by(name, descending) for name in SORT_ORDERS for descending in (False, True)}
 
 
 class KeysetPagination(BasePagination):
-    """`sort`, `limit`, `cursor` and `count`; the answer links the next and the previous page (RFC 8288)."""
+    """Pages by `sort`, `limit`, `cursor` and `count`. The answer links to the next and the previous page (RFC 8288)."""
 
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
 
     def read_parameters(self, request: Request) -> FieldErrors:
-        """Reads the parameters; answers what is wrong with them, by name."""
+        """Reads the parameters, and returns their problems by name."""
         self.request = request
-        self.sort, wrong_sort = read_sort_parameter(request)
-        self.limit, wrong_limit = read_integer(request, "limit", self.default_limit, 1, self.max_limit)
-        self.counted, wrong_count = read_boolean(request, "count")
-        self.cursor, wrong_cursor = (None, {}) if wrong_sort else read_cursor_parameter(request, self.sort)
-        return wrong_sort | wrong_limit | wrong_count | wrong_cursor
+        self.sort, sort_errors = read_sort_parameter(request)
+        self.limit, limit_errors = read_integer(request, "limit", self.default_limit, 1, self.max_limit)
+        self.has_count, count_errors = read_boolean(request, "count")
+        self.cursor, cursor_errors = (None, {}) if sort_errors else read_cursor_parameter(request, self.sort)
+        return sort_errors | limit_errors | count_errors | cursor_errors
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Comes after `problems` found none."""
-        self.count = queryset.count() if self.counted else None
+        """To be called after `read_parameters` returned no problems."""
+        self.count = queryset.count() if self.has_count else None
         name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
         backward = bool(self.cursor and self.cursor.backward)
         books = queryset.order_by(*ORDER_BY[name, descending != backward])
         if self.cursor:
             books = books.filter(after_condition(self.cursor, name, descending != backward))
         representation = view.get_representation()
-        # One more tells whether there is another page.
+        # One row more than the limit shows whether there is another page.
         rows = representation.fetch_rows(books, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
-        self.link_pages(page, more=len(rows) > self.limit)
-        shown: list[Any] = representation.to_structs(page)
-        return shown
+        self.link_pages(page, has_more=len(rows) > self.limit)
+        books_on_page: list[Any] = representation.to_structs(page)
+        return books_on_page
 
-    def link_pages(self, page: list[Row], more: bool) -> None:
-        """`more`: whether the list goes on in the direction that was read."""
+    def link_pages(self, page: list[Row], has_more: bool) -> None:
+        """`has_more`: whether there are more books in the direction in which the page was read."""
         backward = bool(self.cursor and self.cursor.backward)
-        earlier, later = (more, True) if backward else (self.cursor is not None, more)
-        self.previous = self.link(page[0] if page else self.get_cursor_row(), backward=True) if earlier else None
-        self.next = self.link(page[-1] if page else self.get_cursor_row(), backward=False) if later else None
+        has_previous, has_next = (has_more, True) if backward else (self.cursor is not None, has_more)
+        self.previous = self.next = None
+        if has_previous:
+            self.previous = self.build_link(page[0] if page else self.get_cursor_row(), backward=True)
+        if has_next:
+            self.next = self.build_link(page[-1] if page else self.get_cursor_row(), backward=False)
 
     def get_cursor_row(self) -> Row:
-        """Just past the cursor of an empty page, so that the way back begins with the book that the cursor names."""
+        """Returns the row after the cursor of an empty page, so that the link back includes the book of the cursor."""
         cursor = cast("BookCursor", self.cursor)
         step = -1 if self.sort.startswith("-") != cursor.backward else 1
         return cursor.key, cursor.pk + step
 
-    def link(self, row: Row, backward: bool) -> str:
+    def build_link(self, row: Row, backward: bool) -> str:
         key, pk = row[-2:]
         return build_link(self.request, cursor=BookCursor(self.sort, backward, key, pk).encode())
 
@@ -147,8 +143,8 @@ class KeysetPagination(BasePagination):
         return json_response({"results": data, "next": self.next, "previous": self.previous, **count}, headers=headers)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        following = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
-        url = {"type": ["string", "null"], "format": "uri", "example": following}
+        example_url = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
+        url = {"type": ["string", "null"], "format": "uri", "example": example_url}
         count = {
             "type": "integer",
             "minimum": 0,
@@ -188,12 +184,22 @@ def read_cursor_parameter(request: Request, sort: str) -> tuple[BookCursor | Non
         return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
 
 
+def decode_cursor(text: str, sort: str) -> BookCursor:
+    """Raises ValueError, or its subclass InvalidCursor, unless the text is a cursor of this order."""
+    cursor = BookCursor.decode(text, MAX_CURSOR_LENGTH)
+    if cursor.sort != sort:
+        raise InvalidCursor
+    SORT_ORDERS[sort.removeprefix("-")].parse(cursor.key)
+    parse_bigint(cursor.pk)
+    return cursor
+
+
 def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
-    """The books behind the cursor's place, read in this direction."""
+    """The books after the cursor's position, in this direction."""
     if name == "id":
         return Q(id__lt=cursor.pk) if descending else Q(id__gt=cursor.pk)
-    compared, bound = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
+    lookup, key_lookup = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
     sort = SORT_ORDERS[name]
     key = sort.parse(cursor.key)
-    # SQLite finds the place in an index by a bound of the key alone.
-    return Q(bound(sort.key, key)) & Q(compared(Tuple(sort.key, F("id")), (key, cursor.pk)))
+    # SQLite can use an index only for a condition on the key alone.
+    return Q(key_lookup(sort.key, key)) & Q(lookup(Tuple(sort.key, F("id")), (key, cursor.pk)))

@@ -1,4 +1,4 @@
-"""Books over HTTP: the work that every version does. What each makes of it stands in `books.versions`."""
+"""What every version does for a request about books; the versions themselves are `books.api.v1` and `books.api.v2`."""
 
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -9,6 +9,7 @@ from django.http import HttpResponse, HttpResponseNotModified
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.viewsets import ModelViewSet
 
 from books import changes
@@ -25,7 +26,7 @@ from library_site.http.fast_path import MISSING_KEY
 
 
 class BookViewSet(APIViewSet, ModelViewSet[Book]):
-    """A version names its serializers, its filters, and a paginator that has `problems(request)`."""
+    """A version adds its serializers, its filters, and a paginator that has `read_parameters(request)`."""
 
     queryset = Book.objects.order_by("pk")
     filter_backends = [StrictFilterBackend]
@@ -39,15 +40,14 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         return response
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
-        with check_existence_first(book_id):
-            self.validate_parameters()
+        self.validate_parameters()
         pk = parse_book_id(book_id)
         if MISSING_KEY in request.META:
             raise changes.BookNotFound
-        shown, etag = self.read_book(pk, self.get_representation())
+        book, etag = self.read_book(pk, self.get_representation())
         if is_not_modified(request, etag):
             return HttpResponseNotModified(headers={"ETag": etag})
-        return json_response(shown, headers={"ETag": etag})
+        return json_response(book, headers={"ETag": etag})
 
     def create(self, request: Request) -> HttpResponse:
         self.validate_parameters()
@@ -55,38 +55,50 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         return self.book_response(book, status=201, headers={"Location": book_path(request, book.pk)})
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
-        with check_existence_first(book_id):
-            self.validate_parameters()
-            values = self.read_values(request)
+        self.validate_parameters()
+        values = self.read_values(request)
         book = changes.change_book(
             parse_book_id(book_id), values, partial(self.require_unchanged, request), now=timezone.now()
         )
         return self.book_response(book)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
-        with check_existence_first(book_id):
-            self.validate_parameters()
+        self.validate_parameters()
         with transaction.atomic():
             book = changes.lock_book(parse_book_id(book_id))
             self.require_unchanged(request, book)
             changes.delete_book(book, now=timezone.now())
         return make_no_content()
 
+    def handle_exception(self, exc: Exception) -> Response:
+        """An unknown id comes before what else is wrong with a request."""
+        try:
+            if "book_id" in self.kwargs:
+                check_existence_first(self.kwargs["book_id"], exc)
+        except Exception as error:
+            return super().handle_exception(error)
+        return super().handle_exception(exc)
+
     def get_parameter_errors(self) -> FieldErrors:
-        """What is wrong with the query, but for filters."""
+        """Returns the problems of the query, without those of filters."""
         return cast("Any", self.paginator).read_parameters(self.request) if self.action == "list" else {}
 
     def validate_parameters(self) -> None:
-        """Raises ValidationError, and what a version refuses besides."""
+        """Raises ValidationError, and what else a version raises. Nothing can be wrong with an empty query."""
+        if self.request.META["QUERY_STRING"]:
+            self.validate_query()
+
+    def validate_query(self) -> None:
+        """Raises ValidationError, and what else a version raises."""
         if problems := self.get_parameter_errors():
             raise ValidationError(problems)
 
     def get_representation(self) -> Representation:
-        """What the answer shows of a book; comes after `require_parameters`."""
+        """Returns the representation that the answer uses. To be called after `validate_parameters`."""
         return self.representation
 
     def require_unchanged(self, request: Request, book: Book) -> None:
-        """Raises PreconditionFailed."""
+        """Raises PreconditionFailed if the request asks for another state of the book."""
         require_precondition(request, self.make_etag(book.pk, book.version))
 
     def book_response(self, book: Book, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
@@ -95,12 +107,12 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     @classmethod
     def read_book(cls, pk: int, representation: Representation) -> tuple[msgspec.Struct, str]:
-        """A book, ready to be encoded, and its tag. Raises BookNotFound."""
-        found = representation.find(pk)
-        if not found:
+        """Returns the struct of a book and its ETag. Raises BookNotFound."""
+        match = representation.find_book(pk)
+        if not match:
             raise changes.BookNotFound
-        shown, version = found
-        return shown, cls.make_etag(pk, version)
+        book, version = match
+        return book, cls.make_etag(pk, version)
 
     @classmethod
     def make_etag(cls, pk: int, version: int) -> str:

@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet program shows and does not run (OWASP, CSV Injection)."""
+"""Keeps spreadsheet programs from running a cell as a formula (OWASP, CSV Injection)."""
 
 FORMULA_STARTS = tuple("=+-@\t\r'")
 
@@ -8,5 +8,5 @@ def escape_formula(cell: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """The text that `escaped` was given."""
+    """Returns the text that was passed to `escape_formula`."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS) else cell

@@ -1,4 +1,4 @@
-"""All books as CSV, one by one."""
+"""Writes all books as CSV."""
 
 import csv
 from collections.abc import Generator, Iterable
@@ -21,12 +21,12 @@ EXPORTED_COLUMNS: dict[str, Combinable] = {
 
 
 def iter_rows() -> Generator[tuple[object, ...]]:
-    """Every book's members, by id, never all in memory."""
+    """Yields the members of each book in the order of the ids. The books are never all in memory."""
     yield from Book.objects.order_by("pk").values_list(*EXPORTED_COLUMNS.values()).iterator(chunk_size=2_000)
 
 
 def write_csv(file: "SupportsWrite[str]", books: Iterable[tuple[object, ...]]) -> None:
-    # Lines end with CR and LF (RFC 4180), so that either inside a cell is quoted.
+    # Lines end with CR LF (RFC 4180), so the writer quotes cells that contain CR or LF.
     writer = csv.writer(file)
     writer.writerow(EXPORTED_COLUMNS)
     writer.writerows([format_cell(value) for value in book] for book in books)

@@ -1,4 +1,4 @@
-"""Books from CSV: what is right is added in one transaction, what is wrong is written down with its line and reason."""
+"""Adds the books of a CSV file in one transaction, and reports each row that fails with its line and the reason."""
 
 import csv
 import json
@@ -18,18 +18,18 @@ from library_site.db.integers import parse_integer
 
 REQUIRED_COLUMNS = NewBookSerializer.Meta.fields
 AVAILABLE_VALUES = {"true": True, "false": False, "": True}
-# What a file of failed rows has before their own columns.
+# A file of failed rows begins with these columns.
 REPORT_COLUMNS = ["line", "reason"]
 IMPORT_BATCH = 1_000
-serializer = NewBookSerializer()
+book_serializer = NewBookSerializer()
 
 
 class UnreadableFile(Exception):
-    """The file is no CSV of books; the text says where and why."""
+    """The file is not a CSV of books; the message says where and why."""
 
 
 class ParsedRow(NamedTuple):
-    """What a row says of a book, with its cells and the line it begins on."""
+    """The values of a book, the cells they come from, and the line on which the row begins."""
 
     line: int
     cells: list[str]
@@ -47,37 +47,37 @@ ReportFailure = Callable[[FailedRow], None]
 
 
 def import_books(lines: Iterable[str], report: ReportFailure, now: datetime, dry_run: bool) -> int:
-    """Adds the books of the CSV and reports every row that failed; answers how many were added.
+    """Adds the books of the CSV and reports each row that fails. Returns the number of books that were added.
 
-    Raises UnreadableFile, ChangedMeanwhile; nothing is added then.
-    All rows are checked before the transaction begins, so that no one waits for more than the writing.
+    Raises UnreadableFile, ConcurrentChange; then no book is added. All rows are checked before the transaction begins,
+    so that other requests wait only while the books are written.
     """
     columns, table = read_csv(lines)
-    with tempfile.TemporaryFile("w+", encoding="ascii") as checked:
+    with tempfile.TemporaryFile("w+", encoding="ascii") as file:
         for row in iter_valid_rows(columns, table, report):
-            checked.write(f"{json.dumps(row)}\n")
-        checked.seek(0)
-        stored = (ParsedRow(*json.loads(line)) for line in checked)
+            file.write(f"{json.dumps(row)}\n")
+        file.seek(0)
+        rows = (ParsedRow(*json.loads(line)) for line in file)
         with transaction.atomic():
-            added = sum(
+            added_count = sum(
                 import_batch(batch, columns, report, now)
-                for batch in iter_batches(stored, IMPORT_BATCH, "Importing books")
+                for batch in iter_batches(rows, IMPORT_BATCH, "Importing books")
             )
             transaction.set_rollback(dry_run)
-    return added
+    return added_count
 
 
 def read_csv(lines: Iterable[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The columns, and each row's cells with the line it begins on. Raises UnreadableFile, also while rows are read."""
-    # Strict: a quote that is never closed would take the rest of the file into its cell.
-    numbered = cells_by_line(csv.reader(lines, strict=True))
-    _, columns = next(numbered, (1, []))
-    reported = len(REPORT_COLUMNS) if columns[: len(REPORT_COLUMNS)] == REPORT_COLUMNS else 0
-    require_columns(columns[reported:])
-    return columns[reported:], ((line, cells[reported:]) for line, cells in numbered)
+    """Returns the columns, and an iterator of the line and the cells of each row. Both raise UnreadableFile."""
+    # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
+    rows = iter_numbered_rows(csv.reader(lines, strict=True))
+    _, columns = next(rows, (1, []))
+    start = len(REPORT_COLUMNS) if columns[: len(REPORT_COLUMNS)] == REPORT_COLUMNS else 0
+    require_columns(columns[start:])
+    return columns[start:], ((line, cells[start:]) for line, cells in rows)
 
 
-def cells_by_line(reader: Any) -> Iterator[tuple[int, list[str]]]:
+def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
     line = 1
     try:
         for cells in reader:
@@ -98,7 +98,7 @@ def require_columns(names: Sequence[str]) -> None:
 def iter_valid_rows(
     columns: list[str], table: Iterable[tuple[int, list[str]]], report: ReportFailure
 ) -> Iterator[ParsedRow]:
-    """The rows that are right."""
+    """Yields the rows that are valid and reports the others."""
     for line, cells in table:
         try:
             yield ParsedRow(line, cells, parse_book(columns, cells))
@@ -107,32 +107,32 @@ def iter_valid_rows(
 
 
 def parse_book(columns: list[str], cells: list[str]) -> dict[str, Any]:
-    """What the cells say of a book, by the rules of a creation. Raises ValidationError."""
+    """Returns the values of a new book. Raises ValidationError."""
     if len(cells) != len(columns):
         raise ValidationError({"row": [f"It has {len(cells)} cells, and the first line {len(columns)}."]})
     texts = {name: unescape_formula(cell) for name, cell in zip(columns, cells, strict=True)}
     available = texts.get("available", "").strip().lower()
     if available not in AVAILABLE_VALUES:
         raise ValidationError({"available": ["It is neither true nor false."]})
-    values: dict[str, Any] = serializer.run_validation({**texts, "year": parse_integer(texts["year"].strip())})
+    values: dict[str, Any] = book_serializer.run_validation({**texts, "year": parse_integer(texts["year"].strip())})
     return {**values, "available": AVAILABLE_VALUES[available]}
 
 
 def format_errors(error: ValidationError) -> str:
     problems = cast("dict[str, list[str]]", error.detail)
-    return " ".join(f"{name}: {words}" for name, found in problems.items() for words in found)
+    return " ".join(f"{name}: {message}" for name, messages in problems.items() for message in messages)
 
 
 def import_batch(batch: list[ParsedRow], columns: list[str], report: ReportFailure, now: datetime) -> int:
-    """Adds the books of these rows but those whose isbn is in use; answers how many were added."""
-    first: dict[str, ParsedRow] = {}
+    """Adds the books of these rows, except those whose isbn is in use. Returns the number of books that were added."""
+    first_rows: dict[str, ParsedRow] = {}
     for row in batch:
-        first.setdefault(row.values["isbn"], row)
-    written = changes.add_books([row.values for row in first.values()], now)
+        first_rows.setdefault(row.values["isbn"], row)
+    new_isbns = changes.add_books([row.values for row in first_rows.values()], now)
     for row in batch:
-        earlier = first[row.values["isbn"]]
-        if row.values["isbn"] not in written:
+        first_row = first_rows[row.values["isbn"]]
+        if row.values["isbn"] not in new_isbns:
             report(FailedRow(columns, row.line, row.cells, "isbn: Another book has it."))
-        elif row is not earlier:
-            report(FailedRow(columns, row.line, row.cells, f"isbn: The book on line {earlier.line} has it."))
-    return len(written)
+        elif row is not first_row:
+            report(FailedRow(columns, row.line, row.cells, f"isbn: The book on line {first_row.line} has it."))
+    return len(new_isbns)

@@ -1,4 +1,4 @@
-"""Books to begin with: real classics first, then plausible ones, the same for the same seed."""
+"""Example books: real classics first, then generated ones. The same seed gives the same books."""
 
 import csv
 import random
@@ -9,8 +9,9 @@ from typing import Any
 from faker import Faker
 from stdnum import ean
 
-CLASSICS = Path(__file__).parent / "data" / "classics.csv"
-# No agency hands out 979-9. Ours: 979-9, a digit for the seed, seven for the book; 9 is the classics'.
+CLASSICS_FILE = Path(__file__).parent / "data" / "classics.csv"
+# No agency assigns ISBNs that begin with 979-9. Ours have it, then one digit for the seed and seven for the book. The
+# digit 9 instead of a seed is for the classics.
 SEEDS = range(9)
 BOOKS_PER_SEED = 10_000_000
 
@@ -43,53 +44,53 @@ TITLE_PATTERNS = [
 
 
 def iter_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """The first `count` books of a seed, as values of a creation."""
-    found = 0
-    for found, book in enumerate(read_classics(), 1):
-        if found > count:
+    """Yields the first `count` books of a seed, as values for `books.changes`."""
+    number = 0
+    for number, book in enumerate(read_classics(), 1):
+        if number > count:
             return
         yield book
-    yield from generate_books(count - found, seed)
+    yield from generate_books(count - number, seed)
 
 
 def read_classics() -> Iterator[dict[str, Any]]:
-    with CLASSICS.open(encoding="utf-8", newline="") as file:
+    with CLASSICS_FILE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             yield {**row, "year": int(row["year"])}
 
 
 def generate_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    chance = random.Random(seed)
-    words = TitleGenerator(seed)
+    generator = random.Random(seed)
+    names = NameGenerator(seed)
     for number in range(count):
         yield {
-            "title": words.title(chance),
-            "author": chance.choice(words.authors),
-            "year": int(chance.triangular(1850, 2025, 2015)),
+            "title": names.choose_title(generator),
+            "author": generator.choice(names.authors),
+            "year": int(generator.triangular(1850, 2025, 2015)),
             "isbn": make_isbn(seed, number),
-            "genre": chance.choice(GENRES),
+            "genre": generator.choice(GENRES),
         }
 
 
 def make_isbn(seed: int, number: int) -> str:
-    """An ISBN-13 of our own range, with its check digit (ISO 2108)."""
+    """Returns an ISBN-13 of our own range, with its check digit (ISO 2108)."""
     digits = f"9799{seed}{number:07d}"
     return digits + ean.calc_check_digit(digits)
 
 
-class TitleGenerator:
-    """The names that books are made of: Faker is too slow to be asked for every book of a million."""
+class NameGenerator:
+    """Names of authors and places, generated once, because Faker is too slow to call for each of a million books."""
 
     def __init__(self, seed: int) -> None:
-        fakes = Faker(LOCALES)
-        fakes.seed_instance(seed)
-        self.authors = [f"{fakes[own].first_name()} {fakes[own].last_name()}" for own in LOCALES * 400]
-        self.places = [fakes[own].city() for own in PLACE_LOCALES * 150]
+        faker = Faker(LOCALES)
+        faker.seed_instance(seed)
+        self.authors = [f"{faker[locale].first_name()} {faker[locale].last_name()}" for locale in LOCALES * 400]
+        self.places = [faker[locale].city() for locale in PLACE_LOCALES * 150]
 
-    def title(self, chance: random.Random) -> str:
-        return chance.choice(TITLE_PATTERNS).format(
-            adjective=chance.choice(ADJECTIVES),
-            noun=chance.choice(NOUNS),
-            noun2=chance.choice(NOUNS),
-            place=chance.choice(self.places),
+    def choose_title(self, generator: random.Random) -> str:
+        return generator.choice(TITLE_PATTERNS).format(
+            adjective=generator.choice(ADJECTIVES),
+            noun=generator.choice(NOUNS),
+            noun2=generator.choice(NOUNS),
+            place=generator.choice(self.places),
         )

@@ -1,4 +1,4 @@
-"""Which part of a list an answer holds."""
+"""Pages of a list by skip and limit."""
 
 from typing import Any
 
@@ -14,27 +14,30 @@ from library_site.db.integers import BIGINT_MAX
 
 
 class SkipLimitPagination(LimitOffsetPagination):
-    """`skip` and `limit` (specification, Section 8), refused where DRF would clamp them; no count is taken."""
+    """Pages by `skip` and `limit` (specification, Section 8).
+
+    Values out of bounds are refused; REST framework would clamp them. The books are not counted.
+    """
 
     offset_query_param = "skip"
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
 
     def read_parameters(self, request: Request) -> FieldErrors:
-        """Reads the two parameters; answers what is wrong with them, by name."""
-        self.skip, wrong_skip = read_integer(request, self.offset_query_param, 0, 0, None)
-        self.limit, wrong_limit = read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
-        return wrong_skip | wrong_limit
+        """Reads the two parameters, and returns their problems by name."""
+        self.skip, skip_errors = read_integer(request, self.offset_query_param, 0, 0, None)
+        self.limit, limit_errors = read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+        return skip_errors | limit_errors
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Comes after `problems` found none."""
+        """To be called after `read_parameters` returned no problems."""
         if self.skip > BIGINT_MAX:
             return []
-        found: list[Any] = view.get_representation().fetch_page(queryset, self.skip, self.limit)
-        return found
+        page: list[Any] = view.get_representation().fetch_page(queryset, self.skip, self.limit)
+        return page
 
     def get_paginated_response(self, data: Any) -> HttpResponse:
-        """A list is a JSON array and nothing around it."""
+        """The answer is a JSON array, without an object around it."""
         return json_response(data)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of version 1: each status that really occurs, with real books as examples."""
+"""The OpenAPI document of version 1: every status that can occur, with examples."""
 
 from typing import Any
 
@@ -38,8 +38,8 @@ class ProblemsSerializer(serializers.Serializer[Any]):
     detail = ProblemSerializer(many=True)
 
 
-def error_schema(description: str, words: str) -> OpenApiResponse:
-    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"detail": words})])
+def error_schema(description: str, message: str) -> OpenApiResponse:
+    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"detail": message})])
 
 
 def problems_schema(*location: str, msg: str, type: str) -> OpenApiResponse:
@@ -52,7 +52,7 @@ def book_schema(description: str) -> OpenApiResponse:
     return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK_EXAMPLE)])
 
 
-# By reference: of a serializer drf-spectacular would make a component named as if an envelope paginated it.
+# A reference, because for a serializer drf-spectacular would add a component whose name says that it is paginated.
 BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
 NOT_FOUND = error_schema("No book has this id.", "Book not found")
 CONFLICT = error_schema("Another book has the isbn, or another change met this one.", "Another book has this isbn")

@@ -1,4 +1,4 @@
-"""Books as version 1 reads and shows them (specification, Section 2)."""
+"""The serializers of version 1 (specification, Section 2)."""
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers

@@ -1,4 +1,4 @@
-"""The addresses of version 1."""
+"""The addresses of books in version 1."""
 
 from django.urls import path
 

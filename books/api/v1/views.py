@@ -1,4 +1,4 @@
-"""Version 1: the library contract of the specification's Sections 2-4, 7 and 8."""
+"""The views of version 1 (specification, Sections 2-4, 7 and 8)."""
 
 from django.http import HttpResponse, JsonResponse
 from rest_framework.request import Request

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of version 2: each status that really occurs, with real books as examples."""
+"""The OpenAPI document of version 2: every status that can occur, with examples."""
 
 from typing import Any
 
@@ -117,7 +117,7 @@ class OperationsSerializer(RejectUnknownMixin):
 
 
 SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The members that `fields` picks."}
-# By reference: the component is there, by way of those who show a whole book.
+# A reference: other answers, which show whole books, add the component.
 BOOK_OR_FIELDS = {"anyOf": [{"$ref": "#/components/schemas/Book"}, SELECTED_FIELDS]}
 OPERATIONS_EXAMPLE = {
     "operations": [
@@ -135,7 +135,7 @@ RESULTS_EXAMPLE = {
     ],
 }
 
-# What PUT and PATCH answer alike.
+# PUT and PATCH have the same parameters and answers.
 UPDATE_SCHEMA: dict[str, Any] = {
     "tags": ["Books"],
     "parameters": [

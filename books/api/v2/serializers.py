@@ -1,4 +1,4 @@
-"""Books as version 2 reads and shows them."""
+"""The serializers of version 2."""
 
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
@@ -53,7 +53,7 @@ class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
     """What a creation takes; a new book is available."""
 
     serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
-    # What an answer shows may be sent back.
+    # Clients may send back all members of an answer.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 

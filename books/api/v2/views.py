@@ -1,4 +1,4 @@
-"""Version 2: the same books under the conventions of the wider family (specification, Sections 5-7 and 9)."""
+"""The views of version 2 (specification, Sections 5-7 and 9)."""
 
 import builtins
 from collections.abc import Collection
@@ -73,9 +73,9 @@ class BookViewSetV2(BookViewSet):
         return self.update(request, book_id)
 
     def get_parsers(self) -> builtins.list[BaseParser]:
-        # What writes the OpenAPI document asks before there is a request.
-        patches = self.request is not None and self.request.method == "PATCH"
-        return [*super().get_parsers(), *([MergePatchParser()] if patches else [])]
+        # drf-spectacular calls this without a request.
+        is_patch = self.request is not None and self.request.method == "PATCH"
+        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     @document_bulk
     @idempotent
@@ -83,46 +83,47 @@ class BookViewSetV2(BookViewSet):
         self.validate_parameters()
         operations, problems = bulk.parse_operations(self.read_values(request)["operations"], self.operations)
         dry_run, _ = read_boolean(request, "dry_run")
-        address = partial(book_url, request)
-        results = bulk.run_operations(operations, problems, address, now=timezone.now(), dry_run=dry_run)
+        build_url = partial(book_url, request)
+        results = bulk.run_operations(operations, problems, build_url, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     def read_json(self, request: Request) -> Any:
-        """Of bodies that may be large, and take 500 MB to read, one at a time in each process."""
+        """Reads only one large body at a time in each process, because that takes up to 500 MB of memory."""
         with LARGE_BODY_LOCK if self.action == "bulk" else nullcontext():
             return super().read_json(request)
 
-    def validate_parameters(self) -> None:
+    def validate_query(self) -> None:
         self.require_known_parameters()
-        super().validate_parameters()
+        super().validate_query()
 
     def require_known_parameters(self) -> None:
-        filters = self.filterset_class.base_filters  # type: ignore[attr-defined]  # its metaclass makes them
-        known = {
+        filters = self.filterset_class.base_filters  # type: ignore[attr-defined]  # its metaclass adds it
+        names = {
             "list": [*filters, *self.pagination_class.parameters, "fields"],
             "retrieve": ["fields"],
             "bulk": ["dry_run"],
         }
-        reject_unknown(self.request, known.get(str(self.action), []))
+        reject_unknown(self.request, names.get(str(self.action), []))
 
     def get_parameter_errors(self) -> FieldErrors:
-        _, wrong_flag = read_boolean(self.request, "dry_run")
+        _, flag_errors = read_boolean(self.request, "dry_run")
         return {
             **super().get_parameter_errors(),
             **find_unknown_fields(self.request, self.representation.members),
-            **wrong_flag,
+            **flag_errors,
         }
 
     def get_representation(self) -> Representation:
-        named = parse_fields(self.request)
-        return self.representation if named is None else self.representation.with_fields(named)
+        names = parse_fields(self.request)
+        return self.representation if names is None else self.representation.with_fields(names)
 
 
 def parse_fields(request: Request) -> builtins.list[str] | None:
-    named = request.query_params.get("fields")
-    return None if named is None else named.split(",")
+    text = request.query_params.get("fields")
+    return None if text is None else text.split(",")
 
 
 def find_unknown_fields(request: Request, members: Collection[str]) -> FieldErrors:
-    names = suggest_names(parse_fields(request) or [], members)
-    return {"fields": [ErrorDetail(f'"{name}": {words}', "enum") for name, words in names.items()]} if names else {}
+    suggestions = suggest_names(parse_fields(request) or [], members)
+    errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
+    return {"fields": errors} if errors else {}

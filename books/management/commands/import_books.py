@@ -22,25 +22,25 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
         if file.is_dir():
             raise CommandError(f"{file} is a folder.")
-        report = failed or file.with_name(f"{file.stem}.failed.csv")
-        if report.resolve() == file.resolve():
+        failed_path = failed or file.with_name(f"{file.stem}.failed.csv")
+        if failed_path.resolve() == file.resolve():
             raise CommandError("--failed names the file itself.")
         try:
-            # What is no UTF-8 comes as lone surrogates, which the rules of a book refuse by row.
+            # Bytes that are not UTF-8 become lone surrogates. The rules of a book refuse them row by row.
             with (
                 file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
-                FailedRows(report) as failures,
+                FailedRows(failed_path) as failures,
             ):
-                added = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
+                count = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
         except (OSError, OperationalError, UnreadableFile, ConcurrentChange) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
-        self.stdout.write(f"{added} books {'would be added' if dry_run else 'added'}.")
+        self.stdout.write(f"{count} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
             raise CommandError(f"{failures.count} rows failed: see {failures.path}.")
 
 
 class FailedRows:
-    """The file of failed rows, made with the first of them, to be mended there and imported again."""
+    """A CSV file of the rows that failed, to correct and import again. It is created for the first such row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,6 +60,6 @@ class FailedRows:
             self.writer = csv.writer(self.file)
             self.writer.writerow([*REPORT_COLUMNS, *failure.columns])
         self.writer.writerow([failure.line, failure.reason, *failure.cells])
-        # An import is not done before the rows it left out are written down.
+        # The rows that failed must be on disk before the import ends.
         self.file.flush()
         self.count += 1

@@ -12,7 +12,7 @@ from books.exchange.deferred_indexes import analyze_books, defer_indexes
 from books.exchange.progress import iter_batches
 from books.models import Book
 
-BATCH = 10_000
+SEED_BATCH = 10_000
 
 
 class Command(BaseCommand):
@@ -29,13 +29,13 @@ class Command(BaseCommand):
             raise CommandError(f"--seed takes {seeds.SEEDS.start} to {seeds.SEEDS.stop - 1}.")
         if not 0 <= count <= seeds.BOOKS_PER_SEED:
             raise CommandError(f"--count takes 0 to {seeds.BOOKS_PER_SEED}.")
-        empty = not Book.objects.exists()
-        if if_empty and not empty:
+        is_empty = not Book.objects.exists()
+        if if_empty and not is_empty:
             return
-        with transaction.atomic(), defer_indexes() if empty and count > BATCH else nullcontext():
-            added = sum(
-                len(changes.add_books(batch, now=timezone.now(), quietly=not events))
-                for batch in iter_batches(seeds.iter_books(count, seed), BATCH, "Seeding books", count)
+        with transaction.atomic(), defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
+            added_count = sum(
+                len(changes.add_books(batch, now=timezone.now(), announce=events))
+                for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Seeding books", count)
             )
             analyze_books()
-        self.stdout.write(f"{added} books added, {count - added} were there.")
+        self.stdout.write(f"{added_count} books added, {count - added_count} were there.")
