@@ -1,4 +1,4 @@
-"""The service beside its peers: `python -m benchmarks` from the root of the repository."""
+"""Compares the service with its peers: `python -m benchmarks` from the root of the repository."""
 
 import signal
 import sys
@@ -7,58 +7,75 @@ from contextlib import ExitStack
 from random import sample
 
 from benchmarks import competitors, databases, load, report
-from benchmarks.arguments import among, note, within
+from benchmarks.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.competitors import COMPETITORS, Server
-from benchmarks.load import COLUMNS, FILTERED, Measurement, Work
-from tests.support.postgres import throwaway_cluster
+from benchmarks.load import COLUMNS, FILTER_COLUMNS, Measurement, Workload
+from tests.support.postgres import start_cluster
 
 
 def main() -> int:
-    options = arguments()
+    options = parse_arguments()
     load.require_wrk()
     competitors.install_peers()
-    # A plain kill must run the clean-up below too, or the servers would outlive us.
+    # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    whole = measured(options, options.books, [column for column in options.columns if column not in FILTERED])
-    filtered = measured(options, options.filtered, [column for column in options.columns if column in FILTERED])
+    plain_columns = [column for column in options.columns if column not in FILTER_COLUMNS]
+    filter_columns = [column for column in options.columns if column in FILTER_COLUMNS]
+    plain_results = measure_columns(options, options.books, plain_columns)
+    filter_results = measure_columns(options, options.filtered, filter_columns)
     books = f"{options.books:,} books, {options.filtered:,} to filter"
-    missed = report.show({**whole, **filtered}, options.only, options.columns, books)
-    return 1 if options.goal and missed else 0
+    missed_goals = report.print_report({**plain_results, **filter_results}, options.only, options.columns, books)
+    return 1 if options.goal and missed_goals else 0
 
 
-def measured(options: Namespace, books: int, columns: list[str]) -> report.Results:
-    """Each competitor on a database of so many books."""
+def measure_columns(options: Namespace, books: int, columns: list[str]) -> report.Results:
+    """Measures each competitor on a database with this number of books."""
     if not columns:
         return {}
-    with throwaway_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as servers:
+    with start_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as stack:
         note(f"filling the databases with {books:,} books each")
-        databases.fill(cluster, options.only, books)
-        running = [servers.enter_context(competitors.started(name, cluster.url(name))) for name in options.only]
-        work = Work(books, options.seconds, databases.rare_surnames(cluster), load.postmaster(cluster))
-        return rounds(running, columns, options.rounds, work)
+        databases.create_databases(cluster, options.only, books)
+        servers = [stack.enter_context(competitors.start_competitor(name, cluster.url(name))) for name in options.only]
+        surnames, postmaster_pid = databases.list_rare_surnames(cluster), load.get_postmaster_pid(cluster)
+        workload = Workload(books, options.seconds, surnames, postmaster_pid)
+        return run_rounds(servers, columns, options.rounds, workload)
 
 
-def rounds(running: list[Server], columns: list[str], count: int, work: Work) -> report.Results:
-    """Everyone takes turns within each column, so that whatever disturbs the machine disturbs all alike."""
-    samples: dict[tuple[str, str], list[Measurement]] = {(s.name, c): [] for s in running for c in columns}
+def run_rounds(servers: list[Server], columns: list[str], count: int, workload: Workload) -> report.Results:
+    """The servers take turns within each column, so that a disturbance of the machine affects all of them.
+
+    Round 0 is a warm-up, which does not count.
+    """
+    samples: dict[tuple[str, str], list[Measurement]] = {
+        (server.name, column): [] for server in servers for column in columns
+    }
     for number in range(count + 1):
         for column in columns:
-            for server in sample(running, len(running)):
-                measured = load.measure(server, column, number, work)
-                note(f"{f'round {number}' if number else 'warm-up'} · {column} · {server.name}: {measured.summary()}")
+            for server in sample(servers, len(servers)):
+                measurement = load.measure(server, column, number, workload)
+                title = f"round {number}" if number else "warm-up"
+                note(f"{title} · {column} · {server.name}: {measurement.summarize()}")
                 if number:
-                    samples[server.name, column].append(measured)
-    return {cell: load.median(measured) for cell, measured in samples.items()}
+                    samples[server.name, column].append(measurement)
+    return {cell: load.get_medians(measurements) for cell, measurements in samples.items()}
 
 
-def arguments() -> Namespace:
+def parse_arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=within(1, 98), default=3, help="measured rounds, of which the median counts")
-    parser.add_argument("--seconds", type=within(1, 600), default=4, help="length of one measurement")
-    parser.add_argument("--books", type=within(1000, 10_000_000), default=100_000, help="books in each database")
-    parser.add_argument("--filtered", type=within(1000, 10_000_000), default=1_000_000, help="books for the filters")
-    parser.add_argument("--only", type=among(COMPETITORS), default=list(COMPETITORS), help=", ".join(COMPETITORS))
-    parser.add_argument("--columns", type=among(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
+    parser.add_argument(
+        "--rounds", type=make_integer_parser(1, 98), default=3, help="measured rounds, of which the median counts"
+    )
+    parser.add_argument("--seconds", type=make_integer_parser(1, 600), default=4, help="length of one measurement")
+    parser.add_argument(
+        "--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="books in each database"
+    )
+    parser.add_argument(
+        "--filtered", type=make_integer_parser(1000, 10_000_000), default=1_000_000, help="books for the filters"
+    )
+    parser.add_argument(
+        "--only", type=make_list_parser(COMPETITORS), default=list(COMPETITORS), help=", ".join(COMPETITORS)
+    )
+    parser.add_argument("--columns", type=make_list_parser(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
     parser.add_argument("--goal", action="store_true", help="fails where a goal is missed")
     return parser.parse_args()
 

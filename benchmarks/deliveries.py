@@ -1,4 +1,4 @@
-"""A library whose events are delivered to a receiver on this machine, for all that is measured of webhooks."""
+"""Starts a library, its workers and a receiver on this machine, for all benchmarks of webhooks."""
 
 import signal
 import subprocess
@@ -11,40 +11,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.competitors import ROOT, environment
-from tests.support.postgres import Cluster, throwaway_cluster
-from tests.support.sql import asked, counted
+from benchmarks.competitors import ROOT, build_environment
+from tests.support.postgres import Cluster, start_cluster
+from tests.support.sql import count_rows, fetch_all
 
-# Seconds for whatever is waited for.
-LONGEST = 600
-PREPARATION = """
-from tests.support.endpoints import endpoint, listener
-owner = listener()
+# Seconds before a wait fails.
+WAIT_TIMEOUT = 600
+CREATE_ENDPOINTS_CODE = """
+from tests.support.endpoints import create_endpoint, create_owner
+owner = create_owner()
 for path in {paths!r}:
-    endpoint(owner, url="http://127.0.0.1:{port}/" + path)
+    create_endpoint(owner, url="http://127.0.0.1:{port}/" + path)
 """
-PUBLICATION = """
+PUBLISH_EVENTS_CODE = """
 from django.db import transaction
 from django.utils import timezone
-from books.events import CREATED
-from webhooks.outbox import Announcement, publish
-moment = "2026-01-31T09:30:00.000000Z"
+from books.events import BOOK_CREATED
+from webhooks.outbox import EventData, publish
+time = "2026-01-31T09:30:00.000000Z"
 book = {{"id": 1, "title": "Pride and Prejudice", "author": "Jane Austen", "year": 1813, "isbn": "9799900000012",
-    "isbn13": "9799900000012", "genre": "Romance", "available": True, "created_at": moment, "updated_at": moment,
+    "isbn13": "9799900000012", "genre": "Romance", "available": True, "created_at": time, "updated_at": time,
     "version": 1}}
 with transaction.atomic():
-    publish([Announcement(CREATED, n, {{"book": book, "previous": {{}}}}) for n in range({events})], timezone.now())
+    publish([EventData(BOOK_CREATED, n, {{"book": book, "previous": {{}}}}) for n in range({events})], timezone.now())
 """
 
 
-class TookTooLong(Exception):
-    """What was waited for did not come."""
+class WaitTimedOut(Exception):
+    """The condition is not true in time."""
 
 
-class Sent(NamedTuple):
-    """As the receiver saw it: when (Unix time), at which path, and the event's id."""
+class LoggedRequest(NamedTuple):
+    """A request that the receiver logged: its Unix time, its path and the event's id."""
 
-    at: float
+    received_at: float
     path: str
     event: str
 
@@ -54,11 +54,11 @@ class Receiver:
     port: int
     log: Path
 
-    def sent(self) -> list[Sent]:
+    def list_requests(self) -> list[LoggedRequest]:
         lines = (line.split() for line in self.log.read_text().splitlines())
-        return [Sent(float(at), path, event) for at, path, event in lines]
+        return [LoggedRequest(float(received_at), path, event) for received_at, path, event in lines]
 
-    def count(self) -> int:
+    def count_requests(self) -> int:
         return self.log.read_bytes().count(b"\n")
 
 
@@ -66,48 +66,48 @@ class Receiver:
 class Library:
     url: str
     environment: dict[str, str]
-    # Where it is on PostgreSQL.
+    # None on SQLite.
     cluster: Cluster | None
 
-    def manage(self, *command: str, **changed: str) -> str:
-        """What it says."""
-        call = [sys.executable, "manage.py", *command]
-        environment = self.environment | changed
+    def run_command(self, *command: str, **variables: str) -> str:
+        """Returns the output of a management command; `variables` change its environment."""
+        full_command = [sys.executable, "manage.py", *command]
+        environment = self.environment | variables
         return subprocess.run(
-            call, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=LONGEST
+            full_command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=WAIT_TIMEOUT
         ).stdout
 
-    def shell(self, code: str) -> str:
-        return self.manage("shell", "-v0", "-c", code)
+    def run_code(self, code: str) -> str:
+        return self.run_command("shell", "-v0", "-c", code)
 
-    def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        return asked(self.url, statement)
+    def execute_sql(self, statement: str) -> list[tuple[Any, ...]]:
+        return fetch_all(self.url, statement)
 
-    def count(self, condition: str, table: str = "delivery") -> int:
-        return counted(self.url, condition, table)
+    def count_rows(self, condition: str, table: str = "delivery") -> int:
+        return count_rows(self.url, condition, table)
 
     def publish(self, events: int) -> None:
-        """In one transaction."""
-        self.shell(PUBLICATION.format(events=events))
-        self.sql("ANALYZE")
+        """Publishes events in one transaction."""
+        self.run_code(PUBLISH_EVENTS_CODE.format(events=events))
+        self.execute_sql("ANALYZE")
 
-    def worker(self, *options: str) -> "subprocess.Popen[bytes]":
-        call = [sys.executable, "manage.py", "deliver_webhooks", *options]
+    def start_worker(self, *options: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "manage.py", "deliver_webhooks", *options]
         return subprocess.Popen(
-            call, cwd=ROOT, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, cwd=ROOT, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     @contextmanager
-    def working(self, count: int = 1, *options: str) -> Iterator[list["subprocess.Popen[bytes]"]]:
-        """So many workers; whoever is added to the list ends with them."""
-        workers = [self.worker(*options) for _ in range(count)]
+    def run_workers(self, count: int = 1, *options: str) -> Iterator[list["subprocess.Popen[bytes]"]]:
+        """Runs `count` workers. Workers that are added to the list are stopped with them."""
+        workers = [self.start_worker(*options) for _ in range(count)]
         try:
             yield workers
         finally:
-            end(workers)
+            stop_workers(workers)
 
 
-def end(workers: list["subprocess.Popen[bytes]"]) -> None:
+def stop_workers(workers: list["subprocess.Popen[bytes]"]) -> None:
     for worker in workers:
         worker.send_signal(signal.SIGCONT)
         worker.terminate()
@@ -119,53 +119,53 @@ def end(workers: list["subprocess.Popen[bytes]"]) -> None:
 
 
 @contextmanager
-def listening(database: str, *paths: str) -> Iterator[tuple[Library, Receiver]]:
-    """A library with an endpoint at each of these paths of a receiver."""
-    with DATABASES[database]() as library, receiving() as receiver:
-        library.shell(PREPARATION.format(paths=paths, port=receiver.port))
+def start_library_and_receiver(database: str, *paths: str) -> Iterator[tuple[Library, Receiver]]:
+    """A library with an endpoint for each of these paths of a receiver."""
+    with LIBRARIES_BY_DATABASE[database]() as library, start_receiver() as receiver:
+        library.run_code(CREATE_ENDPOINTS_CODE.format(paths=paths, port=receiver.port))
         yield library, receiver
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def start_receiver() -> Iterator[Receiver]:
     with tempfile.TemporaryDirectory(prefix="library-receiver-") as folder:
         log = Path(folder) / "log"
-        call = [sys.executable, "-m", "benchmarks.receiver", str(log)]
-        with subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE) as process:
-            told: Any = process.stdout
+        command = [sys.executable, "-m", "benchmarks.receiver", str(log)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+            output: Any = process.stdout
             try:
-                yield Receiver(int(told.readline()), log)
+                yield Receiver(int(output.readline()), log)
             finally:
                 process.kill()
 
 
 @contextmanager
-def on_postgresql() -> Iterator[Library]:
-    with throwaway_cluster(shared_buffers="256MB", max_connections="100") as cluster:
-        yield migrated(cluster.url(), cluster)
+def create_postgresql_library() -> Iterator[Library]:
+    with start_cluster(shared_buffers="256MB", max_connections="100") as cluster:
+        yield migrate_library(cluster.url(), cluster)
 
 
 @contextmanager
-def on_sqlite() -> Iterator[Library]:
+def create_sqlite_library() -> Iterator[Library]:
     with tempfile.TemporaryDirectory(prefix="library-sqlite-") as folder:
-        yield migrated(f"sqlite:///{folder}/library.sqlite3", None)
+        yield migrate_library(f"sqlite:///{folder}/library.sqlite3", None)
 
 
-def migrated(url: str, cluster: Cluster | None) -> Library:
-    made = Library(
-        url, environment(url) | {"WEBHOOKS_ALLOW_PRIVATE": "true", "LIBRARY_ACCESS": "protect-writes"}, cluster
+def migrate_library(url: str, cluster: Cluster | None) -> Library:
+    library = Library(
+        url, build_environment(url) | {"WEBHOOKS_ALLOW_PRIVATE": "true", "LIBRARY_ACCESS": "protect-writes"}, cluster
     )
-    made.manage("migrate", "-v0")
-    return made
+    library.run_command("migrate", "-v0")
+    return library
 
 
-DATABASES = {"PostgreSQL": on_postgresql, "SQLite": on_sqlite}
+LIBRARIES_BY_DATABASE = {"PostgreSQL": create_postgresql_library, "SQLite": create_sqlite_library}
 
 
-def until(condition: Callable[[], bool], seconds: float = LONGEST, pause: float = 0.05) -> None:
-    """Raises TookTooLong."""
+def wait_until(condition: Callable[[], bool], seconds: float = WAIT_TIMEOUT, pause: float = 0.05) -> None:
+    """Raises WaitTimedOut."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise TookTooLong
+            raise WaitTimedOut
         time.sleep(pause)

@@ -1,6 +1,6 @@
-"""What becomes of events while machines, receivers and databases fail: `python -m benchmarks.faults`.
+"""Checks that no event is lost while workers, receivers and databases fail: `python -m benchmarks.faults`.
 
-Exit status 1 if anything was lost, or came out wrong.
+The exit status is 1 if an event was lost, or if a result is wrong.
 """
 
 import signal
@@ -16,52 +16,61 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors, databases
-from benchmarks.arguments import among, note, within
+from benchmarks.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.competitors import OURS
-from benchmarks.deliveries import Library, Receiver, Sent, listening, on_postgresql, until
-from tests.clients.provider import provide
-from tests.support.postgres import binary, unprivileged
+from benchmarks.deliveries import (
+    Library,
+    LoggedRequest,
+    Receiver,
+    create_postgresql_library,
+    start_library_and_receiver,
+    wait_until,
+)
+from tests.clients.provider import send_event
+from tests.support.postgres import find_binary, run_unprivileged
 
-ENDPOINTS = 50
-# A delivery to the slow receiver takes a tenth of a second: who holds a lease for longer than three is dead.
-DEAD_LEASES = {
+ENDPOINT_COUNT = 50
+# A delivery to the slow receiver takes 0.1 s: a worker that has had a lease for more than 3 s is dead.
+END_DEAD_LEASES_SQL = {
     "PostgreSQL": "UPDATE webhooks_delivery SET next_at = now()"
     " WHERE lease IS NOT NULL AND next_at BETWEEN now() AND now() + interval '27 seconds'",
     "SQLite": "UPDATE webhooks_delivery SET next_at = strftime('%Y-%m-%d %H:%M:%f', 'now') WHERE lease IS NOT NULL"
     " AND next_at BETWEEN strftime('%Y-%m-%d %H:%M:%f', 'now') AND strftime('%Y-%m-%d %H:%M:%f', 'now', '+27 seconds')",
 }
-TIME_PASSES = "UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL"
-# What becomes of a delivery to each, and by what status or error.
-ILL: dict[str, tuple[str, str, int | str]] = {
+MAKE_DUE_SQL = "UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL"
+# By path: a title, then the expected state of a delivery, and the status or error of its attempt.
+FAULTY_RECEIVERS: dict[str, tuple[str, str, int | str]] = {
     "hang": ("Hangs", "waiting", "No whole answer came in time."),
     "drip": ("Drips", "waiting", "No whole answer came in time."),
     "flood": ("Answers 10 GB", "delivered", 200),
     "away": ("Redirects to 169.254.169.254", "waiting", 302),
 }
-SIGNED_WITH = "whsec_of-the-branch"
-SOURCE = f"from tests.support.sources import source; source('branch', secrets=({SIGNED_WITH!r},))"
-ROLLED_BACK = """
+SOURCE_SECRET = "whsec_of-the-branch"  # noqa: S105  # of a throw-away database
+CREATE_SOURCE_CODE = (
+    f"from tests.support.sources import create_source; create_source('branch', secrets=({SOURCE_SECRET!r},))"
+)
+ROLL_BACK_CODE = """
 from contextlib import suppress
 from django.db import transaction
 from django.utils import timezone
 from books import changes
-from tests.support.books import new_book
+from tests.support.books import build_book
 with suppress(ZeroDivisionError), transaction.atomic():
-    changes.add(new_book(), timezone.now())
+    changes.add_book(build_book(), timezone.now())
     1 / 0
 """
 
 
 class Finding(NamedTuple):
-    """What was done, what came of it, and how much of it is wrong: an event that was lost, above all."""
+    """A fault, its result in words, and the number of errors: above all, of lost events."""
 
     fault: str
-    what: str
-    wrong: int
+    result: str
+    error_count: int
 
 
-class Became(NamedTuple):
-    """The last attempt at an endpoint: the state, the answer's status or the error, and how much of it was kept."""
+class LastAttempt(NamedTuple):
+    """The last attempt at an endpoint: the status of the answer or the error, and the size of the stored answer."""
 
     state: str
     milliseconds: int
@@ -73,179 +82,192 @@ class Became(NamedTuple):
 
 
 def main() -> int:
-    options = arguments()
-    # A plain kill must run the clean-up below too, or the workers would outlive us.
+    options = parse_arguments()
+    # SIGTERM must run the clean-up below too, otherwise the workers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    found = []
+    findings = []
     for name in options.only:
         note(name)
         for finding in FAULTS[name](options):
-            note(f"  {finding.what}")
-            found.append(finding)
-    Console(width=120).print(table(found))
-    return 1 if any(finding.wrong for finding in found) else 0
+            note(f"  {finding.result}")
+            findings.append(finding)
+    Console(width=120).print(build_table(findings))
+    return 1 if any(finding.error_count for finding in findings) else 0
 
 
-def arguments() -> Namespace:
+def parse_arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
-    parser.add_argument("--only", type=among(FAULTS), default=list(FAULTS), help=", ".join(FAULTS))
-    parser.add_argument("--kills", type=within(1, 1000), default=100, help="on PostgreSQL; a fifth on SQLite")
+    parser.add_argument("--only", type=make_list_parser(FAULTS), default=list(FAULTS), help=", ".join(FAULTS))
+    parser.add_argument(
+        "--kills", type=make_integer_parser(1, 1000), default=100, help="on PostgreSQL; a fifth on SQLite"
+    )
     return parser.parse_args()
 
 
-def table(found: list[Finding]) -> Table:
-    made = Table("Fault", "What came of it", "Wrong")
-    for finding in found:
-        made.add_row(finding.fault, finding.what, str(finding.wrong))
-    return made
+def build_table(findings: list[Finding]) -> Table:
+    table = Table("Fault", "What came of it", "Wrong")
+    for finding in findings:
+        table.add_row(finding.fault, finding.result, str(finding.error_count))
+    return table
 
 
-def summary(sent: list[Sent]) -> str:
-    distinct = len({(one.path, one.event) for one in sent})
-    return f"{len(sent):,} requests for {distinct:,} deliveries: {len(sent) - distinct:,} duplicates"
+def summarize_requests(requests: list[LoggedRequest]) -> str:
+    count = len({(request.path, request.event) for request in requests})
+    return f"{len(requests):,} requests for {count:,} deliveries: {len(requests) - count:,} duplicates"
 
 
-def lost(library: Library, sent: list[Sent]) -> int:
-    """What is recorded as delivered, or is to be, but was never here; and what was here under ids of nobody."""
-    rows = library.sql(
+def count_lost(library: Library, requests: list[LoggedRequest]) -> int:
+    """Deliveries of the database that the receiver never got, and requests that belong to no delivery."""
+    rows = library.execute_sql(
         """
         SELECT event.uuid, endpoint.url FROM webhooks_delivery AS delivery
         JOIN webhooks_event AS event ON event.id = event_id
         JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id
         """
     )
-    expected = {(str(uuid).replace("-", ""), "/" + url.split("/", 3)[3]) for uuid, url in rows}
-    return len(expected ^ {(one.event.replace("-", ""), one.path) for one in sent})
+    deliveries = {(str(uuid).replace("-", ""), "/" + url.split("/", 3)[3]) for uuid, url in rows}
+    return len(deliveries ^ {(request.event.replace("-", ""), request.path) for request in requests})
 
 
-def killed(options: Namespace) -> Iterator[Finding]:
+def check_killed_workers(options: Namespace) -> Iterator[Finding]:
     for database, kills in (("PostgreSQL", options.kills), ("SQLite", max(1, options.kills // 5))):
-        with listening(database, *(f"slow/{number}" for number in range(ENDPOINTS))) as (library, receiver):
+        paths = [f"slow/{number}" for number in range(ENDPOINT_COUNT)]
+        with start_library_and_receiver(database, *paths) as (library, receiver):
             deliveries = 200 * kills
-            library.publish(deliveries // ENDPOINTS)
+            library.publish(deliveries // ENDPOINT_COUNT)
             kill_workers(library, receiver, database, kills)
-            sent, undelivered = receiver.sent(), library.count("state <> 'delivered'")
-            died = library.sql("SELECT sum(claimed - attempted) FROM webhooks_delivery")[0][0]
-            what = f"{summary(sent)} with the same id; {died:,} taken up again; {undelivered} not delivered"
-            yield Finding(f"{kills} × kill -9 on {database}", what, lost(library, sent) + undelivered)
+            requests, undelivered_count = receiver.list_requests(), library.count_rows("state <> 'delivered'")
+            lost_leases = library.execute_sql("SELECT sum(claimed - attempted) FROM webhooks_delivery")[0][0]
+            summary = f"{summarize_requests(requests)} with the same id"
+            result = f"{summary}; {lost_leases:,} taken up again; {undelivered_count} not delivered"
+            yield Finding(f"{kills} × kill -9 on {database}", result, count_lost(library, requests) + undelivered_count)
 
 
 def kill_workers(library: Library, receiver: Receiver, database: str, kills: int) -> None:
-    """The older of two, each time that another part of the whole was delivered; the last two then finish."""
-    with library.working(2, "--concurrency=10") as workers:
+    """Kills the older of two workers again and again, after equal parts of the deliveries. The last two finish."""
+    with library.run_workers(2, "--concurrency=10") as workers:
         for number in range(kills):
-            until(partial(reached, receiver, 195 * number))
+            wait_until(partial(has_received, receiver, 195 * number))
             victim = workers.pop(0)
             victim.kill()
             victim.wait()
-            workers.append(library.worker("--concurrency=10"))
-            library.sql(DEAD_LEASES[database])
+            workers.append(library.start_worker("--concurrency=10"))
+            library.execute_sql(END_DEAD_LEASES_SQL[database])
             if number % 10 == 9:
-                note(f"  {number + 1} killed, {receiver.count():,} requests")
+                note(f"  {number + 1} killed, {receiver.count_requests():,} requests")
 
-        def finished() -> bool:
-            library.sql(DEAD_LEASES[database])
-            return library.count("state = 'waiting'") == 0
+        def has_finished() -> bool:
+            library.execute_sql(END_DEAD_LEASES_SQL[database])
+            return library.count_rows("state = 'waiting'") == 0
 
-        until(finished, pause=0.5)
-
-
-def reached(receiver: Receiver, requests: int) -> bool:
-    return receiver.count() > requests
+        wait_until(has_finished, pause=0.5)
 
 
-def stopped(options: Namespace) -> Iterator[Finding]:
-    with listening("PostgreSQL", *(f"late/{number}" for number in range(10))) as (library, receiver):
+def has_received(receiver: Receiver, requests: int) -> bool:
+    return receiver.count_requests() > requests
+
+
+def check_stopped_worker(options: Namespace) -> Iterator[Finding]:
+    with start_library_and_receiver("PostgreSQL", *(f"late/{number}" for number in range(10))) as (library, receiver):
         library.publish(5)
-        with library.working() as [late]:
-            until(lambda: receiver.count() == 50)
-            late.send_signal(signal.SIGSTOP)
-            library.sql(TIME_PASSES)
-            library.manage("deliver_webhooks", "--once")
-            before = library.count("true", "attempt")
-            late.send_signal(signal.SIGCONT)
-        after, sent = library.count("true", "attempt"), receiver.sent()
-        fenced = library.count("state = 'delivered' AND claimed = 2 AND attempted = 1")
-        what = f"{summary(sent)}; {fenced} late outcomes fenced off, {after - before} recorded"
-        yield Finding("SIGSTOP past the lease", what, lost(library, sent) + abs(50 - fenced) + after - before)
+        with library.run_workers() as [worker]:
+            wait_until(lambda: receiver.count_requests() == 50)
+            worker.send_signal(signal.SIGSTOP)
+            library.execute_sql(MAKE_DUE_SQL)
+            library.run_command("deliver_webhooks", "--once")
+            count_before = library.count_rows("true", "attempt")
+            worker.send_signal(signal.SIGCONT)
+        late_attempts = library.count_rows("true", "attempt") - count_before
+        requests = receiver.list_requests()
+        ignored_outcomes = library.count_rows("state = 'delivered' AND claimed = 2 AND attempted = 1")
+        summary = summarize_requests(requests)
+        result = f"{summary}; {ignored_outcomes} late outcomes fenced off, {late_attempts} recorded"
+        error_count = count_lost(library, requests) + abs(50 - ignored_outcomes) + late_attempts
+        yield Finding("SIGSTOP past the lease", result, error_count)
 
 
-def ill_receivers(options: Namespace) -> Iterator[Finding]:
-    with listening("PostgreSQL", *ILL, "well") as (library, _):
-        largest = int(library.shell("from webhooks.models import MAX_ANSWER_BYTES; print(MAX_ANSWER_BYTES)"))
+def check_faulty_receivers(options: Namespace) -> Iterator[Finding]:
+    with start_library_and_receiver("PostgreSQL", *FAULTY_RECEIVERS, "well") as (library, _):
+        max_size = int(library.run_code("from webhooks.models import MAX_ANSWER_BYTES; print(MAX_ANSWER_BYTES)"))
         library.publish(1)
-        library.manage("deliver_webhooks", "--once")
-        for manner, (title, *expected) in ILL.items():
-            found = became(library, manner)
-            yield Finding(title, str(found), int([found.state, found.outcome] != expected or found.size > largest))
-        library.sql("UPDATE webhooks_endpoint SET url = 'http://169.254.169.254/latest' WHERE url LIKE '%/well'")
+        library.run_command("deliver_webhooks", "--once")
+        for path, (title, *expected) in FAULTY_RECEIVERS.items():
+            attempt = get_last_attempt(library, path)
+            is_wrong = [attempt.state, attempt.outcome] != expected or attempt.size > max_size
+            yield Finding(title, str(attempt), int(is_wrong))
+        library.execute_sql(
+            "UPDATE webhooks_endpoint SET url = 'http://169.254.169.254/latest' WHERE url LIKE '%/well'"
+        )
         library.publish(1)
-        library.manage("deliver_webhooks", "--once", WEBHOOKS_ALLOW_PRIVATE="false")
-        found = became(library, "latest")
-        refused = (found.state, found.outcome) == ("dead", "The address is not a public one.")
-        yield Finding("Is at 169.254.169.254", str(found), int(not refused))
+        library.run_command("deliver_webhooks", "--once", WEBHOOKS_ALLOW_PRIVATE="false")
+        attempt = get_last_attempt(library, "latest")
+        is_refused = (attempt.state, attempt.outcome) == ("dead", "The address is not a public one.")
+        yield Finding("Is at 169.254.169.254", str(attempt), int(not is_refused))
 
 
-def became(library: Library, manner: str) -> Became:
-    [(state, milliseconds, status, error, size)] = library.sql(
+def get_last_attempt(library: Library, path: str) -> LastAttempt:
+    [(state, milliseconds, status, error, size)] = library.execute_sql(
         "SELECT delivery.state, milliseconds, status, error, length(answer) FROM webhooks_attempt AS attempt"
         " JOIN webhooks_delivery AS delivery ON delivery.id = delivery_id"
-        f" JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id WHERE url LIKE '%/{manner}'"
+        f" JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id WHERE url LIKE '%/{path}'"
         " ORDER BY attempt.id DESC LIMIT 1"
     )
-    return Became(state, milliseconds, status or error, size)
+    return LastAttempt(state, milliseconds, status or error, size)
 
 
-def database_gone(options: Namespace) -> Iterator[Finding]:
-    with listening("PostgreSQL", *(f"late/{number}" for number in range(10))) as (library, receiver):
+def check_stopped_database(options: Namespace) -> Iterator[Finding]:
+    with start_library_and_receiver("PostgreSQL", *(f"late/{number}" for number in range(10))) as (library, receiver):
         library.publish(10)
-        with library.working():
-            until(lambda: receiver.count() == 100)
-            server(library, "stop", "-m", "immediate")
-            # Until the receiver has answered all.
+        with library.run_workers():
+            wait_until(lambda: receiver.count_requests() == 100)
+            run_pg_ctl(library, "stop", "-m", "immediate")
+            # By then the receiver has answered all requests.
             time.sleep(5)
-            server(library, "start", "-l", "/dev/null")
-            until(lambda: library.count("state = 'waiting'") == 0)
-        sent = receiver.sent()
-        undelivered = library.count("state <> 'delivered'")
-        recorded = library.count("claimed = 1 AND attempted = 1")
-        what = f"{summary(sent)}; {recorded} recorded when it was back"
-        yield Finding("Database gone at finish", what, lost(library, sent) + undelivered)
+            run_pg_ctl(library, "start", "-l", "/dev/null")
+            wait_until(lambda: library.count_rows("state = 'waiting'") == 0)
+        requests = receiver.list_requests()
+        undelivered_count = library.count_rows("state <> 'delivered'")
+        recorded_deliveries = library.count_rows("claimed = 1 AND attempted = 1")
+        result = f"{summarize_requests(requests)}; {recorded_deliveries} recorded when it was back"
+        yield Finding("Database gone at finish", result, count_lost(library, requests) + undelivered_count)
 
 
-def server(library: Library, *command: str) -> None:
+def run_pg_ctl(library: Library, *command: str) -> None:
     cluster: Any = library.cluster
-    unprivileged(binary("pg_ctl"), "-D", str(cluster.sockets / "data"), "-w", *command)
+    run_unprivileged(find_binary("pg_ctl"), "-D", str(cluster.sockets / "data"), "-w", *command)
 
 
-def same_event(options: Namespace) -> Iterator[Finding]:
-    with on_postgresql() as library:
-        databases.seed(library.url, 20)
-        library.shell(SOURCE)
-        with competitors.started(OURS, library.url, **library.environment) as running, ThreadPoolExecutor(12) as pool:
-            url = f"http://127.0.0.1:{running.port}/webhooks/receive/branch"
-            one = {"id": "one", "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}}
-            statuses = list(pool.map(lambda _: provide(url, SIGNED_WITH, "B", one), range(12)))
-        kept = library.count("true", "received")
-        what = f"{statuses.count(200)} answered 200, {kept} kept"
-        yield Finding("One event received 12 times at once", what, abs(1 - kept))
+def check_repeated_event(options: Namespace) -> Iterator[Finding]:
+    with create_postgresql_library() as library:
+        databases.seed_library(library.url, 20)
+        library.run_code(CREATE_SOURCE_CODE)
+        with (
+            competitors.start_competitor(OURS, library.url, **library.environment) as server,
+            ThreadPoolExecutor(12) as pool,
+        ):
+            url = f"http://127.0.0.1:{server.port}/webhooks/receive/branch"
+            event = {"id": "one", "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}}
+            statuses = list(pool.map(lambda _: send_event(url, SOURCE_SECRET, "B", event), range(12)))
+        stored_events = library.count_rows("true", "received")
+        result = f"{statuses.count(200)} answered 200, {stored_events} kept"
+        yield Finding("One event received 12 times at once", result, abs(1 - stored_events))
 
 
-def rolled_back(options: Namespace) -> Iterator[Finding]:
-    with listening("PostgreSQL", "well") as (library, receiver):
-        library.shell(ROLLED_BACK)
-        library.manage("deliver_webhooks", "--once")
-        kept, sent = library.count("true", "event"), receiver.count()
-        yield Finding("The change is rolled back", f"{kept} events, {sent} requests", kept + sent)
+def check_rollback(options: Namespace) -> Iterator[Finding]:
+    with start_library_and_receiver("PostgreSQL", "well") as (library, receiver):
+        library.run_code(ROLL_BACK_CODE)
+        library.run_command("deliver_webhooks", "--once")
+        events, requests = library.count_rows("true", "event"), receiver.count_requests()
+        yield Finding("The change is rolled back", f"{events} events, {requests} requests", events + requests)
 
 
 FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
-    "kill": killed,
-    "stop": stopped,
-    "receivers": ill_receivers,
-    "database": database_gone,
-    "inbox": same_event,
-    "rollback": rolled_back,
+    "kill": check_killed_workers,
+    "stop": check_stopped_worker,
+    "receivers": check_faulty_receivers,
+    "database": check_stopped_database,
+    "inbox": check_repeated_event,
+    "rollback": check_rollback,
 }
 
 

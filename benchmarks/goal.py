@@ -1,15 +1,15 @@
-"""What our service is to reach with everything on, in requests/s as multiples of peers that go without."""
+"""The goals: requests/s of our service with all its features, as multiples of peers that lack them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Goal(NamedTuple):
-    """`times` by column, of the best of these peers."""
+    """Factors by column, relative to the best of these peers."""
 
     title: str
     peers: frozenset[str]
-    times: Mapping[str, float]
+    factors: Mapping[str, float]
 
 
 GOALS = (

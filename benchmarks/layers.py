@@ -1,4 +1,4 @@
-"""Calls the library as its server does, and says where the microseconds go: a process that `benchmarks.profile` starts.
+"""Calls the library as its server does, and measures the time of each layer. `benchmarks.profile` starts this process.
 
 It reads a Task from stdin and writes a Profile of each question to stdout, both in JSON.
 """
@@ -16,22 +16,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
-from benchmarks.load import cpu_seconds
-from benchmarks.questions import RARE, BadAnswer, Library, Request, any_book, asked, new_books, new_titles
+from benchmarks.load import get_cpu_seconds
+from benchmarks.questions import (
+    RARE_WORD,
+    BadAnswer,
+    LibraryClient,
+    Request,
+    iter_book_creations,
+    iter_book_reads,
+    iter_title_changes,
+    repeat_path,
+)
 from benchmarks.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-# From the outermost in. A layer's time is that of these functions, but for what they spend in others named here.
-# A name that ends in () makes the function that is meant.
+# From the outermost to the innermost. The time of a layer is that of its functions, without the time that they spend
+# in functions of other layers. A name that ends in () is a factory: the function that it returns is measured.
 LAYERS = {
-    "request id and log": (
-        "library_site.http.request_id.assign_request_id()",
-        "library_site.http.access_log.log_access()",
-    ),
+    "request id and log": ("library_site.http.request_log.log_requests()",),
     "version": ("library_site.http.versioning.negotiate_version()", "library_site.http.versioning.add_headers()"),
-    "front": ("library_site.http.fast_path.try_fast_path()",),
+    "fast path": ("library_site.http.fast_path.try_fast_path()",),
     "reading the body, choosing the handler": (
         "library_site.http.bodies.buffer_body()",
         "library_site.http.bodies.normalize_content_type()",
@@ -56,7 +62,7 @@ LAYERS = {
     "statement of a read": (
         "books.read_model.Representation.fetch_rows",
         "books.read_model.Representation.fetch_matching",
-        "books.read_model.Representation.find",
+        "books.read_model.Representation.find_book",
     ),
     "rows, made ready to be encoded": ("books.read_model.Representation.to_structs",),
     "statement of a write": (
@@ -77,10 +83,10 @@ LAYERS = {
     "round trip to the database": ("library_site.db.sql.PreparedStatement.send",),
     "encode": ("library_site.api.responses.encode_json",),
 }
-ELSEWHERE = "anything else"
-ROWS = [*LAYERS, ELSEWHERE]
-WARM_UP = 200
-LAST_STATEMENT = """
+OTHER_CODE = "anything else"
+ROW_TITLES = [*LAYERS, OTHER_CODE]
+WARM_UP_REQUESTS = 200
+LAST_STATEMENT_SQL = """
     SELECT query FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()
     ORDER BY query_start DESC LIMIT 1
@@ -88,19 +94,20 @@ LAST_STATEMENT = """
 
 
 class Task(NamedTuple):
-    """Each question is asked `requests` times, or for `seconds`; `environs` are the server's, by method."""
+    """Each question is sent `requests` times, or for `seconds`; `environs` are those of the server, by method."""
 
     books: int
     requests: int
     seconds: float
-    postmaster: int
+    postmaster_pid: int
     environs: Mapping[str, Mapping[str, Any]]
 
 
 class Profile(NamedTuple):
-    """µs of a request: by layer; by the clock and of CPU while no layer is measured; of CPU in PostgreSQL meanwhile.
+    """The µs of a request.
 
-    `statement` is the last that PostgreSQL was given.
+    `layers` has them by layer. `wall`, `cpu` and `postgresql` are the time, the CPU time and PostgreSQL's CPU time, all
+    without measured layers. `statement` is the last one that PostgreSQL ran.
     """
 
     layers: Mapping[str, float]
@@ -111,7 +118,7 @@ class Profile(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Nanoseconds of one request."""
+    """The nanoseconds of one request."""
 
     wall: int
     cpu: int
@@ -119,107 +126,112 @@ class Sample(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Of many requests, with PostgreSQL's µs of CPU for one."""
+    """The samples of many requests, and PostgreSQL's µs of CPU for each of them."""
 
     samples: Sequence[Sample]
     postgresql: float
     statement: str
 
-    def mean(self, part: Callable[[Sample], int]) -> float:
-        """In µs, of the middle half of the requests: now and then something else has the processor."""
-        ordered = sorted(self.samples, key=attrgetter("wall"))
-        quarter = len(ordered) // 4
-        return mean(map(part, ordered[quarter : len(ordered) - quarter])) / 1000
+    def compute_mean(self, get_part: Callable[[Sample], int]) -> float:
+        """The mean in µs of the middle half of the requests: sometimes another process has the processor."""
+        samples = sorted(self.samples, key=attrgetter("wall"))
+        quarter = len(samples) // 4
+        return mean(map(get_part, samples[quarter : len(samples) - quarter])) / 1000
 
 
-def parts(_library: Library) -> Iterator[Request]:
+def iter_list_requests(_client: LibraryClient) -> Iterator[Request]:
     return (Request(f"/api/books?limit=100&skip={number % 400}") for number in count())
 
 
 GET_ONE, GET_100 = "GET one", "GET 100"
 QUESTIONS = {
-    GET_ONE: any_book,
-    GET_100: parts,
-    "GET by author": asked(f"/api/books?author={RARE}"),
-    # Last: PostgreSQL keeps what is new beside an index of trigrams for a while, and looks through it.
-    "PUT": new_titles,
-    "POST": new_books,
+    GET_ONE: iter_book_reads,
+    GET_100: iter_list_requests,
+    "GET by author": repeat_path(f"/api/books?author={RARE_WORD}"),
+    # Last: a trigram index stores new rows in a pending list for a while, which slows down searches.
+    "PUT": iter_title_changes,
+    "POST": iter_book_creations,
 }
 
 
 def main() -> None:
     task = Task(**json.load(sys.stdin))
-    library = Library(0, task.books, ())
-    json.dump({title: profile(question(library), task) for title, question in QUESTIONS.items()}, sys.stdout)
+    client = LibraryClient(0, task.books, ())
+    json.dump({title: profile_requests(question(client), task) for title, question in QUESTIONS.items()}, sys.stdout)
 
 
-def profile(requests: Iterator[Request], task: Task) -> Profile:
-    # Sets Django up, by the environment of this process; the parent has another.
+def profile_requests(requests: Iterator[Request], task: Task) -> Profile:
+    # Imported here because it sets up Django from the environment, which the parent process does not have.
     from library_site import wsgi
 
-    watch = Stopwatch()
-    plain = answered(wsgi.application, requests, task, watch)
-    with watch.measuring(LAYERS):
-        # Put together anew, of what is measured now.
+    stopwatch = Stopwatch()
+    plain_samples = measure_requests(wsgi.application, requests, task, stopwatch)
+    with stopwatch.measure(LAYERS):
+        # Built again, from the measured functions.
         application = wsgi.build_application(wsgi.pages_handler)
-        measured = answered(application, requests, task, watch)
-    layers = {layer: measured.mean(within(layer)) for layer in ROWS}
-    wall, cpu = plain.mean(attrgetter("wall")), plain.mean(attrgetter("cpu"))
-    return Profile(layers, wall, cpu, plain.postgresql, plain.statement)
+        layer_samples = measure_requests(application, requests, task, stopwatch)
+    layers = {layer: layer_samples.compute_mean(make_layer_getter(layer)) for layer in ROW_TITLES}
+    wall, cpu = plain_samples.compute_mean(attrgetter("wall")), plain_samples.compute_mean(attrgetter("cpu"))
+    return Profile(layers, wall, cpu, plain_samples.postgresql, plain_samples.statement)
 
 
-def within(layer: str) -> Callable[[Sample], int]:
+def make_layer_getter(layer: str) -> Callable[[Sample], int]:
     return lambda sample: sample.layers.get(layer, 0)
 
 
-def answered(application: "WSGIApplication", requests: Iterator[Request], task: Task, watch: Stopwatch) -> Samples:
-    for request in islice(requests, WARM_UP):
-        answer(application, request, task, watch)
-    deadline, before, samples = time.monotonic() + task.seconds, cpu_seconds(task.postmaster), list[Sample]()
+def measure_requests(
+    application: "WSGIApplication", requests: Iterator[Request], task: Task, stopwatch: Stopwatch
+) -> Samples:
+    for request in islice(requests, WARM_UP_REQUESTS):
+        measure_request(application, request, task, stopwatch)
+    cpu_before, deadline = get_cpu_seconds(task.postmaster_pid), time.monotonic() + task.seconds
+    samples: list[Sample] = []
     while len(samples) < task.requests and time.monotonic() < deadline:
-        samples.append(answer(application, next(requests), task, watch))
-    return Samples(samples, (cpu_seconds(task.postmaster) - before) / len(samples) * 1e6, last_statement())
+        samples.append(measure_request(application, next(requests), task, stopwatch))
+    cpu_us = (get_cpu_seconds(task.postmaster_pid) - cpu_before) / len(samples) * 1e6
+    return Samples(samples, cpu_us, get_last_statement())
 
 
-def answer(application: "WSGIApplication", request: Request, task: Task, watch: Stopwatch) -> Sample:
-    environ = server_environ(request, task)
-    watch.spent.clear()
+def measure_request(application: "WSGIApplication", request: Request, task: Task, stopwatch: Stopwatch) -> Sample:
+    environ = build_environ(request, task)
+    stopwatch.times.clear()
     cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
-    watch.enter(ELSEWHERE)
-    status, body = called(application, environ)
-    watch.leave()
-    sample = Sample(time.perf_counter_ns() - wall, time.thread_time_ns() - cpu, dict(watch.spent))
+    stopwatch.enter(OTHER_CODE)
+    status, body = call_application(application, environ)
+    stopwatch.leave()
+    sample = Sample(time.perf_counter_ns() - wall, time.thread_time_ns() - cpu, dict(stopwatch.times))
     if status not in ("200 OK", "201 Created"):
         raise BadAnswer(f"{request.method} {request.path}: {status} {body[:500]!r}")
     return sample
 
 
-def server_environ(request: Request, task: Task) -> "WSGIEnvironment":
+def build_environ(request: Request, task: Task) -> "WSGIEnvironment":
     path, _, query = request.path.partition("?")
     body = json.dumps(request.book).encode() if request.book else b""
     length = {"CONTENT_LENGTH": str(len(body))} if body else {}
-    own = {"wsgi.version": (1, 0), "wsgi.errors": sys.stderr, "wsgi.input": BytesIO(body)}
-    return {**os.environ, **task.environs[request.method], **own, **length, "PATH_INFO": path, "QUERY_STRING": query}
+    streams = {"wsgi.version": (1, 0), "wsgi.errors": sys.stderr, "wsgi.input": BytesIO(body)}
+    address = {"PATH_INFO": path, "QUERY_STRING": query}
+    return {**os.environ, **task.environs[request.method], **streams, **length, **address}
 
 
-def called(application: "WSGIApplication", environ: "WSGIEnvironment") -> tuple[str, bytes]:
-    """As PEP 3333 has it, for applications that do not write."""
+def call_application(application: "WSGIApplication", environ: "WSGIEnvironment") -> tuple[str, bytes]:
+    """Calls an application that does not use `write` (PEP 3333). Returns the status and the body."""
     statuses: list[str] = []
 
     def start_response(status: str, _headers: Any, *_exc_info: Any) -> Any:
         statuses.append(status)
 
-    answered: Iterable[bytes] = application(environ, start_response)
+    body: Iterable[bytes] = application(environ, start_response)
     try:
-        return statuses[-1], b"".join(answered)
+        return statuses[-1], b"".join(body)
     finally:
-        if hasattr(answered, "close"):
-            answered.close()
+        if hasattr(body, "close"):
+            body.close()
 
 
-def last_statement() -> str:
+def get_last_statement() -> str:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        row = connection.execute(LAST_STATEMENT).fetchone()
+        row = connection.execute(LAST_STATEMENT_SQL).fetchone()
     return str(row[0]) if row else ""
 
 

@@ -1,4 +1,4 @@
-"""What no answer can be faster than on this machine: PostgreSQL alone, and the server with nothing behind it."""
+"""Measures the limits of this machine: PostgreSQL alone, and the server with an application that does nothing."""
 
 import re
 import subprocess
@@ -9,57 +9,71 @@ from typing import NamedTuple
 
 from benchmarks import competitors, load
 from benchmarks.competitors import ROOT, Server
-from benchmarks.load import Work
+from benchmarks.load import Workload
 from library_site.management.commands import serve
-from tests.support.postgres import Cluster, binary
+from tests.support.postgres import Cluster, find_binary
 
-WORKERS, THREADS = 2, 8
-CLIENTS = ("--client", "16", "--jobs", "2")
-TRANSACTIONS = re.compile(r"actually processed: (\d+)")
-PER_SECOND = re.compile(r"tps = ([\d.]+)")
+WORKER_COUNT, THREAD_COUNT = 2, 8
+CLIENT_OPTIONS = ("--client", "16", "--jobs", "2")
+TRANSACTIONS_PATTERN = re.compile(r"actually processed: (\d+)")
+PER_SECOND_PATTERN = re.compile(r"tps = ([\d.]+)")
 
 
 class Limit(NamedTuple):
-    """`cpu_us` is what one costs those who answer."""
+    """`cpu_us` is the CPU time of one transaction or request, in µs."""
 
     per_second: float
     cpu_us: float
 
 
-def of_postgresql(cluster: Cluster, database: str, script: str, seconds: int) -> Limit:
-    """Of a script that pgbench carries out (PostgreSQL, pgbench), its statements prepared."""
-    postmaster = load.postmaster(cluster)
+def measure_postgresql(cluster: Cluster, database: str, script: str, seconds: int) -> Limit:
+    """Measures a script that pgbench runs with prepared statements."""
+    postmaster_pid = load.get_postmaster_pid(cluster)
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
-        place = ["--host", str(cluster.sockets), "--username", "postgres", "--file", file.name, database]
-        call = [binary("pgbench"), "--no-vacuum", "--protocol", "prepared", *CLIENTS, "--time", str(seconds), *place]
-        before = load.cpu_seconds(postmaster)
-        done = subprocess.run(call, check=True, capture_output=True, text=True, timeout=seconds + 60)
-        cpu = load.cpu_seconds(postmaster) - before
-    return Limit(figure(PER_SECOND, done.stdout), cpu / figure(TRANSACTIONS, done.stdout) * 1e6)
+        options = ["--host", str(cluster.sockets), "--username", "postgres", "--file", file.name, database]
+        command = [
+            find_binary("pgbench"),
+            "--no-vacuum",
+            "--protocol",
+            "prepared",
+            *CLIENT_OPTIONS,
+            "--time",
+            str(seconds),
+            *options,
+        ]
+        cpu_before = load.get_cpu_seconds(postmaster_pid)
+        result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
+        cpu = load.get_cpu_seconds(postmaster_pid) - cpu_before
+    return Limit(
+        parse_figure(PER_SECOND_PATTERN, result.stdout), cpu / parse_figure(TRANSACTIONS_PATTERN, result.stdout) * 1e6
+    )
 
 
-def figure(pattern: re.Pattern[str], said: str) -> float:
-    found = pattern.search(said)
-    if not found:
-        raise ValueError(f"pgbench says nothing of {pattern.pattern!r}: {said}")
-    return float(found[1])
+def parse_figure(pattern: re.Pattern[str], output: str) -> float:
+    match = pattern.search(output)
+    if not match:
+        raise ValueError(f"pgbench prints no {pattern.pattern!r}: {output}")
+    return float(match[1])
 
 
-def of_server(server: Server, work: Work) -> Limit:
-    """Of books asked for one by one, or whatever else the server answers to that."""
-    load.measure(server, "get", 0, work)
-    measured = load.measure(server, "get", 1, work)
-    return Limit(measured.per_second, measured.cpu_us)
+def measure_server(server: Server, workload: Workload) -> Limit:
+    """Measures requests for single books, whatever the server answers to them."""
+    load.measure(server, "get", 0, workload)
+    measurement = load.measure(server, "get", 1, workload)
+    return Limit(measurement.per_second, measurement.cpu_us)
 
 
 @contextmanager
-def granian(application: str) -> Iterator[Server]:
-    """Serves one of `benchmarks.bare` as the library is served."""
-    port = competitors.free_port()
-    command = [*serve.build_granian_command("127.0.0.1", port, WORKERS, THREADS)[:-1], f"benchmarks.bare:{application}"]
-    variables = competitors.environment("") | {"PYTHONPATH": str(ROOT)}
-    with competitors.running(command, variables) as process:
-        competitors.wait_until_it_answers(process, application, lambda: competitors.fetch(port, "/"))
+def start_granian(application: str) -> Iterator[Server]:
+    """Serves an application of `benchmarks.bare` in the way the library is served."""
+    port = competitors.find_free_port()
+    command = [
+        *serve.build_granian_command("127.0.0.1", port, WORKER_COUNT, THREAD_COUNT)[:-1],
+        f"benchmarks.bare:{application}",
+    ]
+    variables = competitors.build_environment("") | {"PYTHONPATH": str(ROOT)}
+    with competitors.run_process(command, variables) as process:
+        competitors.wait_for_answer(process, application, lambda: competitors.fetch_json(port, "/"))
         yield Server(application, port, process.pid)

@@ -1,4 +1,4 @@
-"""What one measurement is: wrk for the requests, /proc for the CPU time they cost."""
+"""Measures a server: wrk sends the requests, and /proc has the CPU time that they cost."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from benchmarks.competitors import Server
 from tests.support.postgres import Cluster
 
-SCRIPT = Path(__file__).parent / "wrk" / "books.lua"
+WRK_SCRIPT = Path(__file__).parent / "wrk" / "books.lua"
 COLUMNS = {
     "get": "get one",
     "list100": "list 100",
@@ -24,36 +24,36 @@ COLUMNS = {
     "rare": "rare filter",
     "common": "common filter",
 }
-# On a larger database.
-FILTERED = {"rare", "common"}
+# Columns that are measured on a larger database.
+FILTER_COLUMNS = {"rare", "common"}
 WARM_UP_SECONDS = 1
-TICKS = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class BadAnswers(Exception):
-    """Some requests failed, so their speed says nothing."""
+    """Some requests failed, so their speed means nothing."""
 
 
 class Measurement(NamedTuple):
-    """`cpu_us` is what a request costs server and PostgreSQL together."""
+    """`cpu_us` is the CPU time of a request, of the server and PostgreSQL together."""
 
     per_second: float
     p50_ms: float
     p99_ms: float
     cpu_us: float
 
-    def summary(self) -> str:
+    def summarize(self) -> str:
         return f"{self.per_second:,.0f}/s, p99 {self.p99_ms:.1f} ms, {self.cpu_us:,.0f} µs CPU"
 
 
 @dataclass(frozen=True)
-class Work:
-    """What stays the same over a run."""
+class Workload:
+    """The parameters that stay the same during a run."""
 
     books: int
     seconds: int
     surnames: list[str]
-    postmaster: int
+    postmaster_pid: int
 
 
 @dataclass(frozen=True)
@@ -68,68 +68,70 @@ def require_wrk() -> None:
         sys.exit("wrk is missing, and nothing is measured without it: apt-get install wrk")
 
 
-def postmaster(cluster: Cluster) -> int:
+def get_postmaster_pid(cluster: Cluster) -> int:
     """PostgreSQL writes its process id into the lock file beside its socket."""
     return int((cluster.sockets / ".s.PGSQL.5432.lock").read_text().split()[0])
 
 
-def measure(server: Server, column: str, number: int, work: Work) -> Measurement:
-    """`number` is the round, 0 to warm up; it keeps new ISBNs apart and gives all competitors the same requests."""
-    before = cpu_seconds(server.pid, work.postmaster)
-    answers = wrk(server.port, column, number, work)
-    cpu = cpu_seconds(server.pid, work.postmaster) - before
-    requests, failed = answers["requests"], answers["failed"]
-    if failed or not requests:
-        raise BadAnswers(f"{COLUMNS[column]}, {server.name}: {failed} of {requests} requests failed")
-    return Measurement(requests / answers["seconds"], answers["p50"], answers["p99"], cpu / requests * 1e6)
+def measure(server: Server, column: str, number: int, workload: Workload) -> Measurement:
+    """Measures one column. Raises BadAnswers.
+
+    `number` is the round, 0 for the warm-up. It makes new ISBNs different, and the requests equal for all competitors.
+    """
+    cpu_before = get_cpu_seconds(server.pid, workload.postmaster_pid)
+    answer = run_wrk(server.port, column, number, workload)
+    cpu = get_cpu_seconds(server.pid, workload.postmaster_pid) - cpu_before
+    requests, failures = answer["requests"], answer["failed"]
+    if failures or not requests:
+        raise BadAnswers(f"{COLUMNS[column]}, {server.name}: {failures} of {requests} requests failed")
+    return Measurement(requests / answer["seconds"], answer["p50"], answer["p99"], cpu / requests * 1e6)
 
 
-def wrk(port: int, column: str, number: int, work: Work) -> dict[str, Any]:
-    seconds = work.seconds if number else WARM_UP_SECONDS
-    call = ["wrk", "--connections", "16", "--threads", "2", "--duration", f"{seconds}s", "--timeout", "10s"]
-    script = ["--script", str(SCRIPT), f"http://127.0.0.1:{port}", "--", column, str(number), str(work.books)]
-    done = subprocess.run(
-        [*call, *script, ",".join(work.surnames)], check=True, capture_output=True, text=True, timeout=seconds + 60
-    )
-    answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+def run_wrk(port: int, column: str, number: int, workload: Workload) -> dict[str, Any]:
+    seconds = workload.seconds if number else WARM_UP_SECONDS
+    command = ["wrk", "--connections", "16", "--threads", "2", "--duration", f"{seconds}s", "--timeout", "10s"]
+    script = ["--script", str(WRK_SCRIPT), f"http://127.0.0.1:{port}", "--", column, str(number), str(workload.books)]
+    command += [*script, ",".join(workload.surnames)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
+    answer: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return answer
 
 
-def cpu_seconds(*roots: int) -> float:
-    """User and system time of these processes and all below them, those that have ended included."""
-    everyone = list(processes())
-    return sum(process.ticks for root in roots for process in below(root, everyone)) / TICKS
+def get_cpu_seconds(*roots: int) -> float:
+    """The user and system time of these processes and their descendants, also of those that have ended."""
+    all_processes = list(iter_processes())
+    return sum(process.ticks for root in roots for process in iter_process_tree(root, all_processes)) / TICKS_PER_SECOND
 
 
-def memory(root: int) -> float:
-    """MiB of the largest process from here on down; what it shares with others counts by parts (PSS)."""
-    return max(map(proportional_kib, (process.pid for process in below(root, list(processes()))))) / 1024
+def get_memory(root: int) -> float:
+    """The MiB of the largest process of a tree. Of shared memory, only the process's share counts (PSS)."""
+    return max(map(get_pss_kib, (process.pid for process in iter_process_tree(root, list(iter_processes()))))) / 1024
 
 
-def proportional_kib(pid: int) -> int:
+def get_pss_kib(pid: int) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
-def below(root: int, everyone: list[Process]) -> Iterator[Process]:
-    for process in everyone:
+def iter_process_tree(root: int, all_processes: list[Process]) -> Iterator[Process]:
+    for process in all_processes:
         if process.pid == root:
             yield process
         elif process.parent == root:
-            yield from below(process.pid, everyone)
+            yield from iter_process_tree(process.pid, all_processes)
 
 
-def processes() -> Iterator[Process]:
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+def iter_processes() -> Iterator[Process]:
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name before it, in brackets, may hold spaces.
-            fields = stat.read_text().rpartition(")")[2].split()
+            # Fields follow the name, which is in brackets and may contain spaces.
+            fields = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        # utime, stime, and cutime, cstime of the children it has waited for: proc(5), fields 14 to 17.
-        yield Process(int(stat.parent.name), int(fields[1]), sum(int(ticks) for ticks in fields[11:15]))
+        # utime and stime, and cutime and cstime of its ended children: proc(5), fields 14 to 17.
+        yield Process(int(path.parent.name), int(fields[1]), sum(int(ticks) for ticks in fields[11:15]))
 
 
-def median(measured: Iterable[Measurement]) -> Measurement:
-    """Of each figure on its own."""
-    return Measurement(*map(statistics.median, zip(*measured, strict=True)))
+def get_medians(measurements: Iterable[Measurement]) -> Measurement:
+    """The median of each figure, separately."""
+    return Measurement(*map(statistics.median, zip(*measurements, strict=True)))

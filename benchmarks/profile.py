@@ -1,5 +1,5 @@
-"""Where a request's microseconds go, beside this machine's limits: `python -m benchmarks.profile` from the root of the
-repository.
+"""Measures the time of a request by layer, and the limits of this machine: `python -m benchmarks.profile` from the root
+of the repository.
 """
 
 import json
@@ -17,120 +17,128 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors, databases, limits, load
-from benchmarks.arguments import note, within
+from benchmarks.arguments import make_integer_parser, note
 from benchmarks.competitors import OURS, ROOT
-from benchmarks.layers import GET_100, GET_ONE, QUESTIONS, ROWS, Profile, Task
+from benchmarks.layers import GET_100, GET_ONE, QUESTIONS, ROW_TITLES, Profile, Task
 from benchmarks.limits import Limit
-from benchmarks.load import Work
-from tests.support.postgres import Cluster, throwaway_cluster
+from benchmarks.load import Workload
+from tests.support.postgres import Cluster, start_cluster
 
-SECONDS_TO_PROFILE = 300
-# How pgbench names what a statement had numbers for, or parameters.
-NUMBERS = {'"id" = ': ":id", "LIMIT ": ":limit", "OFFSET ": ":skip"}
+PROFILE_TIMEOUT = 300
+# pgbench's variables, by the text before the number or parameter that they replace.
+PGBENCH_VARIABLES = {'"id" = ': ":id", "LIMIT ": ":limit", "OFFSET ": ":skip"}
 
 Profiles = Mapping[str, Profile]
-"""By the titles of the questions."""
+"""Profiles by the titles of the questions."""
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     load.require_wrk()
-    # A plain kill must run the clean-up below too, or the servers would outlive us.
+    # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = {"shared_buffers": "256MB", "max_connections": "200", "track_activity_query_size": "64kB"}
-    with throwaway_cluster(**settings) as cluster:
+    with start_cluster(**settings) as cluster:
         note(f"seeding {options.books:,} books")
-        databases.make_ours(cluster, options.books)
-        profiles = profiled(cluster, options)
-        reached = limits_reached(cluster, profiles, options)
+        databases.create_library_database(cluster, options.books)
+        profiles = profile_layers(cluster, options)
+        machine_limits = measure_limits(cluster, profiles, options)
     console = Console(width=120)
-    console.print("\nµs of a request, by the clock but for the last two rows", spent(profiles), sep="\n")
-    console.print("\nThe limits beside the library, 16 connections", beside(reached), sep="\n")
+    console.print("\nµs of a request, by the clock but for the last two rows", build_layers_table(profiles), sep="\n")
+    console.print("\nThe limits beside the library, 16 connections", build_limits_table(machine_limits), sep="\n")
 
 
-def arguments() -> Namespace:
+def parse_arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("--books", type=within(1000, 10_000_000), default=100_000, help="books in the database")
-    parser.add_argument("--requests", type=within(10, 100_000), default=2000, help="of each kind, after a warm-up")
-    parser.add_argument("--seconds", type=within(1, 60), default=4, help="for which anything is measured at most")
+    parser.add_argument(
+        "--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="books in the database"
+    )
+    parser.add_argument(
+        "--requests", type=make_integer_parser(10, 100_000), default=2000, help="of each kind, after a warm-up"
+    )
+    parser.add_argument(
+        "--seconds", type=make_integer_parser(1, 60), default=4, help="for which anything is measured at most"
+    )
     return parser.parse_args()
 
 
-def profiled(cluster: Cluster, options: Namespace) -> Profiles:
+def profile_layers(cluster: Cluster, options: Namespace) -> Profiles:
     note("measuring the layers")
-    task = Task(options.books, options.requests, options.seconds, load.postmaster(cluster), environs())
-    done = subprocess.run(
+    task = Task(options.books, options.requests, options.seconds, load.get_postmaster_pid(cluster), fetch_environs())
+    result = subprocess.run(
         [sys.executable, "-m", "benchmarks.layers"],
         cwd=ROOT,
-        env=competitors.environment(cluster.url(OURS)),
+        env=competitors.build_environment(cluster.url(OURS)),
         input=json.dumps(task._asdict()),
         stdout=subprocess.PIPE,
         check=True,
         text=True,
-        timeout=SECONDS_TO_PROFILE,
+        timeout=PROFILE_TIMEOUT,
     )
-    return {title: Profile(*profile) for title, profile in json.loads(done.stdout).items()}
+    return {title: Profile(*profile) for title, profile in json.loads(result.stdout).items()}
 
 
-def environs() -> dict[str, dict[str, Any]]:
-    with limits.granian("mirror") as server:
-        return {method: environ(server.port, method) for method in ("GET", "PUT", "POST")}
+def fetch_environs() -> dict[str, dict[str, Any]]:
+    with limits.start_granian("echo_environ") as server:
+        return {method: fetch_environ(server.port, method) for method in ("GET", "PUT", "POST")}
 
 
-def environ(port: int, method: str) -> dict[str, Any]:
-    """What the server makes of a request."""
+def fetch_environ(port: int, method: str) -> dict[str, Any]:
+    """The environ that the server builds for a request."""
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     body = None if method == "GET" else "{}"
     connection.request(method, "/", body, {"Content-Type": "application/json"} if body else {})
-    made: dict[str, Any] = json.load(connection.getresponse())
+    environ: dict[str, Any] = json.load(connection.getresponse())
     connection.close()
-    return made
+    return environ
 
 
-def limits_reached(cluster: Cluster, profiles: Profiles, options: Namespace) -> dict[str, Limit]:
-    work = Work(options.books, options.seconds, surnames=[], postmaster=load.postmaster(cluster))
-    reached = {}
+def measure_limits(cluster: Cluster, profiles: Profiles, options: Namespace) -> dict[str, Limit]:
+    workload = Workload(options.books, options.seconds, surnames=[], postmaster_pid=load.get_postmaster_pid(cluster))
+    machine_limits = {}
     for title in (GET_ONE, GET_100):
         note(f"pgbench: {title}")
-        script = for_pgbench(profiles[title].statement, options.books)
-        reached[f"PostgreSQL alone, {title} (pgbench)"] = limits.of_postgresql(cluster, OURS, script, options.seconds)
+        script = build_pgbench_script(profiles[title].statement, options.books)
+        machine_limits[f"PostgreSQL alone, {title} (pgbench)"] = limits.measure_postgresql(
+            cluster, OURS, script, options.seconds
+        )
     note("granian: static bytes, and the library")
-    with limits.granian("static") as server:
-        reached["granian alone, static bytes (wrk)"] = limits.of_server(server, work)
-    with competitors.started(OURS, cluster.url(OURS)) as server:
-        reached[f"The library over granian, {GET_ONE} (wrk)"] = limits.of_server(server, work)
-    return reached
+    with limits.start_granian("serve_static") as server:
+        machine_limits["granian alone, static bytes (wrk)"] = limits.measure_server(server, workload)
+    with competitors.start_competitor(OURS, cluster.url(OURS)) as server:
+        machine_limits[f"The library over granian, {GET_ONE} (wrk)"] = limits.measure_server(server, workload)
+    return machine_limits
 
 
-def for_pgbench(statement: str, books: int) -> str:
-    """A script that asks the same of other books."""
-    # It takes a colon before a letter for a variable even in the format of a time, but not two.
+def build_pgbench_script(statement: str, books: int) -> str:
+    """A pgbench script that runs the statement for random books."""
+    # pgbench takes a colon before a letter for a variable, even in the format of a time; two colons are no variable.
     statement = re.sub(r"(?<!:):(?=[A-Za-z_])", "::", statement)
-    for before, variable in NUMBERS.items():
-        statement = re.sub(rf"({before})(?:\$\d+|\d+)", rf"\g<1>{variable}", statement)
+    for prefix, variable in PGBENCH_VARIABLES.items():
+        statement = re.sub(rf"({prefix})(?:\$\d+|\d+)", rf"\g<1>{variable}", statement)
     return f"\\set id random(1, {books})\n\\set limit 100\n\\set skip random(0, 400)\n{statement};\n"
 
 
-def spent(profiles: Profiles) -> Table:
-    made = Table("", *QUESTIONS, box=box.MARKDOWN)
-    for layer in ROWS:
-        made.add_row(layer, *(shown(profile.layers[layer]) for profile in profiles.values()))
-    made.add_row("together", *(shown(sum(profile.layers.values())) for profile in profiles.values()))
-    made.add_row("together, unmeasured", *(shown(profile.wall) for profile in profiles.values()))
-    made.add_row("CPU of the library", *(shown(profile.cpu) for profile in profiles.values()))
-    made.add_row("CPU of PostgreSQL", *(shown(profile.postgresql) for profile in profiles.values()))
-    return made
+def build_layers_table(profiles: Profiles) -> Table:
+    table = Table("", *QUESTIONS, box=box.MARKDOWN)
+    for layer in ROW_TITLES:
+        table.add_row(layer, *(format_microseconds(profile.layers[layer]) for profile in profiles.values()))
+    table.add_row("together", *(format_microseconds(sum(profile.layers.values())) for profile in profiles.values()))
+    table.add_row("together, unmeasured", *(format_microseconds(profile.wall) for profile in profiles.values()))
+    table.add_row("CPU of the library", *(format_microseconds(profile.cpu) for profile in profiles.values()))
+    table.add_row("CPU of PostgreSQL", *(format_microseconds(profile.postgresql) for profile in profiles.values()))
+    return table
 
 
-def shown(microseconds: float) -> str:
+def format_microseconds(microseconds: float) -> str:
     return f"{microseconds:,.0f}" if microseconds else "·"
 
 
-def beside(reached: Mapping[str, Limit]) -> Table:
-    made = Table("", "per second", "µs CPU each", box=box.MARKDOWN)
-    for title, limit in reached.items():
-        made.add_row(title, f"{limit.per_second:,.0f}", f"{limit.cpu_us:,.0f}")
-    return made
+def build_limits_table(machine_limits: Mapping[str, Limit]) -> Table:
+    table = Table("", "per second", "µs CPU each", box=box.MARKDOWN)
+    for title, limit in machine_limits.items():
+        table.add_row(title, f"{limit.per_second:,.0f}", f"{limit.cpu_us:,.0f}")
+    return table
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a library of any size is asked, one question after the other, and how long each answer takes."""
+"""The questions (kinds of requests) that are sent to a library of any size, and the time of their answers."""
 
 import json
 import statistics
@@ -11,45 +11,45 @@ from urllib.parse import urlsplit
 
 from stdnum import ean
 
-from benchmarks.load import cpu_seconds
+from benchmarks.load import get_cpu_seconds
 
-LEAST_REQUESTS = 5
-WARM_UP = 2
+MIN_REQUESTS = 5
+WARM_UP_REQUESTS = 2
 SORTS = [sign + name for name in ("id", "title", "author", "year", "created_at") for sign in ("", "-")]
-# Of these the seeds hold few (Jane Austen), many (three titles of four, a genre of ten) and none.
-RARE, COMMON, ABSENT, SHORT, SHORT_ABSENT = "austen", "the", "zzqqx", "an", "qj"
-SHORT_ABSENT_ONCE, SHORT_ABSENT_TWICE = "two letters, absent", "two letters twice, absent"
+# The seed data has few matches (Jane Austen), many (three titles of four, a genre of ten) and none.
+RARE_WORD, COMMON_WORD, ABSENT_WORD, SHORT_WORD, SHORT_ABSENT_WORD = "austen", "the", "zzqqx", "an", "qj"
+ONE_ABSENT_PATTERN, TWO_ABSENT_PATTERNS = "two letters, absent", "two letters twice, absent"
 FILTERS = {
-    "rare author": f"author={RARE}",
+    "rare author": f"author={RARE_WORD}",
     "rare title": "title=persuasion",
     "rare genre": "genre=dystopia",
     "common author": "author=mar",
-    "common title": f"title={COMMON}",
+    "common title": f"title={COMMON_WORD}",
     "common genre": "genre=novel",
-    "absent author": f"author={ABSENT}",
-    "two letters, common": f"author={SHORT}",
-    SHORT_ABSENT_ONCE: f"author={SHORT_ABSENT}",
-    SHORT_ABSENT_TWICE: f"author={SHORT_ABSENT}&genre={SHORT_ABSENT}",
-    "rare + common": f"author={RARE}&genre=novel",
-    "common + common": f"title={COMMON}&genre=novel",
+    "absent author": f"author={ABSENT_WORD}",
+    "two letters, common": f"author={SHORT_WORD}",
+    ONE_ABSENT_PATTERN: f"author={SHORT_ABSENT_WORD}",
+    TWO_ABSENT_PATTERNS: f"author={SHORT_ABSENT_WORD}&genre={SHORT_ABSENT_WORD}",
+    "rare + common": f"author={RARE_WORD}&genre=novel",
+    "common + common": f"title={COMMON_WORD}&genre=novel",
     "common, by title": "genre=novel&sort=title",
-    "rare, newest first": f"author={RARE}&sort=-created_at",
-    "q, rare": f"q={RARE}",
+    "rare, newest first": f"author={RARE_WORD}&sort=-created_at",
+    "q, rare": f"q={RARE_WORD}",
     "q, common": "q=novel",
-    "q, absent": f"q={ABSENT}",
-    "q, rare + common": f"q={RARE}+{COMMON}",
-    "q, common + common": f"q=novel+{COMMON}",
+    "q, absent": f"q={ABSENT_WORD}",
+    "q, rare + common": f"q={RARE_WORD}+{COMMON_WORD}",
+    "q, common + common": f"q=novel+{COMMON_WORD}",
     "count": "count=true&limit=1",
     "count of a common genre": "genre=novel&count=true&limit=1",
 }
 
 
 class BadAnswer(Exception):
-    """A request failed, so its speed says nothing."""
+    """A request failed, so its speed means nothing."""
 
 
 class Timing(NamedTuple):
-    """`cpu_us` is what a request costs server and PostgreSQL together."""
+    """`cpu_us` is the CPU time of a request, of the server and PostgreSQL together."""
 
     median_ms: float
     p99_ms: float
@@ -57,7 +57,7 @@ class Timing(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How long a question is asked: so many times, or at most so many seconds."""
+    """How often a question is sent, and the limit in seconds."""
 
     requests: int
     seconds: float
@@ -69,124 +69,125 @@ class Request(NamedTuple):
     book: dict[str, Any] | None = None
 
 
-class Library:
-    """A served library, and the last answer of it; `processes` are those that it runs in, by the first of each tree."""
+class LibraryClient:
+    """A client of a library, and its last answer. `pids` are the roots of the library's process trees."""
 
-    def __init__(self, port: int, books: int, processes: Collection[int]) -> None:
+    def __init__(self, port: int, books: int, pids: Collection[int]) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120)
         self.books = books
-        self.processes = processes
+        self.pids = pids
         self.answer = b""
 
-    def ask(self, request: Request) -> float:
-        """Answers the milliseconds it took."""
+    def send(self, request: Request) -> float:
+        """Returns the milliseconds until the answer. Raises BadAnswer."""
         body = json.dumps(request.book) if request.book else None
-        began = time.perf_counter()
+        start = time.perf_counter()
         self.connection.request(
             request.method, request.path, body, {"Content-Type": "application/json"} if body else {}
         )
         response = self.connection.getresponse()
         self.answer = response.read()
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         if response.status not in (200, 201):
             raise BadAnswer(f"{request.path}: {response.status} {self.answer[:500]!r}")
-        return took * 1000
+        return seconds * 1000
 
 
-Question = Callable[[Library], Iterator[Request]]
+Question = Callable[[LibraryClient], Iterator[Request]]
 
 
-def timed(library: Library, question: Question, effort: Effort) -> Timing:
-    requests = question(library)
-    for request in islice(requests, WARM_UP):
-        library.ask(request)
-    cpu, times, deadline = cpu_seconds(*library.processes), list[float](), time.monotonic() + effort.seconds
+def time_question(client: LibraryClient, question: Question, effort: Effort) -> Timing:
+    requests = question(client)
+    for request in islice(requests, WARM_UP_REQUESTS):
+        client.send(request)
+    cpu_before, deadline = get_cpu_seconds(*client.pids), time.monotonic() + effort.seconds
+    times: list[float] = []
     for request in islice(requests, effort.requests):
-        times.append(library.ask(request))
-        if time.monotonic() > deadline and len(times) >= LEAST_REQUESTS:
+        times.append(client.send(request))
+        if time.monotonic() > deadline and len(times) >= MIN_REQUESTS:
             break
-    cpu_us = (cpu_seconds(*library.processes) - cpu) / len(times) * 1e6
+    cpu_us = (get_cpu_seconds(*client.pids) - cpu_before) / len(times) * 1e6
     return Timing(statistics.median(times), sorted(times)[int(len(times) * 0.99)], cpu_us)
 
 
-def asked(path: str) -> Question:
+def repeat_path(path: str) -> Question:
     return lambda _: cycle([Request(path)])
 
 
-def any_book(library: Library) -> Iterator[Request]:
-    return (Request(address) for address in addresses(library))
+def iter_book_reads(client: LibraryClient) -> Iterator[Request]:
+    return (Request(path) for path in iter_book_paths(client))
 
 
-def addresses(library: Library) -> Iterator[str]:
-    # 7,919 is prime: it meets every book of a library, far apart.
-    return (f"/api/books/{number * 7_919 % library.books + 1}" for number in count())
+def iter_book_paths(client: LibraryClient) -> Iterator[str]:
+    # 7,919 is prime: the numbers reach every book of a library, in large steps.
+    return (f"/api/books/{number * 7_919 % client.books + 1}" for number in count())
 
 
-def deep_skip(library: Library) -> Iterator[Request]:
-    return asked(f"/api/books?skip={library.books * 9 // 10}")(library)
+def iter_deep_skips(client: LibraryClient) -> Iterator[Request]:
+    return repeat_path(f"/api/books?skip={client.books * 9 // 10}")(client)
 
 
-def deep_pages(library: Library) -> Iterator[Request]:
-    """The pages behind four fifths of the list, or behind 100,000 books: as deep as a cursor can soon be taken."""
+def iter_deep_pages(client: LibraryClient) -> Iterator[Request]:
+    """The pages after four fifths of the list, or after 100,000 books, which a cursor reaches in acceptable time."""
     query = "sort=title&limit=500"
-    for _ in range(min(library.books * 4 // 5, 100_000) // 500):
-        library.ask(Request(f"/api/v2/books?{query}"))
-        query = following(library)
-    deep = query.replace("limit=500", "limit=100")
+    for _ in range(min(client.books * 4 // 5, 100_000) // 500):
+        client.send(Request(f"/api/v2/books?{query}"))
+        query = get_next_query(client)
+    first_query = query.replace("limit=500", "limit=100")
     while True:
-        query = deep
+        query = first_query
         while query:
             yield Request(f"/api/v2/books?{query}")
-            query = following(library)
+            query = get_next_query(client)
 
 
-def following(library: Library) -> str:
-    """The query of the next page; the address before it is the public one, which nobody serves here."""
-    return urlsplit(json.loads(library.answer)["next"] or "").query
+def get_next_query(client: LibraryClient) -> str:
+    """The query of the next page. Its address is not used: it is the public one, which does not exist here."""
+    return urlsplit(json.loads(client.answer)["next"] or "").query
 
 
-def new_books(library: Library) -> Iterator[Request]:
+def iter_book_creations(client: LibraryClient) -> Iterator[Request]:
     for number in count():
-        yield Request("/api/books", "POST", new_book(number))
+        yield Request("/api/books", "POST", build_book(number))
 
 
-def new_book(number: int) -> dict[str, Any]:
+def build_book(number: int) -> dict[str, Any]:
     return {
         "title": f"The Lighthouse of Perth, volume {number}",
         "author": "Mary Johnson",
         "year": 1990,
-        "isbn": isbn(number),
+        "isbn": make_isbn(number),
         "genre": "Novel",
     }
 
 
-def isbn(number: int) -> str:
-    """One with a true check digit, which no seed has."""
+def make_isbn(number: int) -> str:
+    """An ISBN with a valid check digit that no book of the seed data has."""
     digits = f"978{number:09d}"
     return digits + ean.calc_check_digit(digits)
 
 
-def new_titles(library: Library) -> Iterator[Request]:
-    for number, address in enumerate(addresses(library)):
-        yield Request(address, "PUT", {"title": f"The Lighthouse of Perth, edition {number}"})
+def iter_title_changes(client: LibraryClient) -> Iterator[Request]:
+    for number, path in enumerate(iter_book_paths(client)):
+        yield Request(path, "PUT", {"title": f"The Lighthouse of Perth, edition {number}"})
 
 
-def removals(library: Library) -> Iterator[Request]:
-    return (Request(address, "DELETE") for address in addresses(library))
+def iter_book_deletions(client: LibraryClient) -> Iterator[Request]:
+    return (Request(path, "DELETE") for path in iter_book_paths(client))
 
 
 QUESTIONS: dict[str, Question] = {
-    "get one": any_book,
-    "first page": asked("/api/books"),
-    "first page, version 2": asked("/api/v2/books"),
-    "keyset page": deep_pages,
-    "deep skip": deep_skip,
-    **{f"sort={sort}": asked(f"/api/v2/books?sort={sort}") for sort in SORTS},
-    **{name: asked(f"/api/v2/books?{query}") for name, query in FILTERS.items()},
-    "POST": new_books,
-    "PUT": new_titles,
-    # Last: what it removes is asked for above.
-    "DELETE": removals,
+    "get one": iter_book_reads,
+    "first page": repeat_path("/api/books"),
+    "first page, version 2": repeat_path("/api/v2/books"),
+    "keyset page": iter_deep_pages,
+    "deep skip": iter_deep_skips,
+    **{f"sort={sort}": repeat_path(f"/api/v2/books?sort={sort}") for sort in SORTS},
+    **{name: repeat_path(f"/api/v2/books?{query}") for name, query in FILTERS.items()},
+    "POST": iter_book_creations,
+    "PUT": iter_title_changes,
+    # Last: it deletes books that the questions above read.
+    "DELETE": iter_book_deletions,
 }
-# What should take no longer however many books there are.
-LEVEL = ["get one", "first page", "first page, version 2", "keyset page", "rare author"]
+# Questions whose time should not depend on the number of books.
+CONSTANT_TIME_QUESTIONS = ["get one", "first page", "first page, version 2", "keyset page", "rare author"]

@@ -1,4 +1,4 @@
-"""Exclusive time by layers of functions, which are named by where they stand and need not know of it."""
+"""Measures the exclusive time of layers of functions, which are given by their dotted names and stay unchanged."""
 
 import inspect
 import sys
@@ -13,104 +13,105 @@ from typing import Any
 Function = Callable[..., Any]
 
 
-class NotThere(Exception):
-    """A name leads to no function."""
+class FunctionNotFound(Exception):
+    """There is no function of this name."""
 
 
 class Stopwatch:
-    """Gives every moment to the innermost of the layers under way, in `spent`, in nanoseconds. For one thread."""
+    """Adds the time to the innermost active layer: `times` has nanoseconds by layer. For one thread."""
 
     def __init__(self) -> None:
-        self.spent: dict[str, int] = defaultdict(int)
-        self.under_way: list[str] = []
-        self.since = 0
+        self.times: dict[str, int] = defaultdict(int)
+        self.active_layers: list[str] = []
+        self.last_change = 0
 
     @contextmanager
-    def measuring(self, layers: Mapping[str, Iterable[str]]) -> Iterator[None]:
-        """These functions, wherever a module or class has them. A name that ends in () makes the function meant.
+    def measure(self, layers: Mapping[str, Iterable[str]]) -> Iterator[None]:
+        """Measures these functions in every module or class that has them.
 
-        Raises NotThere.
+        A name that ends in () is a factory: the function that it returns is measured. Raises FunctionNotFound.
         """
-        with ExitStack() as put_back:
+        with ExitStack() as stack:
             for layer, names in layers.items():
                 for name in names:
-                    around = self.around_made if name.endswith("()") else self.around
-                    replace(name.removesuffix("()"), partial(around, layer), put_back)
+                    wrap = self.wrap_factory if name.endswith("()") else self.wrap_function
+                    replace_function(name.removesuffix("()"), partial(wrap, layer), stack)
             yield
 
-    def around(self, layer: str, function: Function) -> Function:
+    def wrap_function(self, layer: str, function: Function) -> Function:
         @wraps(function)
-        def measured(*arguments: Any, **options: Any) -> Any:
+        def wrapper(*arguments: Any, **options: Any) -> Any:
             self.enter(layer)
             try:
                 return function(*arguments, **options)
             finally:
                 self.leave()
 
-        return measured
+        return wrapper
 
-    def around_made(self, layer: str, make: Function) -> Function:
-        @wraps(make)
-        def making(*arguments: Any, **options: Any) -> Function:
-            return self.around(layer, make(*arguments, **options))
+    def wrap_factory(self, layer: str, factory: Function) -> Function:
+        @wraps(factory)
+        def wrapper(*arguments: Any, **options: Any) -> Function:
+            return self.wrap_function(layer, factory(*arguments, **options))
 
-        return making
+        return wrapper
 
     def enter(self, layer: str) -> None:
-        self.turn()
-        self.under_way.append(layer)
+        self.add_time()
+        self.active_layers.append(layer)
 
     def leave(self) -> None:
-        self.turn()
-        self.under_way.pop()
+        self.add_time()
+        self.active_layers.pop()
 
-    def turn(self) -> None:
+    def add_time(self) -> None:
         now = perf_counter_ns()
-        if self.under_way:
-            self.spent[self.under_way[-1]] += now - self.since
-        self.since = now
+        if self.active_layers:
+            self.times[self.active_layers[-1]] += now - self.last_change
+        self.last_change = now
 
 
-def replace(name: str, around: Callable[[Function], Function], put_back: ExitStack) -> None:
-    owner, attribute = place(name)
+def replace_function(name: str, wrap: Callable[[Function], Function], stack: ExitStack) -> None:
+    owner, attribute = find_owner(name)
     function = inspect.getattr_static(owner, attribute)
     if inspect.ismodule(owner):
-        replace_in_modules(function, around(function), put_back)
+        replace_in_modules(function, wrap(function), stack)
     elif isinstance(function, classmethod | staticmethod):
-        set_for_now(owner, attribute, type(function)(around(function.__func__)), put_back)
+        set_attribute(owner, attribute, type(function)(wrap(function.__func__)), stack)
     else:
-        set_for_now(owner, attribute, around(function), put_back)
+        set_attribute(owner, attribute, wrap(function), stack)
 
 
-def place(name: str) -> tuple[Any, str]:
-    """The module or class that has what is named, and its name there. Raises NotThere."""
+def find_owner(name: str) -> tuple[Any, str]:
+    """The module or class that has the function, and its name there. Raises FunctionNotFound."""
     path, _, attribute = name.rpartition(".")
     try:
         owner = import_module(path)
     except ModuleNotFoundError:
-        owner = named(path, name)
+        owner = find_class(path, name)
     if not callable(getattr(owner, attribute, None)):
-        raise NotThere(name)
+        raise FunctionNotFound(name)
     return owner, attribute
 
 
-def named(path: str, name: str) -> Any:
-    """A class in a module. Raises NotThere."""
+def find_class(path: str, name: str) -> Any:
+    """The class with this path. Raises FunctionNotFound."""
     module, _, kind = path.rpartition(".")
     try:
         return getattr(import_module(module), kind)
     except (ModuleNotFoundError, AttributeError) as error:
-        raise NotThere(name) from error
+        raise FunctionNotFound(name) from error
 
 
-def replace_in_modules(function: Function, other: Function, put_back: ExitStack) -> None:
-    """Also where it was imported by name."""
+def replace_in_modules(function: Function, replacement: Function, stack: ExitStack) -> None:
+    """Replaces the function in all modules, since others may have imported it by name."""
     for module in list(sys.modules.values()):
         for name, value in list(vars(module).items()):
             if value is function:
-                set_for_now(module, name, other, put_back)
+                set_attribute(module, name, replacement, stack)
 
 
-def set_for_now(owner: Any, name: str, value: Any, put_back: ExitStack) -> None:
-    put_back.callback(setattr, owner, name, inspect.getattr_static(owner, name))
+def set_attribute(owner: Any, name: str, value: Any, stack: ExitStack) -> None:
+    """Sets an attribute until the stack closes."""
+    stack.callback(setattr, owner, name, inspect.getattr_static(owner, name))
     setattr(owner, name, value)

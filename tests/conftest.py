@@ -1,4 +1,4 @@
-"""The library as a program meets it: in this process, or served by the real server."""
+"""Fixtures of all tests: clients of the application in this process, the served library, and its users."""
 
 import gc
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from pytest_django import Settings
 
 from oauth.tokens import revocations
 from tests.support import book_audit
-from tests.support.books import new_book
-from tests.support.serving import Service, serving
+from tests.support.books import build_book
+from tests.support.service import Service, serve_library
 
-# How long an example takes says nothing of it.
-hypothesis.settings.register_profile("suite", deadline=None)
-# By hand, with `--hypothesis-profile=long`.
+# No deadline: the time of an example depends on the machine.
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=60)
+# Chosen on the command line with `--hypothesis-profile=long`.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("suite")
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported is no garbage: to look through it again and again takes a twentieth of the time."""
+    """Excludes imported modules from garbage collection: to scan them again takes 5 % of the time of the suite."""
     gc.collect()
     gc.freeze()
 
@@ -44,23 +44,23 @@ def static_files() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cheap_passwords() -> Iterator[None]:
-    """What a hash costs is not what tests are about."""
-    cheap = "django.contrib.auth.hashers.MD5PasswordHasher"
-    with override_settings(PASSWORD_HASHERS=[cheap, *settings.PASSWORD_HASHERS]):
+def fast_password_hasher() -> Iterator[None]:
+    """Hashes passwords with MD5, which is fast."""
+    hasher = "django.contrib.auth.hashers.MD5PasswordHasher"
+    with override_settings(PASSWORD_HASHERS=[hasher, *settings.PASSWORD_HASHERS]):
         yield
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite in a file, as it is in use: in memory its locks are others."""
+    """Stores SQLite in a file, as in production: a database in memory locks differently."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
 
 
 @pytest.fixture(scope="session")
 def application(static_files: None) -> "WSGIApplication":
-    # WhiteNoise looks for the static files when this is made.
+    # WhiteNoise reads the static files when this module is imported.
     from library_site.wsgi import application
 
     return application
@@ -69,29 +69,29 @@ def application(static_files: None) -> "WSGIApplication":
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker") -> None:
     with django_db_blocker.unblock():
-        book_audit.keep()
+        book_audit.install_triggers()
 
 
 @pytest.fixture(autouse=True)
 def changes_are_announced(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Holds each test to one event for each change of a book, but those that say `quiet` of themselves."""
-    database = next((name for name in ("transactional_db", "db") if name in request.fixturenames), None)
-    if not database or request.node.get_closest_marker("quiet"):
+    """Checks that each change of a book has one event, except in tests with the mark `unannounced`."""
+    database_fixture = next((name for name in ("transactional_db", "db") if name in request.fixturenames), None)
+    if not database_fixture or request.node.get_closest_marker("unannounced"):
         yield
         return
-    request.getfixturevalue(database)
-    if database == "transactional_db":
-        # They come last, and leave what they did behind.
-        book_audit.forget()
+    request.getfixturevalue(database_fixture)
+    if database_fixture == "transactional_db":
+        # These tests run last, and their changes stay in the ledger.
+        book_audit.clear_ledger()
     yield
-    assert book_audit.announced() == book_audit.done()
+    assert book_audit.count_events() == book_audit.count_changes()
 
 
 @pytest.fixture
 def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
-    """A client of the whole WSGI application; what it writes is rolled back."""
-    # A request closes a connection that is inside a transaction, as the test's is. Django's own client, where a test
-    # uses both, connects the signals again that lead there.
+    """A client of the whole WSGI application; its writes are rolled back."""
+    # A request closes its connection at the end, also inside the transaction of a test. Disconnecting the signals that
+    # do so is not enough: Django's test client connects them again where a test uses both clients.
     monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
     with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
         yield client
@@ -99,41 +99,41 @@ def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def allow_private(settings: Settings) -> None:
-    """Receivers are on this machine."""
+    """Allows endpoints with private addresses: the receivers of tests are on this machine."""
     settings.WEBHOOKS_ALLOW_PRIVATE = True
 
 
 @pytest.fixture
 def book(api: httpx.Client) -> dict[str, Any]:
-    """A stored book, as its creation answered it."""
-    created: dict[str, Any] = api.post("/api/books", json=new_book()).json()
+    """A stored book: the answer to its creation."""
+    created: dict[str, Any] = api.post("/api/books", json=build_book()).json()
     return created
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The served library, with a database of its own: for many clients at once, whose writes last."""
-    with serving(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2") as running:
-        yield running
+    """The served library with its own database, for clients that work at the same time. Their writes stay."""
+    with serve_library(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2") as service:
+        yield service
 
 
 @pytest.fixture(autouse=True)
 def fresh_revocations() -> None:
-    """What this process last read of revocations was another test's."""
+    """Empties the list of revocations that this process keeps: it is from another test."""
     revocations.REVOCATION_LIST.invalidate()
 
 
 @pytest.fixture(scope="session")
 def handler(static_files: None) -> ClientHandler:
-    """Of all browsers: WhiteNoise reads every static file for each it makes."""
-    shared = ClientHandler(enforce_csrf_checks=False)
-    shared.load_middleware()
-    return shared
+    """One handler for all clients: WhiteNoise reads every static file whenever a handler is made."""
+    handler = ClientHandler(enforce_csrf_checks=False)
+    handler.load_middleware()
+    return handler
 
 
 @pytest.fixture
 def client(handler: ClientHandler) -> Client:
-    """A browser in which nobody is signed in."""
+    """A client without a signed-in user."""
     client = Client()
     client.handler = handler
     return client
@@ -148,13 +148,13 @@ def ada(db: None) -> User:
 
 @pytest.fixture
 def developer(client: Client, ada: User) -> Client:
-    """A browser in which ada of the group Developers is signed in."""
+    """A client with ada of the group Developers signed in."""
     client.force_login(ada)
     return client
 
 
 @pytest.fixture
 def root(client: Client, db: None) -> Client:
-    """A browser in which a superuser is signed in."""
+    """A client with a superuser signed in."""
     client.force_login(User.objects.create_user("root", is_staff=True, is_superuser=True))
     return client

@@ -1,8 +1,10 @@
+"""The peer with FastAPI, SQLAlchemy and asyncpg."""
+
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Query
-from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, matching
+from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, select_books
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
@@ -27,12 +29,12 @@ async def list_books(
     author: str | None = None,
     genre: str | None = None,
 ) -> Sequence[Book]:
-    return (await session.scalars(matching(author, genre).offset(skip).limit(limit))).all()
+    return (await session.scalars(select_books(author, genre).offset(skip).limit(limit))).all()
 
 
 @app.get("/api/books/{book_id}", response_model=BookRead)
 async def read_book(session: Database, book_id: int) -> Book:
-    return await find(session, book_id)
+    return await find_book(session, book_id)
 
 
 @app.post("/api/books", response_model=BookRead, status_code=201)
@@ -45,7 +47,7 @@ async def create_book(session: Database, data: BookCreate) -> Book:
 
 @app.put("/api/books/{book_id}", response_model=BookRead)
 async def update_book(session: Database, book_id: int, data: BookUpdate) -> Book:
-    book = await find(session, book_id)
+    book = await find_book(session, book_id)
     for name, value in data.model_dump(exclude_unset=True).items():
         setattr(book, name, value)
     await commit(session)
@@ -54,12 +56,12 @@ async def update_book(session: Database, book_id: int, data: BookUpdate) -> Book
 
 @app.delete("/api/books/{book_id}")
 async def delete_book(session: Database, book_id: int) -> dict[str, str]:
-    await session.delete(await find(session, book_id))
+    await session.delete(await find_book(session, book_id))
     await session.commit()
     return {"message": "Book deleted"}
 
 
-async def find(session: AsyncSession, book_id: int) -> Book:
+async def find_book(session: AsyncSession, book_id: int) -> Book:
     book = await session.get(Book, book_id)
     if book is None:
         raise HTTPException(404, "Book not found")

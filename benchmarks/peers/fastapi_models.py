@@ -1,4 +1,4 @@
-"""What the two FastAPI peers share: the table, the schemas, the address of the database."""
+"""The table, the schemas and the address of the database, which both FastAPI peers use."""
 
 import os
 from datetime import UTC, datetime
@@ -51,12 +51,12 @@ class BookRead(BookCreate):
 
 
 def database_url(driver: str) -> URL:
-    """SQLAlchemy leaves the path of the socket quoted."""
+    """The address with this driver. SQLAlchemy does not unquote the path of the socket, so this function does."""
     url = make_url(os.environ["DATABASE_URL"])
     return url.set(drivername=f"postgresql+{driver}", host=unquote(url.host or ""))
 
 
-def matching(author: str | None, genre: str | None) -> Select[tuple[Book]]:
+def select_books(author: str | None, genre: str | None) -> Select[tuple[Book]]:
     query = select(Book).order_by(Book.id)
     if author:
         query = query.where(Book.author.ilike(f"%{author}%"))

@@ -1,8 +1,10 @@
+"""The peer with FastAPI and SQLAlchemy, without async."""
+
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, HTTPException, Query
-from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, matching
+from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, select_books
 from sqlalchemy import create_engine
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
@@ -28,12 +30,12 @@ def list_books(
     author: str | None = None,
     genre: str | None = None,
 ) -> Sequence[Book]:
-    return session.scalars(matching(author, genre).offset(skip).limit(limit)).all()
+    return session.scalars(select_books(author, genre).offset(skip).limit(limit)).all()
 
 
 @app.get("/api/books/{book_id}", response_model=BookRead)
 def read_book(session: Database, book_id: int) -> Book:
-    return find(session, book_id)
+    return find_book(session, book_id)
 
 
 @app.post("/api/books", response_model=BookRead, status_code=201)
@@ -46,7 +48,7 @@ def create_book(session: Database, data: BookCreate) -> Book:
 
 @app.put("/api/books/{book_id}", response_model=BookRead)
 def update_book(session: Database, book_id: int, data: BookUpdate) -> Book:
-    book = find(session, book_id)
+    book = find_book(session, book_id)
     for name, value in data.model_dump(exclude_unset=True).items():
         setattr(book, name, value)
     commit(session)
@@ -55,12 +57,12 @@ def update_book(session: Database, book_id: int, data: BookUpdate) -> Book:
 
 @app.delete("/api/books/{book_id}")
 def delete_book(session: Database, book_id: int) -> dict[str, str]:
-    session.delete(find(session, book_id))
+    session.delete(find_book(session, book_id))
     session.commit()
     return {"message": "Book deleted"}
 
 
-def find(session: Session, book_id: int) -> Book:
+def find_book(session: Session, book_id: int) -> Book:
     book = session.get(Book, book_id)
     if book is None:
         raise HTTPException(404, "Book not found")

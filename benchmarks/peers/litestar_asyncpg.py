@@ -1,3 +1,5 @@
+"""The peer with Litestar, msgspec and asyncpg, without an ORM."""
+
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +45,7 @@ class BookUpdate(Struct):
 
 
 @asynccontextmanager
-async def connected(app: Litestar) -> AsyncIterator[None]:
+async def open_pool(app: Litestar) -> AsyncIterator[None]:
     async with asyncpg.create_pool(os.environ["DATABASE_URL"], min_size=4, max_size=20) as pool:
         app.state.pool = pool
         yield
@@ -65,18 +67,18 @@ async def list_books(
             conditions.append(f"{column} ILIKE ${len(values)}")
     where = " AND ".join(conditions)
     query = f"SELECT {COLUMNS} FROM books WHERE {where} ORDER BY id OFFSET $1 LIMIT $2"
-    return [Book(*row) for row in await database(state).fetch(query, *values)]
+    return [Book(*row) for row in await get_pool(state).fetch(query, *values)]
 
 
 @get("/api/books/{book_id:int}")
 async def read_book(state: State, book_id: int) -> Book:
-    return found(await database(state).fetchrow(f"SELECT {COLUMNS} FROM books WHERE id = $1", book_id))
+    return build_book(await get_pool(state).fetchrow(f"SELECT {COLUMNS} FROM books WHERE id = $1", book_id))
 
 
 @post("/api/books")
 async def create_book(state: State, data: BookCreate) -> Book:
     query = f"INSERT INTO books (title, author, year, isbn, genre) VALUES ($1, $2, $3, $4, $5) RETURNING {COLUMNS}"
-    return found(await database(state).fetchrow(query, *structs.astuple(data)))
+    return build_book(await get_pool(state).fetchrow(query, *structs.astuple(data)))
 
 
 @put("/api/books/{book_id:int}")
@@ -86,31 +88,31 @@ async def update_book(state: State, book_id: int, data: BookUpdate) -> Book:
         return await read_book.fn(state, book_id)
     changes = ", ".join(f"{name} = ${place}" for place, name in enumerate(present, 2))
     query = f"UPDATE books SET {changes} WHERE id = $1 RETURNING {COLUMNS}"
-    return found(await database(state).fetchrow(query, book_id, *present.values()))
+    return build_book(await get_pool(state).fetchrow(query, book_id, *present.values()))
 
 
 @delete("/api/books/{book_id:int}", status_code=200)
 async def delete_book(state: State, book_id: int) -> dict[str, str]:
-    found(await database(state).fetchrow(f"DELETE FROM books WHERE id = $1 RETURNING {COLUMNS}", book_id))
+    build_book(await get_pool(state).fetchrow(f"DELETE FROM books WHERE id = $1 RETURNING {COLUMNS}", book_id))
     return {"message": "Book deleted"}
 
 
-def found(row: Record | None) -> Book:
+def build_book(row: Record | None) -> Book:
     if row is None:
         raise NotFoundException("Book not found")
     return Book(*row)
 
 
-def database(state: State) -> Pool:
+def get_pool(state: State) -> Pool:
     return state.pool
 
 
-def duplicate(_request: Request, _error: UniqueViolationError) -> Response[dict[str, str]]:
+def answer_duplicate(_request: Request, _error: UniqueViolationError) -> Response[dict[str, str]]:
     return Response({"detail": "A book with this ISBN exists"}, status_code=409)
 
 
 app = Litestar(
     [list_books, read_book, create_book, update_book, delete_book],
-    lifespan=[connected],
-    exception_handlers={UniqueViolationError: duplicate},
+    lifespan=[open_pool],
+    exception_handlers={UniqueViolationError: answer_duplicate},
 )

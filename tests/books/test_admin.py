@@ -1,4 +1,4 @@
-"""The librarians' desk, as a browser meets it."""
+"""The admin pages of books for librarians, as a browser meets them."""
 
 import os
 import re
@@ -17,8 +17,8 @@ from django.utils import timezone
 from books import changes
 from books.models import Book
 from library_site.admin import base, paginator
-from tests.support.books import new_book
-from tests.support.serving import Service, manage
+from tests.support.books import build_book
+from tests.support.service import Service, run_command
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"
@@ -33,21 +33,21 @@ def librarian(db: None, client: Client) -> Client:
     return client
 
 
-def stored(**members: Any) -> Book:
-    return changes.add_book(new_book(**members), now=timezone.now())
+def create_book(**members: Any) -> Book:
+    return changes.add_book(build_book(**members), now=timezone.now())
 
 
-def form(book: Book, **changed: Any) -> dict[str, Any]:
-    """What a browser sends that was shown this book: each member, beside it what was shown, and the changes."""
-    shown = {name: getattr(book, name) for name in new_book()} | ({"available": "on"} if book.available else {})
-    return {**shown, **{f"initial-{name}": value for name, value in shown.items()}, **changed}
+def build_form(book: Book, **changes: Any) -> dict[str, Any]:
+    """The form that a browser sends after it showed this book: the members, the initial values, and the changes."""
+    values = {name: getattr(book, name) for name in build_book()} | ({"available": "on"} if book.available else {})
+    return {**values, **{f"initial-{name}": value for name, value in values.items()}, **changes}
 
 
-def page(book: Book) -> str:
+def page_address(book: Book) -> str:
     return f"{LIST}{book.pk}/change/"
 
 
-def titles(answer: Any) -> list[str]:
+def list_titles(answer: Any) -> list[str]:
     return [book.title for book in answer.context["cl"].result_list]
 
 
@@ -56,92 +56,101 @@ def test_staff_outside_the_group_sees_no_books(db: None, client: Client) -> None
     assert client.get(LIST).status_code == 403
 
 
-def test_strangers_are_asked_to_sign_in(db: None, client: Client) -> None:
+def test_anonymous_visitors_must_sign_in(db: None, client: Client) -> None:
     assert client.get(LIST).headers["Location"] == f"/admin/login/?next={LIST}"
 
 
 def test_a_librarian_adds_a_book(librarian: Client) -> None:
-    librarian.post(ADD, {**new_book(isbn="new"), "available": "on"})
-    added = Book.objects.get(isbn="new")
-    assert (added.title, added.available, added.version) == ("Pride and Prejudice", True, 1)
-    assert added.author_folded == "jane austen"
+    librarian.post(ADD, {**build_book(isbn="new"), "available": "on"})
+    book = Book.objects.get(isbn="new")
+    assert (book.title, book.available, book.version) == ("Pride and Prejudice", True, 1)
+    assert book.author_folded == "jane austen"
 
 
 def test_a_librarian_changes_a_book(librarian: Client) -> None:
-    book = stored()
-    librarian.post(page(book), form(book, title="Emma", available=""))
-    changed = Book.objects.get(pk=book.pk)
-    assert (changed.title, changed.title_folded, changed.available, changed.version) == ("Emma", "emma", False, 2)
+    book = create_book()
+    librarian.post(page_address(book), build_form(book, title="Emma", available=""))
+    changed_book = Book.objects.get(pk=book.pk)
+    assert (changed_book.title, changed_book.title_folded, changed_book.available, changed_book.version) == (
+        "Emma",
+        "emma",
+        False,
+        2,
+    )
 
 
-def test_what_someone_else_changed_meanwhile_stays(librarian: Client) -> None:
-    shown = stored()
-    sent = form(shown, title="Emma")
-    changes.apply_change(changes.lock_book(shown.pk), {"genre": "Romance"}, now=timezone.now())
-    librarian.post(page(shown), sent)
-    changed = Book.objects.get(pk=shown.pk)
-    assert (changed.title, changed.genre) == ("Emma", "Romance")
+def test_a_form_keeps_the_changes_of_others_to_other_members(librarian: Client) -> None:
+    book = create_book()
+    form = build_form(book, title="Emma")
+    changes.apply_change(changes.lock_book(book.pk), {"genre": "Romance"}, now=timezone.now())
+    librarian.post(page_address(book), form)
+    changed_book = Book.objects.get(pk=book.pk)
+    assert (changed_book.title, changed_book.genre) == ("Emma", "Romance")
 
 
-def test_what_a_one_line_input_cannot_show_stays(librarian: Client) -> None:
-    book = stored(title="a\nb")
-    librarian.post(page(book), form(book, year=1900) | {"title": "ab", "initial-title": "a\r\nb"})
-    changed = Book.objects.get(pk=book.pk)
-    assert (changed.title, changed.year) == ("a\nb", 1900)
+def test_a_line_break_that_an_input_cannot_show_is_kept(librarian: Client) -> None:
+    book = create_book(title="a\nb")
+    librarian.post(page_address(book), build_form(book, year=1900) | {"title": "ab", "initial-title": "a\r\nb"})
+    changed_book = Book.objects.get(pk=book.pk)
+    assert (changed_book.title, changed_book.year) == ("a\nb", 1900)
 
 
-def test_the_page_shows_what_form_sends_back(librarian: Client) -> None:
-    book = stored()
-    html = librarian.get(page(book)).content.decode()
-    assert set(re.findall(r'name="(initial-\w+)"', html)) == {f"initial-{name}" for name in (*new_book(), "available")}
+def test_the_page_has_the_initial_value_of_every_member(librarian: Client) -> None:
+    book = create_book()
+    html = librarian.get(page_address(book)).content.decode()
+    assert set(re.findall(r'name="(initial-\w+)"', html)) == {
+        f"initial-{name}" for name in (*build_book(), "available")
+    }
 
 
 @pytest.mark.parametrize("member", ["title", "author", "isbn", "genre"])
 def test_blank_members_are_refused(librarian: Client, member: str) -> None:
-    answer = librarian.post(ADD, new_book(**{member: "  "}))
+    answer = librarian.post(ADD, build_book(**{member: "  "}))
     assert answer.context["adminform"].form.errors == {member: ["This field is required."]}
 
 
 def test_an_isbn_in_use_is_explained(librarian: Client) -> None:
-    book = stored()
-    answer = librarian.post(ADD, new_book(isbn=book.isbn))
+    book = create_book()
+    answer = librarian.post(ADD, build_book(isbn=book.isbn))
     assert answer.context["adminform"].form.errors == {"isbn": ["Another book has this ISBN."]}
 
 
 @pytest.mark.parametrize("year", ["-2147483649", "2147483648", "9" * 5000])
 def test_a_year_out_of_bounds_is_explained(librarian: Client, year: str) -> None:
-    answer = librarian.post(ADD, new_book(year=year))
+    answer = librarian.post(ADD, build_book(year=year))
     assert list(answer.context["adminform"].form.errors) == ["year"]
 
 
 def test_a_librarian_deletes_a_book(librarian: Client) -> None:
-    book = stored()
+    book = create_book()
     librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"})
     assert not Book.objects.exists()
 
 
 def test_a_librarian_deletes_selected_books(librarian: Client) -> None:
-    kept, *gone = stored(), stored(), stored()
-    selected = [book.pk for book in gone]
+    other_book, *deleted_books = create_book(), create_book(), create_book()
+    selected = [book.pk for book in deleted_books]
     librarian.post(LIST, {"action": "delete_selected", "_selected_action": selected, "post": "yes"})
-    assert list(Book.objects.all()) == [kept]
+    assert list(Book.objects.all()) == [other_book]
 
 
 @pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
 def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
-    other, marked, already = stored(), stored(), stored()
-    changes.apply_change(already, {"available": available}, now=timezone.now())
-    changes.apply_change(marked, {"available": not available}, now=timezone.now())
-    versions = {book.pk: book.version for book in (other, marked, already)}
-    answer = librarian.post(LIST, {"action": action, "_selected_action": [marked.pk, already.pk]}, follow=True)
+    other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
+    changes.apply_change(unchanged_book, {"available": available}, now=timezone.now())
+    changes.apply_change(marked_book, {"available": not available}, now=timezone.now())
+    versions = {book.pk: book.version for book in (other_book, marked_book, unchanged_book)}
+    answer = librarian.post(
+        LIST, {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}, follow=True
+    )
     assert f"Books now {'available' if available else 'lent'}: 1." in answer.content.decode()
-    assert Book.objects.get(pk=marked.pk).available is available
-    raised = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
-    assert raised == {other.pk: 0, marked.pk: 1, already.pk: 0}
+    assert Book.objects.get(pk=marked_book.pk).available is available
+    increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
+    assert increments == {other_book.pk: 0, marked_book.pk: 1, unchanged_book.pk: 0}
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "expected"),
     [
         ("ÉMILE", ["Germinal"]),
         ("zola germ", ["Germinal"]),
@@ -151,42 +160,42 @@ def test_a_librarian_marks_selected_books(librarian: Client, action: str, availa
         ("%", ["100% Poetry"]),
     ],
 )
-def test_every_word_of_a_search_is_found_somewhere(librarian: Client, search: str, found: list[str]) -> None:
-    stored(title="Germinal", author="Émile Zola")
-    stored(title="Emma", isbn="9781400000000")
-    stored(title="100% Poetry")
-    assert titles(librarian.get(LIST, {"q": search})) == found
+def test_a_search_finds_books_that_contain_every_word(librarian: Client, search: str, expected: list[str]) -> None:
+    create_book(title="Germinal", author="Émile Zola")
+    create_book(title="Emma", isbn="9781400000000")
+    create_book(title="100% Poetry")
+    assert list_titles(librarian.get(LIST, {"q": search})) == expected
 
 
 def test_lists_sort_by_folded_titles(librarian: Client) -> None:
     for title in ("emma", "Émile", "Zadig", "Dubliners"):
-        stored(title=title)
-    assert titles(librarian.get(LIST, {"o": "1"})) == ["Dubliners", "emma", "Zadig", "Émile"]
-    assert titles(librarian.get(LIST, {"o": "-1"})) == ["Émile", "Zadig", "emma", "Dubliners"]
+        create_book(title=title)
+    assert list_titles(librarian.get(LIST, {"o": "1"})) == ["Dubliners", "emma", "Zadig", "Émile"]
+    assert list_titles(librarian.get(LIST, {"o": "-1"})) == ["Émile", "Zadig", "emma", "Dubliners"]
 
 
 def test_lent_books_can_be_filtered(librarian: Client) -> None:
-    stored(title="There")
-    changes.apply_change(stored(title="Lent"), {"available": False}, now=timezone.now())
-    assert titles(librarian.get(LIST, {"available__exact": "0"})) == ["Lent"]
+    create_book(title="There")
+    changes.apply_change(create_book(title="Lent"), {"available": False}, now=timezone.now())
+    assert list_titles(librarian.get(LIST, {"available__exact": "0"})) == ["Lent"]
 
 
 def test_books_added_today_can_be_filtered(librarian: Client) -> None:
-    stored(title="Today")
+    create_book(title="Today")
     today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    assert titles(librarian.get(LIST, {"created_at__gte": today.isoformat(sep=" ")})) == ["Today"]
+    assert list_titles(librarian.get(LIST, {"created_at__gte": today.isoformat(sep=" ")})) == ["Today"]
 
 
 @pytest.fixture
-def large(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library of more books than are counted."""
+def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library with more books than the admin counts."""
     for module in (base, paginator):
         monkeypatch.setattr(module, "MAX_COUNT", 1_000)
-    changes.add_books([new_book() for _ in range(1_001)], now=timezone.now())
+    changes.add_books([build_book() for _ in range(1_001)], now=timezone.now())
 
 
-@pytest.mark.usefixtures("large")
-def test_a_large_library_is_never_counted(librarian: Client) -> None:
+@pytest.mark.usefixtures("large_library")
+def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
     with CaptureQueriesContext(connection) as queries:
         answer = librarian.get(LIST)
     counts = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
@@ -195,38 +204,40 @@ def test_a_large_library_is_never_counted(librarian: Client) -> None:
     assert "over 1,000 books" in answer.content.decode()
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("large_library")
 @pytest.mark.parametrize("across", ["1", "01", "yes"])
-def test_a_whole_library_is_not_deleted_by_a_click(librarian: Client, across: str) -> None:
-    click = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [1]}
-    answer = librarian.post(LIST, click, follow=True)
+def test_a_large_library_is_not_deleted_by_one_action(librarian: Client, across: str) -> None:
+    form = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [1]}
+    answer = librarian.post(LIST, form, follow=True)
     assert "Nothing was deleted: select 1,000 at most." in answer.content.decode()
 
 
-def test_of_many_librarians_adding_one_isbn_one_does(service: Service) -> None:
+def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
     environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
-    manage(environment, "createsuperuser", "--noinput", "--username", "root", "--email", "root@example.org")
-    gate = Barrier(6)
+    run_command(environment, "createsuperuser", "--noinput", "--username", "root", "--email", "root@example.org")
+    barrier = Barrier(6)
 
-    def add(number: int) -> httpx.Response:
-        with service.client() as browser:
+    def add_book(number: int) -> httpx.Response:
+        with service.open_client() as browser:
             login = {"username": "root", "password": "a-long-phrase-1"}
-            submitted(browser, "/admin/login/", login)
-            page = browser.get(ADD).text
-            gate.wait()
-            return browser.post(ADD, data={**new_book(isbn="raced"), **csrf(page)}, follow_redirects=True)
+            submit_form(browser, "/admin/login/", login)
+            page_address = browser.get(ADD).text
+            barrier.wait()
+            return browser.post(
+                ADD, data={**build_book(isbn="raced"), **read_csrf_token(page_address)}, follow_redirects=True
+            )
 
     with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(add, range(6)))
+        answers = list(threads.map(add_book, range(6)))
     assert {answer.status_code for answer in answers} == {200}
     assert sum("was added successfully" in answer.text for answer in answers) == 1
 
 
-def submitted(browser: httpx.Client, address: str, values: dict[str, str]) -> httpx.Response:
-    return browser.post(address, data={**values, **csrf(browser.get(address).text)})
+def submit_form(browser: httpx.Client, address: str, values: dict[str, str]) -> httpx.Response:
+    return browser.post(address, data={**values, **read_csrf_token(browser.get(address).text)})
 
 
-def csrf(html: str) -> dict[str, str]:
+def read_csrf_token(html: str) -> dict[str, str]:
     token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', html)
     assert token
     return {"csrfmiddlewaretoken": token[1]}

@@ -1,10 +1,10 @@
-"""Which texts are ISBNs, and the 13 digits that they mean (ISO 2108)."""
+"""Which texts are ISBNs, and their canonical form of 13 digits (ISO 2108)."""
 
 import pytest
 
 from books.isbn import normalize_isbn
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.once
         pytest.param("\u20689780141439518\u2069", id="directional isolate"),
     ],
 )
-def test_every_usual_writing_means_the_same_digits(text: str) -> None:
+def test_every_usual_spelling_has_the_same_canonical_form(text: str) -> None:
     assert normalize_isbn(text) == "9780141439518"
 
 
@@ -109,7 +109,7 @@ def test_other_texts_are_no_isbns(text: str) -> None:
     assert normalize_isbn(text) is None
 
 
-def test_the_canonical_form_means_itself() -> None:
+def test_the_canonical_form_of_a_canonical_form_is_the_same() -> None:
     digits = normalize_isbn("ISBN 0-8044-2957-X")
     assert digits is not None
     assert normalize_isbn(digits) == digits

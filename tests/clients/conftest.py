@@ -1,4 +1,4 @@
-"""What both clients need of the served library: a person who signed in, and apps to let in."""
+"""Fixtures of both OAuth clients: the browser of a person who is signed in, and registered apps."""
 
 import secrets
 from collections.abc import Iterator
@@ -7,22 +7,22 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.support.oauth_flows import CALLBACK, LOOPBACK, SECRET, hidden
-from tests.support.serving import Service, in_shell
+from tests.support.oauth_flows import CALLBACK, LOOPBACK, SECRET, read_hidden_fields
+from tests.support.service import Service, run_in_shell
 
 PASSWORD = secrets.token_urlsafe(16)
 REGISTRATION = f"""
-from tests.support.oauth_flows import confidential_app, librarian, public_app
-person = librarian("lena")
+from tests.support.oauth_flows import create_confidential_app, create_librarian, create_public_app
+person = create_librarian("lena")
 person.set_password({PASSWORD!r})
 person.save()
-confidential_app("catalogue")
-public_app("scanner")
+create_confidential_app("catalogue")
+create_public_app("scanner")
 """
 
 
 class App(NamedTuple):
-    """How an app was registered, and how it authenticates (RFC 8414, token_endpoint_auth_methods_supported)."""
+    """A registered app, and how it authenticates (RFC 8414, token_endpoint_auth_methods_supported)."""
 
     method: str
     client_id: str
@@ -37,16 +37,16 @@ POST = App("client_secret_post", "catalogue", CALLBACK, SECRET)
 
 @pytest.fixture(params=[PUBLIC, BASIC, POST], ids=lambda app: app.method)
 def app(request: pytest.FixtureRequest) -> App:
-    registered: App = request.param
-    return registered
+    selected_app: App = request.param
+    return selected_app
 
 
 @pytest.fixture(scope="session")
 def person(service: Service) -> Iterator[httpx.Client]:
-    """The browser of a librarian who signed in; the apps are registered with it."""
-    in_shell(service.database_url, REGISTRATION)
-    with service.client() as browser:
+    """The browser of a librarian who is signed in. The fixture registers the apps, too."""
+    run_in_shell(service.database_url, REGISTRATION)
+    with service.open_client() as browser:
         page = browser.get("/accounts/login")
-        form = {**hidden(page.text), "username": "lena", "password": PASSWORD}
+        form = {**read_hidden_fields(page.text), "username": "lena", "password": PASSWORD}
         assert browser.post("/accounts/login", data=form).status_code == 302
         yield browser

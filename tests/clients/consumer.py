@@ -1,4 +1,4 @@
-"""A consumer of events, written from Section 6 of the specification alone: it knows nothing of the library."""
+"""A consumer of events, written from Section 6 of the specification only, without knowledge of the library."""
 
 import hmac
 import json
@@ -15,15 +15,20 @@ class Consumer(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         consumer: Any = self.server
-        body, time = self.rfile.read(int(self.headers["Content-Length"])), self.headers["X-Webhook-Timestamp"]
-        a, b = (hmac.digest(consumer.secret, text, "sha256").hex() for text in (body, time.encode() + b"." + body))
-        sent = self.headers["X-Webhook-Signature"]
-        good = hmac.compare_digest(sent, f"sha256={a}") or hmac.compare_digest(sent, f"t={time},s={b}")
-        if good:
+        body, timestamp = self.rfile.read(int(self.headers["Content-Length"])), self.headers["X-Webhook-Timestamp"]
+        digest_a, digest_b = (
+            hmac.digest(consumer.secret, signed_bytes, "sha256").hex()
+            for signed_bytes in (body, timestamp.encode() + b"." + body)
+        )
+        signature = self.headers["X-Webhook-Signature"]
+        is_valid = hmac.compare_digest(signature, f"sha256={digest_a}") or hmac.compare_digest(
+            signature, f"t={timestamp},s={digest_b}"
+        )
+        if is_valid:
             event = json.loads(body)
             consumer.events.setdefault(event["id"], (self.headers["X-Webhook-Event"], event))
-        consumer.answers.append(200 if good else 401)
+        consumer.answers.append(200 if is_valid else 401)
         self.send_response(consumer.answers[-1])
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(b"{}" if good else b'{"error": "The signature is not valid."}')
+        self.wfile.write(b"{}" if is_valid else b'{"error": "The signature is not valid."}')

@@ -1,4 +1,4 @@
-"""A provider of events, written from Section 6 of the specification alone: it knows nothing of the library."""
+"""A provider of events, written from Section 6 of the specification only, without knowledge of the library."""
 
 import hmac
 import json
@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-def provide(url: str, secret: str, form: str, event: dict[str, Any]) -> int:
-    """Answers the status that the consumer answered."""
+def send_event(url: str, secret: str, form: str, event: dict[str, Any]) -> int:
+    """Sends the event, and returns the status of the answer."""
     body, timestamp = json.dumps(event).encode(), str(int(time.time()))
-    signed = body if form == "A" else timestamp.encode() + b"." + body
-    digest = hmac.digest(secret.encode(), signed, "sha256").hex()
+    signed_bytes = body if form == "A" else timestamp.encode() + b"." + body
+    digest = hmac.digest(secret.encode(), signed_bytes, "sha256").hex()
     headers = {
         "Content-Type": "application/json",
         "X-Webhook-Event": event["event"],

@@ -1,4 +1,4 @@
-"""authlib goes through the whole flow, and accepts the access tokens as a resource server does (RFC 9068)."""
+"""authlib runs the whole authorization flow, and validates the access tokens as a resource server does (RFC 9068)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,14 +15,14 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenValidator
 from joserfc.jwk import KeySet
 
 from tests.clients.conftest import BASIC, POST, PUBLIC, App
-from tests.support.oauth_flows import SECRET, consent
-from tests.support.serving import Service
+from tests.support.oauth_flows import SECRET, submit_consent
+from tests.support.service import Service
 
 SCOPE = "read write"
 
 
 class ResourceServer(JWTBearerTokenValidator):
-    """One that knows the library by its metadata."""
+    """A resource server that is configured from the library's metadata."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:
         super().__init__(issuer=metadata["issuer"], resource_server=f"{metadata['issuer']}/api")
@@ -35,20 +35,20 @@ class ResourceServer(JWTBearerTokenValidator):
         """Raises InvalidTokenError, InsufficientScopeError."""
         claims = self.authenticate_token(token)
         self.validate_token(claims, list(scopes), request=None)
-        accepted: dict[str, Any] = claims
-        return accepted
+        token_claims: dict[str, Any] = claims
+        return token_claims
 
 
 @pytest.fixture
 def metadata(service: Service) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{service.url}/.well-known/oauth-authorization-server").json()
-    return found
+    document: dict[str, Any] = httpx.get(f"{service.url}/.well-known/oauth-authorization-server").json()
+    return document
 
 
 @pytest.fixture
 def session(metadata: dict[str, Any], app: App) -> Iterator[OAuth2Session]:
-    with session_of(app, metadata) as opened:
-        yield opened
+    with open_session(app, metadata) as oauth_session:
+        yield oauth_session
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def resource_server(metadata: dict[str, Any]) -> ResourceServer:
     return ResourceServer(metadata)
 
 
-def session_of(app: App, metadata: dict[str, Any]) -> OAuth2Session:
+def open_session(app: App, metadata: dict[str, Any]) -> OAuth2Session:
     return OAuth2Session(
         app.client_id,
         app.secret,
@@ -69,27 +69,27 @@ def session_of(app: App, metadata: dict[str, Any]) -> OAuth2Session:
     )
 
 
-def brought_back(session: OAuth2Session, person: httpx.Client, allow: bool = True) -> dict[str, str]:
-    """What `fetch_token` needs: the address that the person's browser was sent to, and what the app keeps for it."""
+def authorize(session: OAuth2Session, person: httpx.Client, allow: bool = True) -> dict[str, str]:
+    """The arguments of `fetch_token`: the address of the redirect, and the state and verifier that the app keeps."""
     verifier = generate_token(64)
     endpoint = session.metadata["authorization_endpoint"]
     address, state = session.create_authorization_url(endpoint, code_verifier=verifier)
-    answer = consent(person, dict(parse_qsl(urlsplit(address).query)), allow)
+    answer = submit_consent(person, dict(parse_qsl(urlsplit(address).query)), allow)
     return {"authorization_response": answer.headers["Location"], "state": state, "code_verifier": verifier}
 
 
-def signed_in(session: OAuth2Session, person: httpx.Client) -> dict[str, Any]:
-    """What the token endpoint answers."""
-    answered: dict[str, Any] = session.fetch_token(**brought_back(session, person))
-    return answered
+def fetch_tokens(session: OAuth2Session, person: httpx.Client) -> dict[str, Any]:
+    """The answer of the token endpoint."""
+    tokens: dict[str, Any] = session.fetch_token(**authorize(session, person))
+    return tokens
 
 
-def introspected(session: OAuth2Session, token: str) -> dict[str, Any]:
-    """As a resource server of its own asks."""
-    answered: dict[str, Any] = session.introspect_token(
+def introspect(session: OAuth2Session, token: str) -> dict[str, Any]:
+    """The answer to an introspection by the app "catalogue"."""
+    answer: dict[str, Any] = session.introspect_token(
         session.metadata["introspection_endpoint"], token, auth=("catalogue", SECRET)
     ).json()
-    return answered
+    return answer
 
 
 def test_the_metadata_is_valid(metadata: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_the_metadata_is_valid(metadata: dict[str, Any], monkeypatch: pytest.Mon
 
 
 def test_an_app_reads_books_for_a_person(service: Service, session: OAuth2Session, person: httpx.Client) -> None:
-    token = signed_in(session, person)
+    token = fetch_tokens(session, person)
     assert (token["token_type"].lower(), token["expires_in"], token["scope"]) == ("bearer", 3600, SCOPE)
     assert session.get(f"{service.url}/oauth/resource").json()["scope"] == SCOPE
     assert session.get(f"{service.url}/api/books?limit=1").status_code == 200
@@ -107,15 +107,15 @@ def test_an_app_reads_books_for_a_person(service: Service, session: OAuth2Sessio
 def test_a_resource_server_accepts_the_access_token(
     session: OAuth2Session, person: httpx.Client, app: App, resource_server: ResourceServer
 ) -> None:
-    claims = resource_server.accept(signed_in(session, person)["access_token"], SCOPE)
+    claims = resource_server.accept(fetch_tokens(session, person)["access_token"], SCOPE)
     assert claims["client_id"] == app.client_id
     assert claims["scope"] == SCOPE
 
 
-def test_a_resource_server_notices_what_a_token_is_not_for(
+def test_a_resource_server_refuses_tokens_of_other_scopes_and_audiences(
     session: OAuth2Session, person: httpx.Client, resource_server: ResourceServer
 ) -> None:
-    token = signed_in(session, person)["access_token"]
+    token = fetch_tokens(session, person)["access_token"]
     with pytest.raises(InsufficientScopeError):
         resource_server.accept(token, "webhooks")
     resource_server.resource_server = "https://elsewhere.example"
@@ -123,10 +123,10 @@ def test_a_resource_server_notices_what_a_token_is_not_for(
         resource_server.accept(token)
 
 
-def test_an_app_goes_on_by_its_refresh_token(
+def test_an_app_gets_new_tokens_for_its_refresh_token(
     session: OAuth2Session, person: httpx.Client, resource_server: ResourceServer
 ) -> None:
-    first = signed_in(session, person)
+    first = fetch_tokens(session, person)
     second = session.refresh_token()
     assert second["access_token"] != first["access_token"]
     assert resource_server.accept(second["access_token"], SCOPE)["sub"]
@@ -136,61 +136,61 @@ def test_an_app_goes_on_by_its_refresh_token(
 
 @pytest.mark.parametrize("app", [PUBLIC], indirect=True)
 def test_a_public_apps_refresh_token_is_good_once(session: OAuth2Session, person: httpx.Client) -> None:
-    used_up = signed_in(session, person)["refresh_token"]
-    latest = session.refresh_token()["refresh_token"]
-    for token in (used_up, latest):
+    first = fetch_tokens(session, person)["refresh_token"]
+    second = session.refresh_token()["refresh_token"]
+    for token in (first, second):
         with pytest.raises(OAuthError, match="invalid_grant"):
             session.refresh_token(refresh_token=token)
 
 
 @pytest.mark.parametrize("app", [BASIC, POST], indirect=True)
 def test_a_confidential_app_keeps_its_refresh_token(session: OAuth2Session, person: httpx.Client) -> None:
-    kept = signed_in(session, person)["refresh_token"]
-    assert session.refresh_token()["refresh_token"] == kept
-    assert session.refresh_token(refresh_token=kept)["expires_in"] == 3600
+    refresh_token = fetch_tokens(session, person)["refresh_token"]
+    assert session.refresh_token()["refresh_token"] == refresh_token
+    assert session.refresh_token(refresh_token=refresh_token)["expires_in"] == 3600
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
 def test_an_app_signs_out_with_either_token(session: OAuth2Session, person: httpx.Client, kind: str) -> None:
-    token = signed_in(session, person)
+    token = fetch_tokens(session, person)
     endpoint = session.metadata["revocation_endpoint"]
     assert session.revoke_token(endpoint, token[kind], token_type_hint=kind).status_code == 200
-    assert introspected(session, token["access_token"]) == {"active": False}
+    assert introspect(session, token["access_token"]) == {"active": False}
     with pytest.raises(OAuthError, match="invalid_grant"):
         session.refresh_token()
 
 
-def test_introspection_tells_what_the_access_token_tells(
+def test_introspection_returns_the_claims_of_the_access_token(
     session: OAuth2Session, person: httpx.Client, resource_server: ResourceServer
 ) -> None:
-    token = signed_in(session, person)["access_token"]
+    token = fetch_tokens(session, person)["access_token"]
     claims = {name: value for name, value in resource_server.accept(token).items() if name != "sid"}
-    assert introspected(session, token) == {"active": True, "token_type": "Bearer", **claims}
+    assert introspect(session, token) == {"active": True, "token_type": "Bearer", **claims}
 
 
 def test_a_person_may_deny(session: OAuth2Session, person: httpx.Client) -> None:
-    brought = brought_back(session, person, allow=False)
-    told = dict(parse_qsl(urlsplit(brought["authorization_response"]).query))
-    assert (told["error"], told["state"]) == ("access_denied", brought["state"])
+    arguments = authorize(session, person, allow=False)
+    parameters = dict(parse_qsl(urlsplit(arguments["authorization_response"]).query))
+    assert (parameters["error"], parameters["state"]) == ("access_denied", arguments["state"])
 
 
 def test_a_code_is_bound_to_its_verifier_and_its_address(session: OAuth2Session, person: httpx.Client) -> None:
-    for wrong in ({"code_verifier": generate_token(64)}, {"redirect_uri": f"{session.redirect_uri}/elsewhere"}):
+    for changes in ({"code_verifier": generate_token(64)}, {"redirect_uri": f"{session.redirect_uri}/elsewhere"}):
         with pytest.raises(OAuthError, match="invalid_grant"):
-            session.fetch_token(**(brought_back(session, person) | wrong))
+            session.fetch_token(**(authorize(session, person) | changes))
 
 
 def test_a_code_is_good_once(session: OAuth2Session, person: httpx.Client) -> None:
-    brought = brought_back(session, person)
-    session.fetch_token(**brought)
+    arguments = authorize(session, person)
+    session.fetch_token(**arguments)
     with pytest.raises(OAuthError, match="invalid_grant"):
-        session.fetch_token(**brought)
+        session.fetch_token(**arguments)
     with pytest.raises(OAuthError, match="invalid_grant"):
         session.refresh_token()
 
 
 @pytest.mark.parametrize("app", [BASIC, POST], indirect=True)
 def test_a_wrong_secret_is_refused(metadata: dict[str, Any], person: httpx.Client, app: App) -> None:
-    wrong = session_of(app._replace(secret="wrong"), metadata)
-    with wrong as session, pytest.raises(OAuthError, match="invalid_client"):
-        signed_in(session, person)
+    wrong_session = open_session(app._replace(secret="wrong"), metadata)
+    with wrong_session as session, pytest.raises(OAuthError, match="invalid_client"):
+        fetch_tokens(session, person)

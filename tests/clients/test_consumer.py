@@ -1,4 +1,4 @@
-"""Others who know the specification alone take what the library sends, and send what it takes."""
+"""A consumer and a provider, written from the specification only, exchange events with the library."""
 
 from functools import partial
 from typing import Any
@@ -12,35 +12,35 @@ from django.utils import timezone
 
 from books import changes
 from tests.clients.consumer import Consumer
-from tests.clients.provider import provide
-from tests.support.books import new_book
-from tests.support.endpoints import SECRET, endpoint
-from tests.support.receivers import running
-from tests.support.serving import Service, in_shell
+from tests.clients.provider import send_event
+from tests.support.books import build_book
+from tests.support.endpoints import SECRET, create_endpoint
+from tests.support.receivers import run_server
+from tests.support.service import Service, run_in_shell
 from tests.support.sources import SECRET as SOURCES_SECRET
 from webhooks.models import Attempt, Delivery, SignatureForm
 from webhooks.outbox import create_ping
 
-in_each_form = pytest.mark.parametrize("form", SignatureForm.values)
+each_form = pytest.mark.parametrize("form", SignatureForm.values)
 
 
-def deliver(consumer: Consumer, form: str) -> None:
-    """The three things that happen to a book, and a trial."""
-    listening = endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
+def deliver_events(consumer: Consumer, form: str) -> None:
+    """Delivers the three events of a book, and a ping, to the consumer."""
+    endpoint = create_endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
     now = timezone.now()
     with transaction.atomic():
-        book = changes.add_book(new_book(title="Überall & <nirgends> 📖"), now)
+        book = changes.add_book(build_book(title="Überall & <nirgends> 📖"), now)
         changes.apply_change(changes.lock_book(book.pk), {"year": 1814}, now)
         changes.delete_book(changes.lock_book(book.pk), now)
-        create_ping(listening, now)
+        create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)
 
 
 @pytest.mark.usefixtures("transactional_db", "allow_private")
-@in_each_form
-def test_a_consumer_takes_whatever_is_sent(form: str) -> None:
-    with running(Consumer(SECRET)) as consumer:
-        deliver(consumer, form)
+@each_form
+def test_a_consumer_accepts_every_event(form: str) -> None:
+    with run_server(Consumer(SECRET)) as consumer:
+        deliver_events(consumer, form)
     assert consumer.answers == [200] * 4
     kinds = ["book.created", "book.deleted", "book.updated", "test.ping"]
     assert sorted(kind for kind, _ in consumer.events.values()) == kinds
@@ -50,20 +50,20 @@ def test_a_consumer_takes_whatever_is_sent(form: str) -> None:
 
 
 @pytest.mark.usefixtures("transactional_db", "allow_private")
-@in_each_form
-def test_what_is_sent_again_is_the_same_event_to_a_consumer(form: str) -> None:
-    with running(Consumer(SECRET)) as consumer:
-        deliver(consumer, form)
+@each_form
+def test_a_redelivered_event_has_the_same_id(form: str) -> None:
+    with run_server(Consumer(SECRET)) as consumer:
+        deliver_events(consumer, form)
         Delivery.objects.update(state="waiting", next_at=Now())
         call_command("deliver_webhooks", once=True)
     assert (consumer.answers, len(consumer.events)) == ([200] * 8, 4)
 
 
 @pytest.mark.usefixtures("transactional_db", "allow_private")
-@in_each_form
-def test_a_consumer_of_another_secret_takes_nothing(form: str) -> None:
-    with running(Consumer("whsec_of-somebody-else")) as consumer:
-        deliver(consumer, form)
+@each_form
+def test_a_consumer_with_another_secret_refuses_every_event(form: str) -> None:
+    with run_server(Consumer("whsec_of-somebody-else")) as consumer:
+        deliver_events(consumer, form)
     assert (consumer.answers, consumer.events) == ([401] * 4, {})
     assert set(Delivery.objects.values_list("state", "attempted")) == {("waiting", 1)}
     assert {bytes(answer) for answer in Attempt.objects.values_list("answer", flat=True)} == {
@@ -71,12 +71,14 @@ def test_a_consumer_of_another_secret_takes_nothing(form: str) -> None:
     }
 
 
-@in_each_form
-def test_what_a_provider_sends_is_kept_once(service: Service, form: str) -> None:
+@each_form
+def test_an_event_of_a_provider_is_stored_once(service: Service, form: str) -> None:
     name = f"provider-{uuid4()}"
-    in_shell(service.database_url, f"from tests.support.sources import source; source({name!r}, form={form!r})")
+    run_in_shell(
+        service.database_url, f"from tests.support.sources import create_source; create_source({name!r}, form={form!r})"
+    )
     event: dict[str, Any] = {"id": str(uuid4()), "event": "user.created", "data": {"name": "Zoë"}, "timestamp": "now"}
-    send = partial(provide, f"{service.url}/webhooks/receive/{name}", form=form, event=event)
+    send = partial(send_event, f"{service.url}/webhooks/receive/{name}", form=form, event=event)
     assert send("whsec_of-somebody-else") == 401
     assert [send(SOURCES_SECRET), send(SOURCES_SECRET)] == [200, 200]
-    assert service.count(f"event_id = '{event['id']}'", "received") == 1
+    assert service.count_rows(f"event_id = '{event['id']}'", "received") == 1

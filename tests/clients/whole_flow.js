@@ -1,210 +1,213 @@
-// All that an app does with the authorization server, as oauth4webapi insists on it: RFC 6749, 6750, 7009, 7636, 7662,
-// 8414, 9068 and 9207. Standard input tells the library, the app and the cookies of a person who signed in. The first
-// step that fails is named, and ends it.
+// Every request of an app to the authorization server, with the checks of oauth4webapi: RFC 6749, 6750, 7009, 7636,
+// 7662, 8414, 9068 and 9207. Standard input has the URL of the library, the app and the cookies of a person who is
+// signed in. The script stops at the first step that fails, and prints its name.
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
 import { json } from 'node:stream/consumers';
 import * as oauth from 'oauth4webapi';
 
-// Node 18 keeps it to itself.
+// Node 18 has no global `crypto`.
 globalThis.crypto ??= webcrypto;
 
 const { issuer, audience, cookie, app, resourceServer } = await json(process.stdin);
 const client = { client_id: app.client_id };
 const http = { [oauth.allowInsecureRequests]: true };
-const METHODS = {
+const AUTHENTICATION_METHODS = {
   none: oauth.None,
   client_secret_basic: oauth.ClientSecretBasic,
   client_secret_post: oauth.ClientSecretPost,
 };
-const authentication = METHODS[app.method](app.secret);
+const authentication = AUTHENTICATION_METHODS[app.method](app.secret);
 const REFRESH_RESPONSE = { token_type: 'bearer', expires_in: 3600 };
 const TOKEN_RESPONSE = { ...REFRESH_RESPONSE, scope: 'read write' };
 let server;
 
-const OF_ANY_APP = {
-  async theMetadataIsWellFormed() {
+const STEPS_OF_ANY_APP = {
+  async theMetadataIsValid() {
     const response = await oauth.discoveryRequest(new URL(issuer), { algorithm: 'oauth2', ...http });
     server = await oauth.processDiscoveryResponse(new URL(issuer), response);
     assert.ok(server.token_endpoint_auth_methods_supported.includes(app.method));
   },
 
   async aCodeIsRedeemedForTokens() {
-    const { access_token, refresh_token, ...told } = await tokens();
+    const { access_token, refresh_token, ...members } = await fetchTokens();
     assert.ok(access_token && refresh_token);
-    assert.deepEqual(told, TOKEN_RESPONSE);
+    assert.deepEqual(members, TOKEN_RESPONSE);
   },
 
   async anAccessTokenIsAJwtOfTheProfile() {
-    const claims = await claimsOf((await tokens()).access_token);
+    const claims = await readClaims((await fetchTokens()).access_token);
     assert.equal(claims.client_id, app.client_id);
     assert.equal(claims.scope, 'read write');
   },
 
   async anAccessTokenIsGoodForTheLibrary() {
-    const { access_token } = await tokens();
-    const { sub } = await claimsOf(access_token);
-    const { user_id, scope } = await (await request(access_token, 'GET', '/oauth/resource')).json();
+    const { access_token } = await fetchTokens();
+    const { sub } = await readClaims(access_token);
+    const { user_id, scope } = await (await requestResource(access_token, 'GET', '/oauth/resource')).json();
     assert.deepEqual({ user_id, scope }, { user_id: sub, scope: 'read write' });
-    assert.equal((await request(access_token, 'GET', '/api/books?limit=1')).status, 200);
+    assert.equal((await requestResource(access_token, 'GET', '/api/books?limit=1')).status, 200);
   },
 
   async aRefreshTokenIsGoodForNewTokens() {
-    const first = await tokens();
-    const { access_token, refresh_token, ...told } = await refreshed(first.refresh_token);
-    assert.deepEqual(told, REFRESH_RESPONSE);
+    const first = await fetchTokens();
+    const { access_token, refresh_token, ...members } = await refreshTokens(first.refresh_token);
+    assert.deepEqual(members, REFRESH_RESPONSE);
     assert.ok(access_token !== first.access_token, 'the access token is the old one');
-    const { sub } = await claimsOf(access_token);
-    assert.equal(sub, (await claimsOf(first.access_token)).sub);
+    const { sub } = await readClaims(access_token);
+    assert.equal(sub, (await readClaims(first.access_token)).sub);
   },
 
-  async aRefreshMayAskForLess() {
-    const { access_token } = await refreshed((await tokens()).refresh_token, { scope: 'read' });
-    assert.equal((await claimsOf(access_token)).scope, 'read');
+  async aRefreshMayRequestFewerScopes() {
+    const { access_token } = await refreshTokens((await fetchTokens()).refresh_token, { scope: 'read' });
+    assert.equal((await readClaims(access_token)).scope, 'read');
   },
 
-  async introspectionTellsWhatTheTokenTells() {
-    const { access_token } = await tokens();
-    const { sid, ...claims } = await claimsOf(access_token);
-    assert.deepEqual(await introspected(access_token), { active: true, token_type: 'Bearer', ...claims });
+  async introspectionReturnsTheClaimsOfTheToken() {
+    const { access_token } = await fetchTokens();
+    const { sid, ...claims } = await readClaims(access_token);
+    assert.deepEqual(await introspectToken(access_token), { active: true, token_type: 'Bearer', ...claims });
   },
 
-  async aRevokedRefreshTokenTakesItsAccessTokenAlong() {
-    const { access_token, refresh_token } = await tokens();
-    await revoked(refresh_token);
-    await revoked(refresh_token);
-    await isRefused('invalid_grant', refreshed(refresh_token));
-    assert.deepEqual(await introspected(access_token), { active: false });
+  async aRevokedRefreshTokenRevokesItsAccessToken() {
+    const { access_token, refresh_token } = await fetchTokens();
+    await revokeToken(refresh_token);
+    await revokeToken(refresh_token);
+    await assertRefusal('invalid_grant', refreshTokens(refresh_token));
+    assert.deepEqual(await introspectToken(access_token), { active: false });
   },
 
-  async aRevokedAccessTokenTakesItsRefreshTokenAlong() {
-    const { access_token, refresh_token } = await tokens();
-    await revoked(access_token);
-    assert.deepEqual(await introspected(access_token), { active: false });
-    await isRefused('invalid_grant', refreshed(refresh_token));
+  async aRevokedAccessTokenRevokesItsRefreshToken() {
+    const { access_token, refresh_token } = await fetchTokens();
+    await revokeToken(access_token);
+    assert.deepEqual(await introspectToken(access_token), { active: false });
+    await assertRefusal('invalid_grant', refreshTokens(refresh_token));
   },
 
   async anUnknownTokenIsRevokedAndInactive() {
-    await revoked('unknown');
-    assert.deepEqual(await introspected('unknown'), { active: false });
+    await revokeToken('unknown');
+    assert.deepEqual(await introspectToken('unknown'), { active: false });
   },
 
-  async aDeniedConsentIsTold() {
-    await assert.rejects(authorized({ allow: false }), { name: 'AuthorizationResponseError', error: 'access_denied' });
+  async aDeniedConsentIsAnError() {
+    await assert.rejects(authorize({ allow: false }), { name: 'AuthorizationResponseError', error: 'access_denied' });
   },
 
-  async aBadAuthorizationRequestIsTold() {
-    await isTold('invalid_scope', { scope: 'everything' });
-    await isTold('invalid_request', { code_challenge_method: 'plain' });
+  async aBadAuthorizationRequestIsAnError() {
+    await assertRedirectError('invalid_scope', { scope: 'everything' });
+    await assertRedirectError('invalid_request', { code_challenge_method: 'plain' });
   },
 
   async anUnknownCodeIsRefused() {
     const answer = new URLSearchParams({ code: 'unknown', iss: issuer });
-    await isRefused('invalid_grant', redeemed({ ...(await authorized()), answer: accepted(answer) }));
+    await assertRefusal('invalid_grant', redeemCode({ ...(await authorize()), answer: validateRedirect(answer) }));
   },
 
   async aCodeIsGoodOnce() {
-    const authorization = await authorized();
-    const { refresh_token } = await redeemed(authorization);
-    await isRefused('invalid_grant', redeemed(authorization));
-    await isRefused('invalid_grant', refreshed(refresh_token));
+    const authorization = await authorize();
+    const { refresh_token } = await redeemCode(authorization);
+    await assertRefusal('invalid_grant', redeemCode(authorization));
+    await assertRefusal('invalid_grant', refreshTokens(refresh_token));
   },
 
   async aWrongVerifierIsRefused() {
     const verifier = oauth.generateRandomCodeVerifier();
-    await isRefused('invalid_grant', redeemed({ ...(await authorized()), verifier }));
+    await assertRefusal('invalid_grant', redeemCode({ ...(await authorize()), verifier }));
   },
 
   async aMissingVerifierIsRefused() {
-    await isRefused('invalid_request', redeemed({ ...(await authorized()), verifier: oauth.nopkce }));
+    await assertRefusal('invalid_request', redeemCode({ ...(await authorize()), verifier: oauth.nopkce }));
   },
 
   async anotherRedirectUriIsRefused() {
     const redirectUri = `${app.redirect_uri}/elsewhere`;
-    await isRefused('invalid_grant', redeemed({ ...(await authorized()), redirectUri }));
+    await assertRefusal('invalid_grant', redeemCode({ ...(await authorize()), redirectUri }));
   },
 
   async anUnknownGrantTypeIsRefused() {
     const response = await oauth.genericTokenEndpointRequest(server, client, authentication, 'password', {}, http);
-    const processed = oauth.processGenericTokenEndpointResponse(server, client, response);
-    await isRefused('unsupported_grant_type', processed);
+    const result = oauth.processGenericTokenEndpointResponse(server, client, response);
+    await assertRefusal('unsupported_grant_type', result);
   },
 
   async theLibraryChallengesBadTokensAndMissingScopes() {
-    const { challenge } = await isChallenged('bearer', request('unknown', 'GET', '/api/books'));
+    const { challenge } = await assertChallenge('bearer', requestResource('unknown', 'GET', '/api/books'));
     assert.equal(challenge.error, 'invalid_token');
-    await isChallenged('bearer', request('unknown', 'GET', '/oauth/resource'));
-    const { access_token } = await tokens({ scope: 'read' });
-    const { response, challenge: lacking } = await isChallenged('bearer', request(access_token, 'POST', '/api/books'));
+    await assertChallenge('bearer', requestResource('unknown', 'GET', '/oauth/resource'));
+    const { access_token } = await fetchTokens({ scope: 'read' });
+    const attempt = requestResource(access_token, 'POST', '/api/books');
+    const { response, challenge: scopeChallenge } = await assertChallenge('bearer', attempt);
     assert.equal(response.status, 403);
-    assert.equal(lacking.error, 'insufficient_scope');
-    assert.equal(lacking.scope, 'write');
+    assert.equal(scopeChallenge.error, 'insufficient_scope');
+    assert.equal(scopeChallenge.scope, 'write');
   },
 };
 
-const OF_CONFIDENTIAL_APPS = {
-  async aRefreshTokenIsKept() {
-    const first = await tokens();
-    const second = await refreshed(first.refresh_token);
+const STEPS_OF_CONFIDENTIAL_APPS = {
+  async aRefreshTokenStaysTheSame() {
+    const first = await fetchTokens();
+    const second = await refreshTokens(first.refresh_token);
     assert.ok((second.refresh_token ?? first.refresh_token) === first.refresh_token, 'it changed');
-    await refreshed(first.refresh_token);
+    await refreshTokens(first.refresh_token);
   },
 
-  async introspectionTellsItOfItsRefreshToken() {
-    const { refresh_token } = await tokens();
-    const { active, client_id, scope } = await introspected(refresh_token, client, authentication);
+  async introspectionAnswersAboutItsRefreshToken() {
+    const { refresh_token } = await fetchTokens();
+    const { active, client_id, scope } = await introspectToken(refresh_token, client, authentication);
     assert.deepEqual({ active, client_id, scope }, { active: true, client_id: app.client_id, scope: 'read write' });
   },
 };
 
-const BY_METHOD = {
+const STEPS_BY_METHOD = {
   none: {
-    async aRefreshTokenIsUsedUp() {
-      const first = await tokens();
-      const second = await refreshed(first.refresh_token);
-      const third = await refreshed(second.refresh_token);
-      await isRefused('invalid_grant', refreshed(second.refresh_token));
-      await isRefused('invalid_grant', refreshed(third.refresh_token));
+    async aRefreshTokenIsGoodOnce() {
+      const first = await fetchTokens();
+      const second = await refreshTokens(first.refresh_token);
+      const third = await refreshTokens(second.refresh_token);
+      await assertRefusal('invalid_grant', refreshTokens(second.refresh_token));
+      await assertRefusal('invalid_grant', refreshTokens(third.refresh_token));
     },
 
-    async aMissingChallengeIsTold() {
-      await isTold('invalid_request', { code_challenge: '', code_challenge_method: '' });
+    async aMissingChallengeIsAnError() {
+      await assertRedirectError('invalid_request', { code_challenge: '', code_challenge_method: '' });
     },
 
-    async aSecretThatItNeverHadIsRefused() {
-      await isRefused('invalid_client', redeemed({ ...(await authorized()), as: oauth.ClientSecretPost('wrong') }), 401);
+    async aSecretOfAPublicAppIsRefused() {
+      const attempt = redeemCode({ ...(await authorize()), as: oauth.ClientSecretPost('wrong') });
+      await assertRefusal('invalid_client', attempt, 401);
     },
 
-    async introspectionIsNotForIt() {
-      const { access_token } = await tokens();
-      await isRefused('invalid_client', introspected(access_token, client, authentication), 401);
+    async introspectionIsRefused() {
+      const { access_token } = await fetchTokens();
+      await assertRefusal('invalid_client', introspectToken(access_token, client, authentication), 401);
     },
   },
   client_secret_basic: {
-    ...OF_CONFIDENTIAL_APPS,
+    ...STEPS_OF_CONFIDENTIAL_APPS,
 
     async aWrongSecretIsChallenged() {
-      const attempt = redeemed({ ...(await authorized()), as: oauth.ClientSecretBasic('wrong') });
-      const { response } = await isChallenged('basic', attempt);
+      const attempt = redeemCode({ ...(await authorize()), as: oauth.ClientSecretBasic('wrong') });
+      const { response } = await assertChallenge('basic', attempt);
       assert.equal(response.status, 401);
       assert.equal((await response.json()).error, 'invalid_client');
     },
   },
   client_secret_post: {
-    ...OF_CONFIDENTIAL_APPS,
+    ...STEPS_OF_CONFIDENTIAL_APPS,
 
     async aWrongSecretIsRefused() {
-      await isRefused('invalid_client', redeemed({ ...(await authorized()), as: oauth.ClientSecretPost('wrong') }), 401);
+      const attempt = redeemCode({ ...(await authorize()), as: oauth.ClientSecretPost('wrong') });
+      await assertRefusal('invalid_client', attempt, 401);
     },
   },
 };
 
-async function tokens(asked) {
-  return redeemed(await authorized({ asked }));
+async function fetchTokens(parameters) {
+  return redeemCode(await authorize({ parameters }));
 }
 
-// What the browser brings back, checked, and what the app keeps for it.
-async function authorized({ allow = true, asked = {} } = {}) {
+// The redirect to the app, validated, and the verifier that the app keeps.
+async function authorize({ allow = true, parameters = {} } = {}) {
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
   const address = new URL(server.authorization_endpoint);
@@ -216,17 +219,17 @@ async function authorized({ allow = true, asked = {} } = {}) {
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
-    ...asked,
+    ...parameters,
   });
-  return { answer: accepted(await redirectAfterConsent(address, allow), state), verifier };
+  return { answer: validateRedirect(await fetchRedirect(address, allow), state), verifier };
 }
 
-function accepted(answer, state) {
+function validateRedirect(answer, state) {
   return oauth.validateAuthResponse(server, client, answer, state);
 }
 
-// Where the browser is sent, by the consent page or instead of it.
-async function redirectAfterConsent(address, allow) {
+// The address of the redirect after the consent page, or of the redirect instead of it.
+async function fetchRedirect(address, allow) {
   const page = await fetch(address, { headers: { cookie }, redirect: 'manual' });
   if (page.status === 302) return new URL(page.headers.get('location'));
   assert.equal(page.status, 200, 'no consent page');
@@ -237,60 +240,60 @@ async function redirectAfterConsent(address, allow) {
   return new URL(answer.headers.get('location'));
 }
 
-async function redeemed({ answer, verifier, redirectUri = app.redirect_uri, as = authentication }) {
+async function redeemCode({ answer, verifier, redirectUri = app.redirect_uri, as = authentication }) {
   const response = await oauth.authorizationCodeGrantRequest(server, client, as, answer, redirectUri, verifier, http);
   return oauth.processAuthorizationCodeResponse(server, client, response);
 }
 
-async function refreshed(refreshToken, additionalParameters) {
+async function refreshTokens(refreshToken, additionalParameters) {
   const options = { additionalParameters, ...http };
   const response = await oauth.refreshTokenGrantRequest(server, client, authentication, refreshToken, options);
   return oauth.processRefreshTokenResponse(server, client, response);
 }
 
-async function revoked(token) {
+async function revokeToken(token) {
   await oauth.processRevocationResponse(await oauth.revocationRequest(server, client, authentication, token, http));
 }
 
-async function introspected(
+async function introspectToken(
   token,
-  asking = { client_id: resourceServer.client_id },
+  requestingClient = { client_id: resourceServer.client_id },
   as = oauth.ClientSecretBasic(resourceServer.secret),
 ) {
-  const response = await oauth.introspectionRequest(server, asking, as, token, http);
-  return oauth.processIntrospectionResponse(server, asking, response);
+  const response = await oauth.introspectionRequest(server, requestingClient, as, token, http);
+  return oauth.processIntrospectionResponse(server, requestingClient, response);
 }
 
-async function request(accessToken, method, path) {
+async function requestResource(accessToken, method, path) {
   return oauth.protectedResourceRequest(accessToken, method, new URL(path, issuer), undefined, undefined, http);
 }
 
-// As a resource server checks a request (RFC 9068, 4).
-async function claimsOf(accessToken) {
+// Validates an access token as a resource server does (RFC 9068, 4).
+async function readClaims(accessToken) {
   const incoming = new Request(audience, { headers: { authorization: `Bearer ${accessToken}` } });
   return oauth.validateJwtAccessToken(server, incoming, audience, http);
 }
 
-async function isTold(error, asked) {
-  await assert.rejects(authorized({ asked }), { name: 'AuthorizationResponseError', error });
+async function assertRedirectError(error, parameters) {
+  await assert.rejects(authorize({ parameters }), { name: 'AuthorizationResponseError', error });
 }
 
-async function isRefused(error, attempt, status = 400) {
+async function assertRefusal(error, attempt, status = 400) {
   await assert.rejects(attempt, { name: 'ResponseBodyError', error, status });
 }
 
-async function isChallenged(scheme, attempt) {
-  const thrown = await attempt.then(() => assert.fail('no challenge'), (error) => error);
-  assert.equal(thrown.name, 'WWWAuthenticateChallengeError');
-  assert.deepEqual(thrown.cause.map((challenge) => challenge.scheme), [scheme]);
-  return { response: thrown.response, challenge: thrown.cause[0].parameters };
+async function assertChallenge(scheme, attempt) {
+  const failure = await attempt.then(() => assert.fail('no challenge'), (error) => error);
+  assert.equal(failure.name, 'WWWAuthenticateChallengeError');
+  assert.deepEqual(failure.cause.map((challenge) => challenge.scheme), [scheme]);
+  return { response: failure.response, challenge: failure.cause[0].parameters };
 }
 
-for (const [name, step] of Object.entries({ ...OF_ANY_APP, ...BY_METHOD[app.method] })) {
+for (const [name, step] of Object.entries({ ...STEPS_OF_ANY_APP, ...STEPS_BY_METHOD[app.method] })) {
   try {
     await step();
   } catch (error) {
-    // No more than this: other members of an error hold tokens.
+    // Only the message: other members of an error contain tokens.
     console.error(`${name}: ${error.message}`);
     process.exitCode = 1;
     break;

@@ -1,4 +1,4 @@
-"""/docs in a browser: whole without any other host, under a strict Content-Security-Policy."""
+"""/docs in a browser: it loads nothing from other hosts, under a strict Content-Security-Policy."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import BROWSER_MARKS, start_chromium
-from tests.support.serving import Service
+from tests.support.service import Service
 
 pytestmark = BROWSER_MARKS
 
@@ -25,10 +25,10 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def test_a_request_can_be_made_from_the_docs(service: Service, page: Page) -> None:
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: complaints.append(request.url) if not ours(request.url, service) else None)
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if not is_own_url(request.url, service) else None)
     page.goto(f"{service.url}/docs")
     page.click("#operations-Books-list_books .opblock-summary-control")
     page.click(".try-out__btn")
@@ -37,15 +37,15 @@ def test_a_request_can_be_made_from_the_docs(service: Service, page: Page) -> No
     answer = page.text_content(".live-responses-table .highlight-code")
     assert answer is not None
     assert '"author": "Jane Austen"' in answer
-    assert complaints == []
+    assert problems == []
 
 
-def ours(url: str, service: Service) -> bool:
+def is_own_url(url: str, service: Service) -> bool:
     return url.startswith((service.url, "data:"))
 
 
-def test_the_policy_lets_nothing_in_from_outside(service: Service) -> None:
-    with service.client() as client:
+def test_the_policy_allows_no_other_host(service: Service) -> None:
+    with service.open_client() as client:
         policy = client.get("/docs").headers["Content-Security-Policy"]
     directives = dict(directive.split(" ", 1) for directive in policy.split("; "))
     assert directives["default-src"] == "'self'"
@@ -55,9 +55,9 @@ def test_the_policy_lets_nothing_in_from_outside(service: Service) -> None:
 
 
 def test_a_request_of_version_2_can_be_made_from_the_docs(service: Service, page: Page) -> None:
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(f"{service.url}/docs")
     page.click("nav >> text=Version 2")
     page.click("#operations-Books-list_books .opblock-summary-control")
@@ -73,4 +73,4 @@ def test_a_request_of_version_2_can_be_made_from_the_docs(service: Service, page
     assert '"results": [' in answer
     assert '"author": "Jane Austen"' in answer
     assert '"updated_at"' in answer
-    assert complaints == []
+    assert problems == []

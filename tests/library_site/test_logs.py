@@ -1,4 +1,4 @@
-"""What operators find in the log, and what nobody must find there."""
+"""What the log tells operators, and which secrets never appear in it."""
 
 import json
 import logging
@@ -11,47 +11,47 @@ import pytest
 from django.db import connection
 
 from library_site.log_formatters import JSONFormatter, TextFormatter
-from tests.support.books import new_book
-from tests.support.logs import Log, end_worker, logged
-from tests.support.serving import serving
+from tests.support.books import build_book
+from tests.support.logs import Log, capture_log, kill_worker
+from tests.support.service import serve_library
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
-GIVEN = "Caller-1.of_2"
-TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-SECRET = "open-sesame"  # what the test looks for
-FORGED = "2026-01-31T09:30:00.000Z ERROR - books: forged"
-LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[2K\r", "\b", "\0"]
+REQUEST_ID = "Caller-1.of_2"
+TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+SECRET = "open-sesame"
+FORGED_LINE = "2026-01-31T09:30:00.000Z ERROR - books: forged"
+LINE_BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[2K\r", "\b", "\0"]
 
 
 @pytest.fixture
 def text_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(TextFormatter(), caplog)
+    yield from capture_log(TextFormatter(), caplog)
 
 
 @pytest.fixture
 def json_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(JSONFormatter(), caplog)
+    yield from capture_log(JSONFormatter(), caplog)
 
 
 @pytest.fixture(scope="module")
-def operators_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """All that a library says in JSON at its most talkative, from start to stop, to requests full of secrets."""
+def service_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The whole JSON log of a service at level debug that received requests full of secrets."""
     settings = {"LOG_FORMAT": "json", "LOG_LEVEL": "debug", "DEBUG": "true"}
-    with serving(tmp_path_factory.mktemp("talkative"), **settings) as running:
-        end_worker(running.process.pid)
-        with running.client() as client:
+    with serve_library(tmp_path_factory.mktemp("debug"), **settings) as service:
+        kill_worker(service.process.pid)
+        with service.open_client() as client:
             send_secrets(client)
-            # An answer is logged when it is sent: by the time of this one, those before it are.
+            # An answer is logged when it is sent: when this one arrives, all earlier ones are in the log.
             client.get("/docs")
-    _, _, log = running.log.read_text().partition("Ctrl-C stops it.\n")
+    _, _, log = service.log.read_text().partition("Ctrl-C stops it.\n")
     return [json.loads(line) for line in log.splitlines()]
 
 
 def send_secrets(client: httpx.Client) -> None:
-    client.headers["X-Request-ID"] = GIVEN
+    client.headers["X-Request-ID"] = REQUEST_ID
     client.cookies["sessionid"] = SECRET
-    client.post("/api/books", json=new_book(isbn=SECRET))
+    client.post("/api/books", json=build_book(isbn=SECRET))
     client.get(f"/api/books?author={SECRET}")
     client.get(f"/nowhere?code={SECRET}")
     for credential in ({"Authorization": f"Bearer {SECRET}"}, {"X-API-Key": SECRET}):
@@ -63,23 +63,25 @@ def send_secrets(client: httpx.Client) -> None:
     del client.headers["X-Request-ID"]
 
 
-def test_an_answered_request_is_one_line(text_log: Log, api: httpx.Client) -> None:
-    api.get("/api/books/0", headers={"X-Request-ID": GIVEN})
-    (line,) = text_log.lines()
-    assert re.fullmatch(rf"{TIME} INFO {GIVEN} library_site\.access: GET /api/books/0 404 \d+\.\d+ ms", line)
+def test_a_request_is_logged_in_one_line(text_log: Log, api: httpx.Client) -> None:
+    api.get("/api/books/0", headers={"X-Request-ID": REQUEST_ID})
+    (line,) = text_log.split_lines()
+    assert re.fullmatch(
+        rf"{TIME_PATTERN} INFO {REQUEST_ID} library_site\.access: GET /api/books/0 404 \d+\.\d+ ms", line
+    )
 
 
-def test_an_answered_request_is_one_object(json_log: Log, api: httpx.Client) -> None:
-    api.delete("/api/books/0/", headers={"X-Request-ID": GIVEN})
-    (line,) = json_log.objects()
+def test_a_request_is_logged_as_one_object(json_log: Log, api: httpx.Client) -> None:
+    api.delete("/api/books/0/", headers={"X-Request-ID": REQUEST_ID})
+    (line,) = json_log.parse_lines()
     time, duration = line.pop("time"), line.pop("duration_ms")
-    assert re.fullmatch(TIME, time)
+    assert re.fullmatch(TIME_PATTERN, time)
     assert 0 < duration < 60_000
     assert line == {
         "level": "INFO",
         "logger": "library_site.access",
         "message": f"DELETE /api/books/0/ 404 {duration} ms",
-        "request_id": GIVEN,
+        "request_id": REQUEST_ID,
         "method": "DELETE",
         "path": "/api/books/0/",
         "status": 404,
@@ -90,88 +92,90 @@ def test_an_answered_request_is_one_object(json_log: Log, api: httpx.Client) -> 
     ("address", "status"),
     [("/", 200), ("/docs", 200), ("/static/admin/css/base.css", 200), ("/nowhere", 404), ("/admin/", 302)],
 )
-def test_everything_answered_is_logged(json_log: Log, api: httpx.Client, address: str, status: int) -> None:
+def test_every_request_is_logged(json_log: Log, api: httpx.Client, address: str, status: int) -> None:
     answer = api.get(address)
-    (line,) = json_log.objects()
+    (line,) = json_log.parse_lines()
     assert (line["path"], line["status"]) == (address, status)
     assert line["request_id"] == answer.headers["X-Request-ID"]
 
 
-def test_a_path_is_logged_as_it_came(json_log: Log, api: httpx.Client) -> None:
+def test_a_path_is_logged_as_it_was_sent(json_log: Log, api: httpx.Client) -> None:
     api.get("/a%0D%0Ab%1B%20%22c")
-    assert [line["path"] for line in json_log.objects()] == ["/a%0D%0Ab%1B%20%22c"]
+    assert [line["path"] for line in json_log.parse_lines()] == ["/a%0D%0Ab%1B%20%22c"]
 
 
 def test_at_warning_requests_are_not_logged(text_log: Log, api: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("WARNING", "library_site")
     api.get("/")
-    assert text_log.lines() == []
+    assert text_log.split_lines() == []
 
 
 def test_outside_of_a_request_there_is_no_id(json_log: Log, api: httpx.Client) -> None:
-    api.get("/", headers={"X-Request-ID": GIVEN})
+    api.get("/", headers={"X-Request-ID": REQUEST_ID})
     logging.getLogger("books").warning("The shelf is full.")
-    assert [line["request_id"] for line in json_log.objects()] == [GIVEN, "-"]
+    assert [line["request_id"] for line in json_log.parse_lines()] == [REQUEST_ID, "-"]
 
 
-@pytest.mark.parametrize("end", LINE_ENDS)
+@pytest.mark.parametrize("end", LINE_BREAKS)
 def test_no_text_forges_a_line(text_log: Log, end: str) -> None:
-    logging.getLogger("books").warning("read %s", f"é{end}{FORGED}")
-    (line,) = text_log.lines()
+    logging.getLogger("books").warning("read %s", f"é{end}{FORGED_LINE}")
+    (line,) = text_log.split_lines()
     assert line.isprintable()
     assert "read é\\" in line
 
 
-@pytest.mark.parametrize("end", LINE_ENDS)
+@pytest.mark.parametrize("end", LINE_BREAKS)
 def test_no_text_forges_an_object(json_log: Log, end: str) -> None:
-    logging.getLogger("books").warning("read %s", f"é\ud800{end}{FORGED}")
-    assert [line["message"] for line in json_log.objects()] == [f"read é\ud800{end}{FORGED}"]
+    logging.getLogger("books").warning("read %s", f"é\ud800{end}{FORGED_LINE}")
+    assert [line["message"] for line in json_log.parse_lines()] == [f"read é\ud800{end}{FORGED_LINE}"]
 
 
-@pytest.mark.parametrize("end", LINE_ENDS)
+@pytest.mark.parametrize("end", LINE_BREAKS)
 def test_no_exception_forges_a_line(text_log: Log, end: str) -> None:
-    logging.getLogger("books").error("It failed.", exc_info=ValueError(f"bad{end}{FORGED}"))
-    first, *below = text_log.lines()
+    logging.getLogger("books").error("It failed.", exc_info=ValueError(f"bad{end}{FORGED_LINE}"))
+    first, *others = text_log.split_lines()
     assert first.endswith(" ERROR - books: It failed.")
-    assert below
-    assert all(line.startswith("    ") and line.isprintable() for line in below)
+    assert others
+    assert all(line.startswith("    ") and line.isprintable() for line in others)
 
 
-def broken_creation(api: httpx.Client) -> None:
+def fail_to_create_book(api: httpx.Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
-    api.post("/api/books", json=new_book(title=SECRET), headers={"X-Request-ID": GIVEN})
+    api.post("/api/books", json=build_book(title=SECRET), headers={"X-Request-ID": REQUEST_ID})
 
 
 def test_a_failure_is_logged_with_its_traceback(json_log: Log, api: httpx.Client) -> None:
-    broken_creation(api)
-    failure, access = json_log.objects()
+    fail_to_create_book(api)
+    failure, access = json_log.parse_lines()
     assert (failure["level"], failure["logger"]) == ("ERROR", "django.request")
     assert failure["message"] == "Internal Server Error: /api/books"
     assert failure["exception"].startswith("Traceback (most recent call last):\n")
     assert "IntegrityError" in failure["exception"]
     assert access["status"] == 500
-    assert failure["request_id"] == access["request_id"] == GIVEN
+    assert failure["request_id"] == access["request_id"] == REQUEST_ID
 
 
-def test_a_failure_does_not_tell_the_row_that_was_refused(text_log: Log, api: httpx.Client) -> None:
-    broken_creation(api)
+def test_a_failure_does_not_log_the_refused_row(text_log: Log, api: httpx.Client) -> None:
+    fail_to_create_book(api)
     assert "IntegrityError" in text_log.getvalue()
     assert SECRET not in text_log.getvalue()
 
 
-def test_every_line_of_the_process_is_an_object(operators_log: list[dict[str, Any]]) -> None:
+def test_every_line_of_the_process_is_an_object(service_log: list[dict[str, Any]]) -> None:
     members = {"time", "level", "logger", "message", "request_id"}
-    assert all(line.keys() >= members for line in operators_log)
-    assert {line["logger"] for line in operators_log} == {
+    assert all(line.keys() >= members for line in service_log)
+    assert {line["logger"] for line in service_log} == {
         "library_site.access",
         "_granian",
         "axes.handlers.database",
     }
 
 
-def test_the_log_follows_a_request(operators_log: list[dict[str, Any]]) -> None:
-    lines = [line for line in operators_log if line["request_id"] == GIVEN and line["logger"] == "library_site.access"]
+def test_the_log_follows_a_request(service_log: list[dict[str, Any]]) -> None:
+    lines = [
+        line for line in service_log if line["request_id"] == REQUEST_ID and line["logger"] == "library_site.access"
+    ]
     requests = [(line["method"], line["path"], line["status"]) for line in lines]
     assert requests == [
         ("POST", "/api/books", 201),
@@ -185,5 +189,5 @@ def test_the_log_follows_a_request(operators_log: list[dict[str, Any]]) -> None:
     ]
 
 
-def test_no_secret_is_logged_at_any_level(operators_log: list[dict[str, Any]]) -> None:
-    assert SECRET not in json.dumps(operators_log)
+def test_no_secret_is_logged_at_any_level(service_log: list[dict[str, Any]]) -> None:
+    assert SECRET not in json.dumps(service_log)

@@ -1,4 +1,4 @@
-"""What clients meet while PostgreSQL is away, and when it is back."""
+"""What clients receive while PostgreSQL is stopped, and after it has started again."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,34 +11,34 @@ import httpx
 import pytest
 from django.db import connection
 
-from tests.support.books import new_book
-from tests.support.postgres import Cluster, binary, throwaway_cluster, unprivileged
-from tests.support.serving import Service, seed, serving
+from tests.support.books import build_book
+from tests.support.postgres import Cluster, find_binary, run_unprivileged, start_cluster
+from tests.support.service import Service, seed_database, serve_library
 
 pytestmark = pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="PostgreSQL goes away once, in the suite's run on PostgreSQL"
+    connection.vendor == "sqlite", reason="Stops a PostgreSQL server: runs only on PostgreSQL"
 )
 
 BOOKS = "/api/v2/books"
-WORDS = "The library is out of reach, try again later"
+MESSAGE = "The library is out of reach, try again later"
 # WEB_CONCURRENCY × WEB_THREADS, each with a connection to the database.
 CONNECTIONS = 16
 KEY = {"Idempotency-Key": "once"}
-BULK = {"operations": [{"op": "create", "book": new_book()}]}
-REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
+BULK = {"operations": [{"op": "create", "book": build_book()}]}
+V1_REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
     ("GET", "/books", None, {}),
     ("GET", "/books/1", None, {}),
-    ("POST", "/books", new_book(), {}),
-    ("PUT", "/books/1", new_book(), {}),
+    ("POST", "/books", build_book(), {}),
+    ("PUT", "/books/1", build_book(), {}),
     ("PUT", "/books/1", {"year": "1984"}, {}),
     ("DELETE", "/books/1", None, {}),
 ]
-REQUESTS_OF_VERSION_2: list[tuple[str, str, Any, dict[str, str]]] = [
-    *REQUESTS,
+V2_REQUESTS: list[tuple[str, str, Any, dict[str, str]]] = [
+    *V1_REQUESTS,
     ("GET", "/books?count=true&q=emma", None, {}),
     ("GET", "/books/1", None, {"If-None-Match": '"v2-1-1"'}),
     ("PATCH", "/books/1", {"year": 2000}, {"If-Match": '"v2-1-1"'}),
-    ("POST", "/books", new_book(), KEY),
+    ("POST", "/books", build_book(), KEY),
     ("POST", "/books/bulk", BULK, {}),
     ("POST", "/books/bulk?dry_run=true", BULK, {}),
     ("POST", "/books/bulk", BULK, KEY),
@@ -46,33 +46,33 @@ REQUESTS_OF_VERSION_2: list[tuple[str, str, Any, dict[str, str]]] = [
 
 
 class Outage(NamedTuple):
-    """A served library whose database can go away."""
+    """A served library whose database can be stopped."""
 
     service: Service
     cluster: Cluster
 
     @contextmanager
-    def lasting(self) -> Iterator[None]:
-        """Ends the database as a machine that dies does, and starts it again."""
-        self.tell_cluster("-m", "immediate", "stop")
+    def stop_database(self) -> Iterator[None]:
+        """Stops the database immediately, as a crash does, and starts it again after the block."""
+        self.run_pg_ctl("-m", "immediate", "stop")
         try:
             yield
         finally:
-            self.tell_cluster("-l", str(self.cluster.sockets / "log"), "start")
+            self.run_pg_ctl("-l", str(self.cluster.sockets / "log"), "start")
 
-    def tell_cluster(self, *command: str) -> None:
-        unprivileged(binary("pg_ctl"), "-D", str(self.cluster.sockets / "data"), "-w", *command)
+    def run_pg_ctl(self, *command: str) -> None:
+        run_unprivileged(find_binary("pg_ctl"), "-D", str(self.cluster.sockets / "data"), "-w", *command)
 
 
 @pytest.fixture(scope="module")
 def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
-    with throwaway_cluster() as cluster:
-        seed(cluster.url())
-        with serving(tmp_path_factory.mktemp("outage"), cluster.url()) as service:
+    with start_cluster() as cluster:
+        seed_database(cluster.url())
+        with serve_library(tmp_path_factory.mktemp("outage"), cluster.url()) as service:
             yield Outage(service, cluster)
 
 
-def answers(
+def send_requests(
     client: httpx.Client, root: str, requests: list[tuple[str, str, Any, dict[str, str]]]
 ) -> list[httpx.Response]:
     return [
@@ -81,33 +81,33 @@ def answers(
     ]
 
 
-def patiently(send: Callable[[], httpx.Response]) -> httpx.Response:
-    """The first answer but 503, which each connection that was kept may give once more."""
+def send_until_available(send: Callable[[], httpx.Response]) -> httpx.Response:
+    """Returns the first answer that is not 503: after an outage, each open connection may fail once more."""
     return next(answer for answer in (send() for _ in range(CONNECTIONS + 1)) if answer.status_code != 503)
 
 
-def test_while_the_database_is_away_every_request_is_told_so(outage: Outage) -> None:
-    with outage.service.client() as client:
+def test_while_the_database_is_away_every_request_is_answered_503(outage: Outage) -> None:
+    with outage.service.open_client() as client:
         read = partial(client.get, f"{BOOKS}/1")
-        before = patiently(read)
-        with outage.lasting():
-            in_version_1 = answers(client, "/api", REQUESTS)
-            in_version_2 = answers(client, "/api/v2", REQUESTS_OF_VERSION_2)
+        before = send_until_available(read)
+        with outage.stop_database():
+            v1_answers = send_requests(client, "/api", V1_REQUESTS)
+            v2_answers = send_requests(client, "/api/v2", V2_REQUESTS)
             root = client.get("/")
-        after = patiently(read)
-    assert [(answer.status_code, answer.json()) for answer in in_version_1] == [(503, {"detail": WORDS})] * 6
-    assert [(answer.status_code, answer.json()) for answer in in_version_2] == [
-        (503, {"error": {"code": "UNAVAILABLE", "message": WORDS, "requestId": answer.headers["X-Request-ID"]}})
-        for answer in in_version_2
+        after = send_until_available(read)
+    assert [(answer.status_code, answer.json()) for answer in v1_answers] == [(503, {"detail": MESSAGE})] * 6
+    assert [(answer.status_code, answer.json()) for answer in v2_answers] == [
+        (503, {"error": {"code": "UNAVAILABLE", "message": MESSAGE, "requestId": answer.headers["X-Request-ID"]}})
+        for answer in v2_answers
     ]
-    assert all(answer.headers["X-Request-ID"] for answer in in_version_1)
+    assert all(answer.headers["X-Request-ID"] for answer in v1_answers)
     assert root.status_code == 200
     assert (after.status_code, after.json()) == (200, before.json())
 
 
 def test_the_service_comes_back_by_itself(outage: Outage) -> None:
-    with outage.service.client() as client:
-        with outage.lasting():
+    with outage.service.open_client() as client:
+        with outage.stop_database():
             client.get(BOOKS)
         statuses = Counter(client.get(f"{BOOKS}/1").status_code for _ in range(4 * CONNECTIONS))
     assert statuses.keys() <= {200, 503}
@@ -115,74 +115,74 @@ def test_the_service_comes_back_by_itself(outage: Outage) -> None:
 
 
 def test_what_was_answered_503_can_be_sent_again(outage: Outage) -> None:
-    with outage.service.client() as client:
-        post = partial(client.post, BOOKS, json=new_book(), headers={"Idempotency-Key": "sent-again"})
-        with outage.lasting():
+    with outage.service.open_client() as client:
+        post = partial(client.post, BOOKS, json=build_book(), headers={"Idempotency-Key": "sent-again"})
+        with outage.stop_database():
             refused = post()
-        first, again = patiently(post), patiently(post)
-    assert [refused.status_code, first.status_code, again.status_code] == [503, 201, 201]
+        first, second = send_until_available(post), send_until_available(post)
+    assert [refused.status_code, first.status_code, second.status_code] == [503, 201, 201]
     assert "Idempotent-Replayed" not in first.headers
-    assert (again.headers["Idempotent-Replayed"], again.json()) == ("true", first.json())
+    assert (second.headers["Idempotent-Replayed"], second.json()) == ("true", first.json())
 
 
 class Writer:
-    """A client that adds books all the while, and what it was told."""
+    """A client that adds books until it is stopped, with the books and statuses that it received."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.kept: dict[str, Any] = {}
+        self.books: dict[str, Any] = {}
         self.statuses: list[int] = []
-        self.stopped = False
+        self.is_stopped = False
 
     def __call__(self) -> "Writer":
-        with self.service.client() as client:
-            while not self.stopped:
+        with self.service.open_client() as client:
+            while not self.is_stopped:
                 self.add(client)
         return self
 
     def add(self, client: httpx.Client) -> None:
-        answer = client.post(BOOKS, json=new_book())
+        answer = client.post(BOOKS, json=build_book())
         self.statuses.append(answer.status_code)
         if answer.status_code == 201:
-            self.kept[answer.headers["Location"]] = answer.json()
+            self.books[answer.headers["Location"]] = answer.json()
 
 
 def test_nothing_that_was_acknowledged_is_lost(outage: Outage) -> None:
     writers = [Writer(outage.service) for _ in range(8)]
-    with ThreadPoolExecutor(len(writers)) as pool, outage.service.client() as client:
-        working = [pool.submit(writer) for writer in writers]
+    with ThreadPoolExecutor(len(writers)) as pool, outage.service.open_client() as client:
+        futures = [pool.submit(writer) for writer in writers]
         try:
             for _ in range(2):
-                patiently(partial(client.post, BOOKS, json=new_book()))
-                with outage.lasting():
+                send_until_available(partial(client.post, BOOKS, json=build_book()))
+                with outage.stop_database():
                     client.get(BOOKS)
-            patiently(partial(client.post, BOOKS, json=new_book()))
+            send_until_available(partial(client.post, BOOKS, json=build_book()))
         finally:
             for writer in writers:
-                writer.stopped = True
-        told = [done.result() for done in working]
-        kept = {address: book for writer in told for address, book in writer.kept.items()}
-        read = {address: patiently(partial(client.get, address)).json() for address in kept}
-    assert {status for writer in told for status in writer.statuses} == {201, 503}
-    assert read == kept
+                writer.is_stopped = True
+        writers = [future.result() for future in futures]
+        created = {address: book for writer in writers for address, book in writer.books.items()}
+        stored = {address: send_until_available(partial(client.get, address)).json() for address in created}
+    assert {status for writer in writers for status in writer.statuses} == {201, 503}
+    assert stored == created
 
 
 def test_columns_change_their_type_while_the_library_serves(outage: Outage) -> None:
-    read_and_write: list[tuple[str, str, Any, dict[str, str]]] = [
+    requests: list[tuple[str, str, Any, dict[str, str]]] = [
         ("GET", "/books/3", None, {"If-None-Match": '"another"'}),
         ("GET", "/books?limit=1", None, {}),
         ("PATCH", "/books/3", {"year": 1999}, {}),
     ]
-    with outage.service.client() as client:
-        before = [answers(client, "/api/v2", read_and_write) for _ in range(CONNECTIONS)]
+    with outage.service.open_client() as client:
+        before = [send_requests(client, "/api/v2", requests) for _ in range(CONNECTIONS)]
         for kind in ("text", "varchar(200)"):
-            outage.service.sql(f"ALTER TABLE books_book ALTER COLUMN genre TYPE {kind}")
-            after = [answers(client, "/api/v2", read_and_write) for _ in range(CONNECTIONS)]
-            assert {answer.status_code for all in after for answer in all} == {200}
+            outage.service.fetch_all(f"ALTER TABLE books_book ALTER COLUMN genre TYPE {kind}")
+            after = [send_requests(client, "/api/v2", requests) for _ in range(CONNECTIONS)]
+            assert {answer.status_code for answers in after for answer in answers} == {200}
             assert after[-1][-1].json() == before[-1][-1].json()
 
 
-def test_the_log_tells_what_clients_are_not_told(outage: Outage) -> None:
+def test_the_log_says_that_the_database_did_not_answer(outage: Outage) -> None:
     log = outage.service.log.read_text()
     assert "The database did not answer." in log
     assert "Internal Server Error" not in log

@@ -1,4 +1,4 @@
-"""What only the served library shows: the server's part of HTTP, and how it stops."""
+"""The served library: what the server itself does with requests, and how it starts and stops."""
 
 import http.client
 import json
@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.serving import Service, serving
+from tests.support.books import build_book
+from tests.support.service import Service, serve_library
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
 
-def posted_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
-    """The status and the JSON of the answer to a creation whose length is not said before."""
+def post_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
+    """Creates a book with a chunked body, without Content-Length; returns the status and the JSON of the answer."""
     with closing(http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)) as connection:
         connection.request("POST", "/api/books", iter(chunks), {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -31,25 +31,25 @@ def posted_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, An
 
 
 def test_a_chunked_body_is_read(service: Service) -> None:
-    body = json.dumps(new_book(title="Chunked", isbn="chunked")).encode()
-    status, created = posted_in_chunks(service, [body[:20], body[20:]])
+    body = json.dumps(build_book(title="Chunked", isbn="chunked")).encode()
+    status, created = post_in_chunks(service, [body[:20], body[20:]])
     assert (status, created["title"]) == (201, "Chunked")
 
 
 @pytest.mark.parametrize("megabytes", [2, 10, 40])
 def test_a_chunked_body_is_refused_beyond_the_limit(service: Service, megabytes: int) -> None:
-    status, answer = posted_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
+    status, answer = post_in_chunks(service, [b" " * 1024 * 1024] * megabytes)
     assert (status, answer) == (413, {"detail": "The body is over 1048576 bytes."})
 
 
-def test_a_body_that_was_cut_off_is_not_taken_for_the_whole(service: Service) -> None:
-    body = json.dumps(new_book(isbn="cut off")).encode()
+def test_a_truncated_body_is_not_stored(service: Service) -> None:
+    body = json.dumps(build_book(isbn="cut off")).encode()
     head = f"POST /api/books HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 50}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", urlsplit(service.url).port or 0), timeout=60) as connection:
         connection.sendall(head.encode() + body)
         connection.shutdown(socket.SHUT_WR)
         answer = connection.makefile("rb").read()
-    with service.client() as client:
+    with service.open_client() as client:
         assert client.post("/api/books", content=body).status_code == 201
     assert b" 201 " not in answer
 
@@ -57,7 +57,7 @@ def test_a_body_that_was_cut_off_is_not_taken_for_the_whole(service: Service) ->
 @pytest.mark.parametrize(("megabytes", "status"), [(1, 415), (3, 413), (20, 413)])
 def test_a_refused_body_does_not_cost_the_connection(service: Service, megabytes: int, status: int) -> None:
     body = b" " * megabytes * 1024 * 1024
-    with service.client() as client:
+    with service.open_client() as client:
         for _ in range(10):
             assert client.post("/api/books", content=body, headers={"Content-Type": "text/plain"}).status_code == status
             assert client.get("/api/books?limit=1").status_code == 200
@@ -65,12 +65,12 @@ def test_a_refused_body_does_not_cost_the_connection(service: Service, megabytes
 
 @pytest.mark.parametrize("address", ["/", "/docs", "/api/books", "/admin/"])
 def test_an_unknown_host_is_refused(service: Service, address: str) -> None:
-    with service.client() as client:
+    with service.open_client() as client:
         answer = client.get(address, headers={"Host": "evil.example"})
     assert (answer.status_code, answer.json()) == (400, {"detail": "Bad Request"})
 
 
-def test_a_port_in_use_is_said(service: Service) -> None:
+def test_a_port_in_use_is_reported(service: Service) -> None:
     port = urlsplit(service.url).port
     environment = os.environ | {"DATABASE_URL": service.database_url, "PORT": str(port)}
     command = [sys.executable, "manage.py", "serve"]
@@ -80,16 +80,16 @@ def test_a_port_in_use_is_said(service: Service) -> None:
 
 
 def test_a_served_library_starts_with_real_books(service: Service) -> None:
-    with service.client() as client:
+    with service.open_client() as client:
         assert client.get("/api/books/1").json()["title"] == "Pride and Prejudice"
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_server_stops_when_told(tmp_path: Path, ending: signal.Signals) -> None:
-    # Of more workers, one might still be starting: it would be waited for.
-    with serving(tmp_path) as running:
-        running.process.send_signal(ending)
-        assert running.process.wait(timeout=30) == 0
-        assert "Traceback" not in running.log.read_text()
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_stops_on_a_signal(tmp_path: Path, stop_signal: signal.Signals) -> None:
+    # One worker only: with several, the server would wait for one that is still starting.
+    with serve_library(tmp_path) as service:
+        service.process.send_signal(stop_signal)
+        assert service.process.wait(timeout=30) == 0
+        assert "Traceback" not in service.log.read_text()
         with pytest.raises(httpx.ConnectError):
-            httpx.get(running.url)
+            httpx.get(service.url)

@@ -1,4 +1,4 @@
-"""The desk for apps, granted access and API keys, as a browser meets it."""
+"""The admin of apps, granted access and API keys, through a browser."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,16 @@ from oauth2_provider.models import Application
 from oauth import api_keys
 from oauth.models import APIKey, Authorization
 from tests.support import oauth_flows
-from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, ODD_SELECTIONS, acted, everything_stored, listed, text, told
+from tests.support.admin_pages import (
+    ODD_IDS,
+    ODD_QUERIES,
+    ODD_SELECTIONS,
+    dump_database,
+    list_rows,
+    read_secrets,
+    read_text,
+    submit_action,
+)
 
 APPS = "/admin/oauth2_provider/application/"
 ACCESS = "/admin/oauth/authorization/"
@@ -24,26 +33,26 @@ READ = frozenset({"read"})
 
 
 @pytest.fixture(autouse=True)
-def no_app(db: None) -> None:
-    """Nor the documentation's own."""
+def delete_apps(db: None) -> None:
+    """Deletes all apps, also that of the documentation pages."""
     Application.objects.all().delete()
 
 
-def app_form(**changed: Any) -> dict[str, Any]:
-    fit = {
+def build_app_form(**changes: Any) -> dict[str, Any]:
+    values = {
         "name": "Bookshop",
         "client_type": "confidential",
         "redirect_uris": oauth_flows.CALLBACK,
         "scopes": ["read", "write"],
     }
-    return {**fit, **changed}
+    return {**values, **changes}
 
 
-def key_form(**changed: Any) -> dict[str, Any]:
-    return {"name": "Night import", "scopes": ["read"], "expires_at_0": "", "expires_at_1": "", **changed}
+def build_key_form(**changes: Any) -> dict[str, Any]:
+    return {"name": "Night import", "scopes": ["read"], "expires_at_0": "", "expires_at_1": "", **changes}
 
 
-def key_of(owner: User, name: str = "import") -> tuple[APIKey, str]:
+def create_key(owner: User, name: str = "import") -> tuple[APIKey, str]:
     return api_keys.create_key(owner, name, READ, timezone.now())
 
 
@@ -51,39 +60,39 @@ def key_of(owner: User, name: str = "import") -> tuple[APIKey, str]:
 
 
 def test_a_developer_registers_an_app(developer: Client, ada: User, api: httpx.Client) -> None:
-    shown = told(developer.post(f"{APPS}add/", app_form()))
-    app = Application.objects.get(client_id=shown["client_id"])
+    secrets = read_secrets(developer.post(f"{APPS}add/", build_app_form()))
+    app = Application.objects.get(client_id=secrets["client_id"])
     assert (app.name, app.client_type, app.user, app.allowance.scopes) == (
         "Bookshop",
         "confidential",
         ada,
         "read write",
     )
-    code = oauth_flows.code_for(api, oauth_flows.librarian(), app)
-    form = oauth_flows.redemption(app, code, client_secret=shown["client_secret"])
+    code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), app)
+    form = oauth_flows.build_code_request(app, code, client_secret=secrets["client_secret"])
     assert api.post("/oauth/token", data=form).status_code == 200
 
 
 def test_a_secret_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
-        secret = told(developer.post(f"{APPS}add/", app_form()))["client_secret"]
+        secret = read_secrets(developer.post(f"{APPS}add/", build_app_form()))["client_secret"]
     app = Application.objects.get()
     pages = [APPS, f"{APPS}add/", f"{APPS}{app.pk}/change/", f"{APPS}{app.pk}/history/", f"{APPS}{app.pk}/delete/"]
     for page in [*pages, "/admin/"]:
         answer = developer.get(page)
         assert answer.status_code == 200
-        assert secret not in text(answer)
-        assert app.client_secret not in text(answer)
-    assert secret not in everything_stored()
+        assert secret not in read_text(answer)
+        assert app.client_secret not in read_text(answer)
+    assert secret not in dump_database()
     assert secret not in str(dict(developer.session))
     assert secret not in str(developer.cookies)
     assert secret not in caplog.text
 
 
 def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
-    answer = developer.post(f"{APPS}add/", app_form(client_type="public"))
-    assert told(answer) == {"client_id": Application.objects.get().client_id}
-    assert "A public app has no secret." in text(answer)
+    answer = developer.post(f"{APPS}add/", build_app_form(client_type="public"))
+    assert read_secrets(answer) == {"client_id": Application.objects.get().client_id}
+    assert "A public app has no secret." in read_text(answer)
 
 
 @pytest.mark.parametrize(
@@ -104,17 +113,17 @@ def test_a_public_app_is_shown_no_secret(developer: Client) -> None:
         ("scopes", ["read", "admin"]),
     ],
 )
-def test_an_unfit_app_is_explained(developer: Client, member: str, value: Any) -> None:
-    answer = developer.post(f"{APPS}add/", app_form(**{member: value}))
+def test_an_invalid_app_is_explained(developer: Client, member: str, value: Any) -> None:
+    answer = developer.post(f"{APPS}add/", build_app_form(**{member: value}))
     assert list(answer.context["adminform"].form.errors) == [member]
     assert not Application.objects.exists()
 
 
 def test_a_developer_changes_an_app(developer: Client, ada: User) -> None:
-    app = oauth_flows.confidential_app(user=ada)
+    app = oauth_flows.create_confidential_app(user=ada)
     secret = app.client_secret
-    changed = app_form(name="Café", redirect_uris="https://a.example/\r\nhttp://localhost/", scopes=["read"])
-    developer.post(f"{APPS}{app.pk}/change/", changed | {"client_type": "public", "client_id": "x", "user": ""})
+    form = build_app_form(name="Café", redirect_uris="https://a.example/\r\nhttp://localhost/", scopes=["read"])
+    developer.post(f"{APPS}{app.pk}/change/", form | {"client_type": "public", "client_id": "x", "user": ""})
     app = Application.objects.get(pk=app.pk)
     assert (app.name, app.allowance.scopes) == ("Café", "read")
     assert app.redirect_uris.split() == ["https://a.example/", "http://localhost/"]
@@ -122,79 +131,79 @@ def test_a_developer_changes_an_app(developer: Client, ada: User) -> None:
 
 
 def test_the_page_of_an_app_shows_what_it_may_be_granted(developer: Client, ada: User) -> None:
-    app = oauth_flows.confidential_app(user=ada)
+    app = oauth_flows.create_confidential_app(user=ada)
     form = developer.get(f"{APPS}{app.pk}/change/").context["adminform"].form
     assert form["scopes"].value() == ["read", "write"]
     assert "Add, change and delete books" in str(form["scopes"])
 
 
 def test_developers_see_their_own_apps(developer: Client, ada: User) -> None:
-    own = oauth_flows.confidential_app(user=ada)
-    oauth_flows.confidential_app("theirs", user=oauth_flows.reader())
-    oauth_flows.confidential_app("nobodys")
-    assert listed(developer.get(APPS)) == [own]
+    own = oauth_flows.create_confidential_app(user=ada)
+    oauth_flows.create_confidential_app("theirs", user=oauth_flows.create_reader())
+    oauth_flows.create_confidential_app("nobodys")
+    assert list_rows(developer.get(APPS)) == [own]
 
 
 @pytest.mark.parametrize("page", ["change", "delete", "history"])
 def test_developers_do_not_reach_the_apps_of_others(developer: Client, page: str) -> None:
-    theirs = oauth_flows.confidential_app(user=oauth_flows.reader())
-    developer.get(f"{APPS}{theirs.pk}/{page}/")
-    answer = developer.post(f"{APPS}{theirs.pk}/{page}/", app_form(name="Mine", post="yes"))
+    other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
+    developer.get(f"{APPS}{other.pk}/{page}/")
+    answer = developer.post(f"{APPS}{other.pk}/{page}/", build_app_form(name="Mine", post="yes"))
     assert answer.headers.get("Location") == "/admin/" or answer.status_code == 404
-    assert Application.objects.get(pk=theirs.pk).name == "Bookshop"
+    assert Application.objects.get(pk=other.pk).name == "Bookshop"
 
 
-def test_developers_make_no_secrets_for_the_apps_of_others(developer: Client) -> None:
-    theirs = oauth_flows.confidential_app(user=oauth_flows.reader())
-    acted(developer, APPS, "make_new_secret", theirs)
-    assert Application.objects.get(pk=theirs.pk).client_secret == theirs.client_secret
+def test_developers_cannot_make_secrets_for_the_apps_of_others(developer: Client) -> None:
+    other = oauth_flows.create_confidential_app(user=oauth_flows.create_reader())
+    submit_action(developer, APPS, "make_new_secret", other)
+    assert Application.objects.get(pk=other.pk).client_secret == other.client_secret
 
 
 def test_a_superuser_gives_an_app_to_a_developer(root: Client, ada: User) -> None:
-    root.post(f"{APPS}add/", app_form(user=ada.pk))
-    root.post(f"{APPS}add/", app_form(name="Nobody's", user=""))
+    root.post(f"{APPS}add/", build_app_form(user=ada.pk))
+    root.post(f"{APPS}add/", build_app_form(name="Nobody's", user=""))
     assert {app.name: app.user for app in Application.objects.all()} == {"Bookshop": ada, "Nobody's": None}
 
 
 @pytest.mark.parametrize("owner", ["0", "abc", "\0", "9" * 23, "9" * 5000, "-1", "1.5"])
-def test_an_owner_who_is_none_is_explained(root: Client, owner: str) -> None:
-    answer = root.post(f"{APPS}add/", app_form(user=owner))
+def test_an_unknown_owner_is_explained(root: Client, owner: str) -> None:
+    answer = root.post(f"{APPS}add/", build_app_form(user=owner))
     assert list(answer.context["adminform"].form.errors) == ["user"]
 
 
 def test_a_new_secret_is_shown_once_and_replaces_the_old(developer: Client, ada: User, api: httpx.Client) -> None:
-    app = oauth_flows.confidential_app(user=ada)
-    answer = acted(developer, APPS, "make_new_secret", app)
-    secret = told(answer)["client_secret"]
+    app = oauth_flows.create_confidential_app(user=ada)
+    answer = submit_action(developer, APPS, "make_new_secret", app)
+    secret = read_secrets(answer)["client_secret"]
 
     def status(secret: str) -> int:
         return api.post("/oauth/introspect", data={"token": "any"}, auth=(app.client_id, secret)).status_code
 
     assert (status(oauth_flows.SECRET), status(secret)) == (401, 200)
-    assert secret not in everything_stored()
-    assert "Made a new secret." in text(developer.get(f"{APPS}{app.pk}/history/"))
+    assert secret not in dump_database()
+    assert "Made a new secret." in read_text(developer.get(f"{APPS}{app.pk}/history/"))
 
 
 def test_a_new_secret_is_for_one_confidential_app(developer: Client, ada: User) -> None:
-    confidential, public = oauth_flows.confidential_app(user=ada), oauth_flows.public_app(user=ada)
+    confidential, public = oauth_flows.create_confidential_app(user=ada), oauth_flows.create_public_app(user=ada)
     for selected in ([public], [confidential, public]):
-        answer = acted(developer, APPS, "make_new_secret", *selected)
-        assert "Nothing was changed: select one confidential app." in text(answer)
+        answer = submit_action(developer, APPS, "make_new_secret", *selected)
+        assert "Nothing was changed: select one confidential app." in read_text(answer)
     assert Application.objects.get(pk=confidential.pk).client_secret == confidential.client_secret
 
 
-@pytest.mark.parametrize("how", ["page", "action"])
-def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: httpx.Client, how: str) -> None:
-    app = oauth_flows.confidential_app(user=ada)
-    token = oauth_flows.tokens_for(api, oauth_flows.reader(), app)["access_token"]
-    address = f"{APPS}{app.pk}/delete/" if how == "page" else APPS
-    form = {"action": "delete_selected", "_selected_action": str(app.pk)} if how == "action" else {}
+@pytest.mark.parametrize("method", ["page", "action"])
+def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: httpx.Client, method: str) -> None:
+    app = oauth_flows.create_confidential_app(user=ada)
+    token = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)["access_token"]
+    address = f"{APPS}{app.pk}/delete/" if method == "page" else APPS
+    form = {"action": "delete_selected", "_selected_action": str(app.pk)} if method == "action" else {}
     page = developer.post(address, form) if form else developer.get(address)
-    assert "Bookshop: ends the access of 1 people" in text(page)
+    assert "Bookshop: ends the access of 1 people" in read_text(page)
     developer.post(address, {**form, "post": "yes"})
     assert not Application.objects.exists()
     assert Authorization.objects.get().ended_at is not None
-    assert api.get("/api/books", headers=oauth_flows.bearer(token)).status_code == 401
+    assert api.get("/api/books", headers=oauth_flows.build_bearer_header(token)).status_code == 401
 
 
 @pytest.mark.parametrize("model", ["accesstoken", "refreshtoken", "grant", "idtoken"])
@@ -211,35 +220,37 @@ def test_rows_have_no_pages_outside_the_admin(root: Client, row: str) -> None:
 
 
 def test_a_developer_makes_a_key(developer: Client, ada: User, api: httpx.Client) -> None:
-    key = told(developer.post(f"{KEYS}add/", key_form()))["API key"]
-    made = APIKey.objects.get()
-    assert (made.name, made.owner, made.scopes, made.expires_at) == ("Night import", ada, "read", None)
+    key = read_secrets(developer.post(f"{KEYS}add/", build_key_form()))["API key"]
+    stored = APIKey.objects.get()
+    assert (stored.name, stored.owner, stored.scopes, stored.expires_at) == ("Night import", ada, "read", None)
     assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
 
 
 def test_a_key_is_shown_once(developer: Client, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
-        key = told(developer.post(f"{KEYS}add/", key_form()))["API key"]
-    made = APIKey.objects.get()
-    for page in (KEYS, f"{KEYS}add/", f"{KEYS}{made.pk}/change/", f"{KEYS}{made.pk}/history/", "/admin/"):
+        key = read_secrets(developer.post(f"{KEYS}add/", build_key_form()))["API key"]
+    stored = APIKey.objects.get()
+    for page in (KEYS, f"{KEYS}add/", f"{KEYS}{stored.pk}/change/", f"{KEYS}{stored.pk}/history/", "/admin/"):
         answer = developer.get(page)
         assert answer.status_code == 200
-        assert key not in text(answer)
-        assert made.digest not in text(answer)
-    assert key not in everything_stored()
+        assert key not in read_text(answer)
+        assert stored.digest not in read_text(answer)
+    assert key not in dump_database()
     assert key not in str(dict(developer.session))
     assert key not in caplog.text
-    assert f"lib_{made.prefix}" in text(developer.get(KEYS))
+    assert f"lib_{stored.prefix}" in read_text(developer.get(KEYS))
 
 
 def test_a_key_can_expire(developer: Client) -> None:
     tomorrow = (timezone.now() + timedelta(days=1)).replace(microsecond=0)
-    developer.post(f"{KEYS}add/", key_form(expires_at_0=f"{tomorrow:%Y-%m-%d}", expires_at_1=f"{tomorrow:%H:%M:%S}"))
+    developer.post(
+        f"{KEYS}add/", build_key_form(expires_at_0=f"{tomorrow:%Y-%m-%d}", expires_at_1=f"{tomorrow:%H:%M:%S}")
+    )
     assert APIKey.objects.get().expires_at == tomorrow
 
 
 @pytest.mark.parametrize(
-    ("member", "changed"),
+    ("member", "changes"),
     [
         ("name", {"name": ""}),
         ("name", {"name": "a\0b"}),
@@ -250,71 +261,71 @@ def test_a_key_can_expire(developer: Client) -> None:
         ("expires_at", {"expires_at_0": "soon", "expires_at_1": "\0"}),
     ],
 )
-def test_an_unfit_key_is_explained(developer: Client, member: str, changed: dict[str, Any]) -> None:
-    answer = developer.post(f"{KEYS}add/", key_form(**changed))
+def test_an_invalid_key_is_explained(developer: Client, member: str, changes: dict[str, Any]) -> None:
+    answer = developer.post(f"{KEYS}add/", build_key_form(**changes))
     assert list(answer.context["adminform"].form.errors) == [member]
     assert not APIKey.objects.exists()
 
 
-def test_developers_make_keys_for_themselves_alone(developer: Client, ada: User) -> None:
-    developer.post(f"{KEYS}add/", key_form(owner=oauth_flows.librarian().pk))
+def test_developers_make_keys_only_for_themselves(developer: Client, ada: User) -> None:
+    developer.post(f"{KEYS}add/", build_key_form(owner=oauth_flows.create_librarian().pk))
     assert APIKey.objects.get().owner == ada
 
 
 def test_a_superuser_makes_a_key_for_someone(root: Client) -> None:
-    astrid = oauth_flows.librarian("astrid")
-    answer = root.post(f"{KEYS}add/", key_form(owner=astrid.pk, scopes=["read", "write"]))
-    assert "may not" not in text(answer)
+    astrid = oauth_flows.create_librarian("astrid")
+    answer = root.post(f"{KEYS}add/", build_key_form(owner=astrid.pk, scopes=["read", "write"]))
+    assert "may not" not in read_text(answer)
     assert APIKey.objects.get().owner == astrid
 
 
-def test_nobody_makes_a_key_for_who_is_gone(root: Client) -> None:
+def test_nobody_makes_a_key_for_an_inactive_user(root: Client) -> None:
     gone = User.objects.create_user("gone", is_active=False)
-    answer = root.post(f"{KEYS}add/", key_form(owner=gone.pk))
+    answer = root.post(f"{KEYS}add/", build_key_form(owner=gone.pk))
     assert list(answer.context["adminform"].form.errors) == ["owner"]
 
 
-def test_scopes_that_the_owner_may_not_have_are_told(developer: Client) -> None:
-    answer = developer.post(f"{KEYS}add/", key_form(scopes=["read", "write"]))
-    assert "ada may not have these scopes now, and the key is not good for them: write." in text(answer)
+def test_scopes_that_the_owner_may_not_have_give_a_warning(developer: Client) -> None:
+    answer = developer.post(f"{KEYS}add/", build_key_form(scopes=["read", "write"]))
+    assert "ada may not have these scopes now, and the key is not good for them: write." in read_text(answer)
 
 
 def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:
     for _ in range(api_keys.MAX_KEYS_PER_USER):
-        key_of(ada)
-    answer = developer.post(f"{KEYS}add/", key_form(), follow=True)
-    assert "No key was made: 100 are there already; revoke one first." in text(answer)
+        create_key(ada)
+    answer = developer.post(f"{KEYS}add/", build_key_form(), follow=True)
+    assert "No key was made: 100 are there already; revoke one first." in read_text(answer)
     assert APIKey.objects.count() == api_keys.MAX_KEYS_PER_USER
 
 
 def test_developers_see_their_own_keys(developer: Client, ada: User) -> None:
-    own, _ = key_of(ada)
-    theirs, _ = key_of(oauth_flows.reader())
-    assert listed(developer.get(KEYS)) == [own]
-    assert developer.get(f"{KEYS}{theirs.pk}/change/").headers["Location"] == "/admin/"
+    own, _ = create_key(ada)
+    other, _ = create_key(oauth_flows.create_reader())
+    assert list_rows(developer.get(KEYS)) == [own]
+    assert developer.get(f"{KEYS}{other.pk}/change/").headers["Location"] == "/admin/"
 
 
 def test_a_developer_revokes_a_key(developer: Client, ada: User, api: httpx.Client) -> None:
-    (revoked, key), (kept, other) = key_of(ada), key_of(ada)
-    answer = acted(developer, KEYS, "revoke", revoked, query="q=ada")
-    assert "Keys revoked: 1." in text(answer)
+    (revoked, key), (active, other) = create_key(ada), create_key(ada)
+    answer = submit_action(developer, KEYS, "revoke", revoked, query="q=ada")
+    assert "Keys revoked: 1." in read_text(answer)
     statuses = [api.get("/api/books", headers={"X-API-Key": text}).status_code for text in (key, other)]
     assert statuses == [401, 200]
-    assert "Revoked." in text(developer.get(f"{KEYS}{revoked.pk}/history/"))
-    assert listed(developer.get(f"{KEYS}?revoked_at__isempty=1")) == [kept]
+    assert "Revoked." in read_text(developer.get(f"{KEYS}{revoked.pk}/history/"))
+    assert list_rows(developer.get(f"{KEYS}?revoked_at__isempty=1")) == [active]
 
 
 def test_developers_do_not_revoke_the_keys_of_others(developer: Client) -> None:
-    theirs, _ = key_of(oauth_flows.reader())
-    acted(developer, KEYS, "revoke", theirs)
+    other, _ = create_key(oauth_flows.create_reader())
+    submit_action(developer, KEYS, "revoke", other)
     assert APIKey.objects.get().revoked_at is None
 
 
 def test_a_key_is_neither_changed_nor_deleted(root: Client) -> None:
-    key, _ = key_of(oauth_flows.reader())
-    assert root.post(f"{KEYS}{key.pk}/change/", key_form(scopes=["read", "write"])).status_code == 403
+    key, _ = create_key(oauth_flows.create_reader())
+    assert root.post(f"{KEYS}{key.pk}/change/", build_key_form(scopes=["read", "write"])).status_code == 403
     assert root.post(f"{KEYS}{key.pk}/delete/", {"post": "yes"}).status_code == 403
-    acted(root, KEYS, "delete_selected", key)
+    submit_action(root, KEYS, "delete_selected", key)
     assert APIKey.objects.get().scopes == "read"
 
 
@@ -322,23 +333,26 @@ def test_a_key_is_neither_changed_nor_deleted(root: Client) -> None:
 
 
 def test_a_developer_ends_access_to_an_app(developer: Client, ada: User, api: httpx.Client) -> None:
-    app = oauth_flows.confidential_app(user=ada)
-    tokens = oauth_flows.tokens_for(api, oauth_flows.reader(), app)
-    (access,) = listed(developer.get(f"{ACCESS}?q=reader"))
-    answer = acted(developer, ACCESS, "end", access, query="q=reader")
-    assert "Access ended: 1." in text(answer)
-    assert api.post("/oauth/refresh", data=oauth_flows.refreshing(app, tokens["refresh_token"])).status_code == 400
-    assert listed(developer.get(f"{ACCESS}?ended_at__isempty=1")) == []
+    app = oauth_flows.create_confidential_app(user=ada)
+    tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
+    (access,) = list_rows(developer.get(f"{ACCESS}?q=reader"))
+    answer = submit_action(developer, ACCESS, "end", access, query="q=reader")
+    assert "Access ended: 1." in read_text(answer)
+    assert (
+        api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"])).status_code
+        == 400
+    )
+    assert list_rows(developer.get(f"{ACCESS}?ended_at__isempty=1")) == []
 
 
 def test_developers_see_access_to_their_own_apps(developer: Client, ada: User) -> None:
-    now, reader = timezone.now(), oauth_flows.reader()
-    own, theirs = (
+    now, reader = timezone.now(), oauth_flows.create_reader()
+    own, other = (
         Authorization.objects.create(user=reader, application=app, scopes="read", created_at=now)
-        for app in (oauth_flows.confidential_app(user=ada), oauth_flows.public_app())
+        for app in (oauth_flows.create_confidential_app(user=ada), oauth_flows.create_public_app())
     )
-    assert listed(developer.get(ACCESS)) == [own]
-    acted(developer, ACCESS, "end", theirs)
+    assert list_rows(developer.get(ACCESS)) == [own]
+    submit_action(developer, ACCESS, "end", other)
     assert not Authorization.objects.exclude(ended_at=None).exists()
 
 
@@ -349,18 +363,18 @@ def test_access_is_neither_made_nor_changed_nor_deleted(root: Client) -> None:
     assert Authorization.objects.get().scopes == "read"
 
 
-# All of them
+# All of these pages
 
 
-def test_staff_outside_the_group_sees_none_of_it(client: Client, db: None) -> None:
+def test_staff_outside_the_group_sees_none_of_these_pages(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("visitor", is_staff=True))
-    assert [client.get(desk).status_code for desk in (APPS, ACCESS, KEYS)] == [403] * 3
+    assert [client.get(changelist).status_code for changelist in (APPS, ACCESS, KEYS)] == [403] * 3
 
 
 def test_what_developers_may_do(db: None) -> None:
-    ours = Permission.objects.exclude(content_type__app_label="webhooks")
-    held = ours.filter(group__name="Developers").values_list("codename", flat=True)
-    assert set(held) == {
+    permissions = Permission.objects.exclude(content_type__app_label="webhooks")
+    codenames = permissions.filter(group__name="Developers").values_list("codename", flat=True)
+    assert set(codenames) == {
         *(f"{action}_application" for action in ("add", "change", "delete", "view")),
         *(f"{action}_apikey" for action in ("add", "change", "view")),
         *(f"{action}_authorization" for action in ("change", "view")),
@@ -368,16 +382,16 @@ def test_what_developers_may_do(db: None) -> None:
 
 
 def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> None:
-    oauth_flows.confidential_app(user=ada)
-    key_of(ada)
+    oauth_flows.create_confidential_app(user=ada)
+    create_key(ada)
     page = f"/admin/auth/user/{ada.pk}/delete/"
-    assert "ada, with the apps and API keys that are theirs" in text(root.get(page))
+    assert "ada, with the apps and API keys that are theirs" in read_text(root.get(page))
     root.post(page, {"post": "yes"})
     assert not User.objects.filter(pk=ada.pk).exists()
     assert not APIKey.objects.exists()
 
 
-@pytest.mark.parametrize("desk", [APPS, ACCESS, KEYS])
+@pytest.mark.parametrize("changelist", [APPS, ACCESS, KEYS])
 @pytest.mark.parametrize(
     "query",
     [
@@ -392,8 +406,8 @@ def test_a_person_with_apps_and_keys_can_be_deleted(root: Client, ada: User) -> 
         "revoked_at__isempty=maybe",
     ],
 )
-def test_no_address_fails(root: Client, desk: str, query: str) -> None:
-    answer: Any = root.get(f"{desk}?{query}", follow=True)
+def test_no_address_fails(root: Client, changelist: str, query: str) -> None:
+    answer: Any = root.get(f"{changelist}?{query}", follow=True)
     assert answer.status_code in (200, 400)
 
 
@@ -402,28 +416,28 @@ def test_columns_are_not_probed(root: Client, column: str) -> None:
     assert root.get(f"{APPS}?{column}__startswith=p").status_code == 400
 
 
-@pytest.mark.parametrize(("desk", "action"), [(APPS, "make_new_secret"), (ACCESS, "end"), (KEYS, "revoke")])
+@pytest.mark.parametrize(("changelist", "action"), [(APPS, "make_new_secret"), (ACCESS, "end"), (KEYS, "revoke")])
 @pytest.mark.parametrize("pk", ODD_SELECTIONS)
-def test_a_selection_of_nothing_changes_nothing(root: Client, desk: str, action: str, pk: str) -> None:
-    answer: Any = root.post(desk, {"action": action, "_selected_action": pk}, follow=True)
-    assert "Nothing was changed: what was selected does not exist." in text(answer)
+def test_a_selection_of_nothing_changes_nothing(root: Client, changelist: str, action: str, pk: str) -> None:
+    answer: Any = root.post(changelist, {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in read_text(answer)
 
 
-@pytest.mark.parametrize("desk", [APPS, ACCESS, KEYS])
+@pytest.mark.parametrize("changelist", [APPS, ACCESS, KEYS])
 @pytest.mark.parametrize("pk", ODD_IDS)
-def test_a_page_of_nothing_is_not_there(root: Client, desk: str, pk: str) -> None:
-    assert root.get(f"{desk}{pk}/change/").headers["Location"] == "/admin/"
+def test_the_page_of_an_unknown_id_leads_back(root: Client, changelist: str, pk: str) -> None:
+    assert root.get(f"{changelist}{pk}/change/").headers["Location"] == "/admin/"
 
 
-@pytest.mark.parametrize("desk", [APPS, ACCESS, KEYS])
-def test_a_longer_list_takes_no_more_queries(root: Client, desk: str) -> None:
+@pytest.mark.parametrize("changelist", [APPS, ACCESS, KEYS])
+def test_a_longer_list_takes_no_more_queries(root: Client, changelist: str) -> None:
     counts = []
     for number in range(2):
-        reader = oauth_flows.reader(f"reader-{number}")
-        app = oauth_flows.confidential_app(f"app-{number}", user=reader)
+        reader = oauth_flows.create_reader(f"reader-{number}")
+        app = oauth_flows.create_confidential_app(f"app-{number}", user=reader)
         Authorization.objects.create(user=reader, application=app, scopes="read", created_at=timezone.now())
-        key_of(reader)
+        create_key(reader)
         with CaptureQueriesContext(connection) as queries:
-            root.get(desk)
+            root.get(changelist)
         counts.append(len(queries))
     assert counts[0] == counts[1]

@@ -15,25 +15,25 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import BROWSER_MARKS, start_chromium
-from tests.support.oauth_flows import CHALLENGED
-from tests.support.serving import Service
+from tests.support.oauth_flows import CHALLENGE_PARAMETERS
+from tests.support.service import Service
 
 PASSWORD = "correct horse battery staple"
-# Two people, an app of each kind of name, and a session for each of the people.
-SCENE = f"""
+# Creates two users, an app with a short name and one with a long name, and a session for each user.
+PREPARATION = f"""
 import json
 from django.contrib.auth.models import User
 from django.utils import timezone
 from httpx import Client
 from oauth.models import Authorization
-from tests.support.oauth_flows import librarian, public_app, sign_in
+from tests.support.oauth_flows import create_librarian, create_public_app, sign_in
 
-margaret = librarian("margaret")
+margaret = create_librarian("margaret")
 margaret.set_password({PASSWORD!r})
 margaret.save()
 newcomer = User.objects.create_user("newcomer", password={PASSWORD!r})
-public_app("bindery")
-overlong = public_app("overlong")
+create_public_app("bindery")
+overlong = create_public_app("overlong")
 overlong.name = "Ж" * 255
 overlong.save()
 Authorization.objects.create(user=margaret, application=overlong, scopes="read write", created_at=timezone.now())
@@ -44,20 +44,20 @@ for person in (margaret, newcomer):
     sessions[person.username] = client.cookies["sessionid"]
 print(json.dumps(sessions))
 """
-HEIGHTS = "elements => elements.map(element => element.getBoundingClientRect().height)"
-LIGHTNESS = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g))"
+HEIGHTS_SCRIPT = "elements => elements.map(element => element.getBoundingClientRect().height)"
+LIGHTNESS_SCRIPT = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g))"
 
 pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")
 def sessions(service: Service) -> dict[str, str]:
-    """The session keys of those who are signed in."""
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", SCENE]
+    """The session keys of the signed-in users, by user name."""
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
     environment = os.environ | {"DATABASE_URL": service.database_url}
     run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    found: dict[str, str] = json.loads(run.stdout)
-    return found
+    session_keys: dict[str, str] = json.loads(run.stdout)
+    return session_keys
 
 
 @pytest.fixture(scope="module")
@@ -68,40 +68,40 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def callback() -> Iterator[str]:
-    """The address at which an app waits for people to come back."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Welcome) as app:
+    """The redirect URI of an app that listens on this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), CallbackHandler) as app:
         Thread(target=app.serve_forever).start()
         yield f"http://127.0.0.1:{app.server_port}/callback"
         app.shutdown()
 
 
-class Welcome(BaseHTTPRequestHandler):
+class CallbackHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"Welcome back")
 
     def log_message(self, *arguments: Any) -> None:
-        """Nobody reads it."""
+        """Writes nothing: the log does not belong in the output of tests."""
 
 
 @contextmanager
-def opened(browser: Browser, service: Service, session: str | None = None, **options: Any) -> Iterator[Page]:
-    """A page of a fresh browser, in which nothing may break the Content-Security-Policy or fail."""
+def open_page(browser: Browser, service: Service, session: str | None = None, **options: Any) -> Iterator[Page]:
+    """Opens a page in a new browser context; checks that nothing violates the policy or fails."""
     context = browser.new_context(base_url=service.url, **options)
-    complaints: list[str] = []
-    context.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    context.on("weberror", lambda failed: complaints.append(str(failed.error)))
+    errors: list[str] = []
+    context.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    context.on("weberror", lambda web_error: errors.append(str(web_error.error)))
     if session:
         context.add_cookies([{"name": "sessionid", "value": session, "url": service.url}])
     yield context.new_page()
     context.close()
-    assert complaints == []
+    assert errors == []
 
 
-def asking(callback: str, scope: str = "read write", client_id: str = "bindery") -> str:
-    asked = {"client_id": client_id, "redirect_uri": callback, "scope": scope, "state": "from-the-app"}
-    return f"/oauth/authorize?{urlencode({**asked, 'response_type': 'code', **CHALLENGED})}"
+def build_authorization_path(callback: str, scope: str = "read write", client_id: str = "bindery") -> str:
+    parameters = {"client_id": client_id, "redirect_uri": callback, "scope": scope, "state": "from-the-app"}
+    return f"/oauth/authorize?{urlencode({**parameters, 'response_type': 'code', **CHALLENGE_PARAMETERS})}"
 
 
 def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
@@ -110,83 +110,81 @@ def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def told(page: Page, callback: str) -> dict[str, list[str]]:
+def read_redirect(page: Page, callback: str) -> dict[str, list[str]]:
     page.wait_for_url(f"{callback}?*")
     return parse_qs(urlsplit(page.url).query)
 
 
-def test_a_person_signs_in_and_lets_an_app_in_without_javascript(
+def test_a_user_signs_in_and_allows_an_app_without_javascript(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str
 ) -> None:
-    with opened(browser, service, java_script_enabled=False) as page:
-        page.goto(asking(callback))
+    with open_page(browser, service, java_script_enabled=False) as page:
+        page.goto(build_authorization_path(callback))
         sign_in(page, "margaret", "a wrong one")
         assert "correct username and password" in page.get_by_role("alert").inner_text()
         sign_in(page, "margaret")
         page.get_by_role("button", name="Allow").click()
-        query = told(page, callback)
+        query = read_redirect(page, callback)
     assert query["state"] == ["from-the-app"]
     assert query["code"]
 
 
-def test_who_denies_goes_back_to_the_app(
+def test_a_user_who_denies_is_sent_back_to_the_app(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str
 ) -> None:
-    with opened(browser, service, sessions["margaret"]) as page:
-        page.goto(asking(callback))
+    with open_page(browser, service, sessions["margaret"]) as page:
+        page.goto(build_authorization_path(callback))
         page.get_by_role("button", name="Deny").click()
-        query = told(page, callback)
+        query = read_redirect(page, callback)
     assert (query["error"], query["state"]) == (["access_denied"], ["from-the-app"])
 
 
-def test_an_app_is_told_when_who_signed_in_may_nothing_of_what_it_asks(
+def test_an_app_gets_an_error_when_the_user_has_none_of_the_requested_scopes(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str
 ) -> None:
-    with opened(browser, service) as page:
-        page.goto(asking(callback, scope="write"))
+    with open_page(browser, service) as page:
+        page.goto(build_authorization_path(callback, scope="write"))
         sign_in(page, "newcomer")
-        assert told(page, callback)["error"] == ["invalid_scope"]
+        assert read_redirect(page, callback)["error"] == ["invalid_scope"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (320, "dark"), (1280, "dark")])
 def test_pages_fit_the_screen_and_the_scheme(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str, width: int, scheme: Any
 ) -> None:
-    addresses = ["/accounts/apps", "/accounts/logout", asking(callback, client_id="overlong")]
+    addresses = ["/accounts/apps", "/accounts/logout", build_authorization_path(callback, client_id="overlong")]
     screen = {"width": width, "height": 640}
-    with opened(browser, service, sessions["margaret"], viewport=screen, color_scheme=scheme) as page:
+    with open_page(browser, service, sessions["margaret"], viewport=screen, color_scheme=scheme) as page:
         for address in addresses:
             page.goto(address)
             assert page.evaluate("document.documentElement.scrollWidth") == width
-            assert all(height >= 44 for height in page.locator("a, button").evaluate_all(HEIGHTS))
-            assert page.evaluate(LIGHTNESS) < 60 if scheme == "dark" else page.evaluate(LIGHTNESS) > 200
+            assert all(height >= 44 for height in page.locator("a, button").evaluate_all(HEIGHTS_SCRIPT))
+            assert page.evaluate(LIGHTNESS_SCRIPT) < 60 if scheme == "dark" else page.evaluate(LIGHTNESS_SCRIPT) > 200
 
 
-def test_try_it_out_sends_the_token_that_authorize_got(
-    browser: Browser, service: Service, sessions: dict[str, str]
-) -> None:
-    with opened(browser, service, sessions["margaret"]) as page:
+def test_try_it_out_sends_the_token_of_authorize(browser: Browser, service: Service, sessions: dict[str, str]) -> None:
+    with open_page(browser, service, sessions["margaret"]) as page:
         page.goto("/docs/v1")
         page.click(".btn.authorize")
         flow = page.locator(".auth-container", has_text="authorizationCode")
-        with page.expect_popup() as popup, page.expect_response("**/oauth/token") as answered:
+        with page.expect_popup() as popup, page.expect_response("**/oauth/token") as token_response:
             flow.get_by_role("button", name="Apply given OAuth2 credentials").click()
             popup.value.get_by_role("button", name="Allow").click()
-        token = answered.value.json()
+        token = token_response.value.json()
         flow.get_by_role("button", name="Close").click()
         page.click("#operations-Books-list_books .opblock-summary-control")
         page.click(".try-out__btn")
-        with page.expect_response("**/api/books?*") as tried:
+        with page.expect_response("**/api/books?*") as api_response:
             page.click(".execute")
     assert token["scope"] == "read write"
-    assert tried.value.request.headers["authorization"] == f"Bearer {token['access_token']}"
-    assert tried.value.status == 200
+    assert api_response.value.request.headers["authorization"] == f"Bearer {token['access_token']}"
+    assert api_response.value.status == 200
 
 
-def test_a_person_ends_the_access_of_an_app_and_signs_out(
+def test_a_user_ends_the_access_of_an_app_and_signs_out(
     browser: Browser, service: Service, sessions: dict[str, str]
 ) -> None:
-    with opened(browser, service, sessions["margaret"]) as page:
+    with open_page(browser, service, sessions["margaret"]) as page:
         page.goto("/accounts/apps")
         page.get_by_role("button", name="End access Ж").click()
         assert "has no access any more" in page.get_by_role("status").inner_text()

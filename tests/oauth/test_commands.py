@@ -1,4 +1,4 @@
-"""What operators do at the command line."""
+"""Operators create apps and API keys on the command line."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -16,123 +16,125 @@ from tests.support import oauth_flows
 
 pytestmark = pytest.mark.django_db
 
-APP = ["--name", "Bookshop", "--redirect-uri", oauth_flows.CALLBACK]
+APP_OPTIONS = ["--name", "Bookshop", "--redirect-uri", oauth_flows.CALLBACK]
 
 
 @pytest.fixture(autouse=True)
-def no_app(db: None) -> None:
-    """Nor the documentation's own."""
+def delete_apps(db: None) -> None:
+    """Deletes all apps, also that of the documentation pages."""
     Application.objects.all().delete()
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     out: str
     err: str
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command; answers what it wrote."""
+    """A function that runs a command and returns its output."""
 
-    def said(*words: str) -> Said:
+    def run(*arguments: str) -> Output:
         capsys.readouterr()
-        call_command(*words)
-        return Said(*capsys.readouterr())
+        call_command(*arguments)
+        return Output(*capsys.readouterr())
 
-    return said
+    return run
 
 
-def told(said: Said) -> dict[str, str]:
-    return dict(line.split(": ") for line in said.out.splitlines())
+def parse_lines(output: Output) -> dict[str, str]:
+    return dict(line.split(": ") for line in output.out.splitlines())
 
 
 def test_an_operator_registers_an_app(command: Any, api: httpx.Client) -> None:
-    printed = told(command("create_oauth_app", *APP, "--scopes", "write read"))
-    app = Application.objects.get(client_id=printed["client_id"])
-    code = oauth_flows.code_for(api, oauth_flows.librarian(), app)
-    answer = api.post("/oauth/token", data=oauth_flows.redemption(app, code, client_secret=printed["client_secret"]))
+    values = parse_lines(command("create_oauth_app", *APP_OPTIONS, "--scopes", "write read"))
+    app = Application.objects.get(client_id=values["client_id"])
+    code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), app)
+    answer = api.post(
+        "/oauth/token", data=oauth_flows.build_code_request(app, code, client_secret=values["client_secret"])
+    )
     assert answer.json()["scope"] == "read write"
     assert (app.name, app.client_type, app.user) == ("Bookshop", "confidential", None)
 
 
-def test_an_app_may_read_if_nothing_else_is_said(command: Any) -> None:
-    command("create_oauth_app", *APP)
+def test_an_app_has_the_scope_read_by_default(command: Any) -> None:
+    command("create_oauth_app", *APP_OPTIONS)
     assert Application.objects.get().allowance.scopes == "read"
 
 
-def test_the_secret_is_printed_and_kept_nowhere(command: Any) -> None:
-    said = command("create_oauth_app", *APP)
-    secret = told(said)["client_secret"]
-    assert secret not in said.err
+def test_the_secret_is_printed_and_not_stored(command: Any) -> None:
+    output = command("create_oauth_app", *APP_OPTIONS)
+    secret = parse_lines(output)["client_secret"]
+    assert secret not in output.err
     assert secret not in str(Application.objects.values().get())
 
 
-def test_a_public_app_is_told_no_secret(command: Any) -> None:
+def test_a_public_app_gets_no_secret(command: Any) -> None:
     uris = ["--redirect-uri", "http://127.0.0.1/callback", "--redirect-uri", "http://[::1]/callback"]
-    said = command("create_oauth_app", "--name", "Shelf", *uris, "--public")
+    output = command("create_oauth_app", "--name", "Shelf", *uris, "--public")
     app = Application.objects.get()
-    assert said == (f"client_id: {app.client_id}\n", "")
+    assert output == (f"client_id: {app.client_id}\n", "")
     assert app.redirect_uris.split() == ["http://127.0.0.1/callback", "http://[::1]/callback"]
 
 
 def test_an_app_can_have_an_owner(command: Any) -> None:
-    owner = oauth_flows.reader("ada")
-    command("create_oauth_app", *APP, "--owner", "ada")
+    owner = oauth_flows.create_reader("ada")
+    command("create_oauth_app", *APP_OPTIONS, "--owner", "ada")
     assert Application.objects.get().user == owner
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("arguments", "problem"),
     [
         (["--name", "Bookshop"], "--redirect-uri"),
         (["--redirect-uri", oauth_flows.CALLBACK], "--name"),
         (["--name", " ", "--redirect-uri", oauth_flows.CALLBACK], "A name takes"),
         (["--name", "Bookshop", "--redirect-uri", "http://app.example/"], "http://app.example/"),
-        ([*APP, "--scopes", ""], "at least one scope"),
-        ([*APP, "--scopes", "read admin"], "There is no scope 'admin'; there are read, write, webhooks."),
-        ([*APP, "--owner", "nobody"], "There is no user 'nobody'."),
-        ([*APP, "--owner", "gone"], "The user 'gone' is not active."),
+        ([*APP_OPTIONS, "--scopes", ""], "at least one scope"),
+        ([*APP_OPTIONS, "--scopes", "read admin"], "There is no scope 'admin'; there are read, write, webhooks."),
+        ([*APP_OPTIONS, "--owner", "nobody"], "There is no user 'nobody'."),
+        ([*APP_OPTIONS, "--owner", "gone"], "The user 'gone' is not active."),
     ],
 )
-def test_no_app_is_made_of_what_is_unfit(words: list[str], problem: str) -> None:
+def test_invalid_options_create_no_app(arguments: list[str], problem: str) -> None:
     User.objects.create_user("gone", is_active=False)
     with pytest.raises(CommandError, match=problem):
-        call_command("create_oauth_app", *words)
+        call_command("create_oauth_app", *arguments)
     assert not Application.objects.exists()
 
 
 def test_the_last_line_is_an_api_key(command: Any, api: httpx.Client) -> None:
-    oauth_flows.librarian("astrid")
-    said = command("create_api_key", "--user", "astrid", "--scopes", "write read", "--name", "Night import")
-    key = said.out.splitlines()[-1]
+    oauth_flows.create_librarian("astrid")
+    output = command("create_api_key", "--user", "astrid", "--scopes", "write read", "--name", "Night import")
+    key = output.out.splitlines()[-1]
     assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
     stored = APIKey.objects.get()
     assert (stored.name, stored.scopes, stored.expires_at) == ("Night import", "read write", None)
-    assert key not in said.err
+    assert key not in output.err
     assert key not in str(APIKey.objects.values().get())
 
 
 def test_a_key_can_expire(command: Any) -> None:
-    oauth_flows.reader("ada")
+    oauth_flows.create_reader("ada")
     command("create_api_key", "--user", "ada", "--scopes", "read", "--expires-in-days", "30")
     stored = APIKey.objects.get()
     assert stored.expires_at == stored.created_at + timedelta(days=30)
 
 
-def test_a_scope_that_its_owner_may_not_have_is_warned_of(command: Any) -> None:
-    oauth_flows.reader("ada")
-    said = command("create_api_key", "--user", "ada", "--scopes", "read write")
-    assert "ada may not have these scopes now, and the key is not good for them: write." in said.err
+def test_a_scope_that_its_owner_may_not_have_gives_a_warning(command: Any) -> None:
+    oauth_flows.create_reader("ada")
+    output = command("create_api_key", "--user", "ada", "--scopes", "read write")
+    assert "ada may not have these scopes now, and the key is not good for them: write." in output.err
     assert APIKey.objects.get().scopes == "read write"
 
 
-def test_a_scope_that_its_owner_may_have_is_not_warned_of(command: Any) -> None:
-    oauth_flows.librarian("astrid")
+def test_a_scope_that_its_owner_may_have_gives_no_warning(command: Any) -> None:
+    oauth_flows.create_librarian("astrid")
     assert "may not" not in command("create_api_key", "--user", "astrid", "--scopes", "read write").err
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("arguments", "problem"),
     [
         (["--scopes", "read"], "--user"),
         (["--user", "ada"], "--scopes"),
@@ -147,16 +149,16 @@ def test_a_scope_that_its_owner_may_have_is_not_warned_of(command: Any) -> None:
         (["--user", "ada", "--scopes", "read", "--expires-in-days", "soon"], "invalid int"),
     ],
 )
-def test_no_key_is_made_of_what_is_unfit(words: list[str], problem: str) -> None:
-    oauth_flows.reader("ada")
+def test_invalid_options_create_no_key(arguments: list[str], problem: str) -> None:
+    oauth_flows.create_reader("ada")
     User.objects.create_user("gone", is_active=False)
     with pytest.raises(CommandError, match=problem):
-        call_command("create_api_key", *words)
+        call_command("create_api_key", *arguments)
     assert not APIKey.objects.exists()
 
 
-def test_nobody_gets_more_keys_than_there_may_be() -> None:
-    ada = oauth_flows.reader("ada")
+def test_nobody_gets_more_keys_than_the_limit() -> None:
+    ada = oauth_flows.create_reader("ada")
     for _ in range(api_keys.MAX_KEYS_PER_USER):
         api_keys.create_key(ada, "one of many", frozenset({"read"}), timezone.now())
     with pytest.raises(CommandError, match="ada has 100 keys"):

@@ -1,16 +1,16 @@
-"""Which pages of elsewhere may read what the library answers (CORS_ALLOWED_ORIGINS)."""
+"""Pages of which origins may read the answers of the library (CORS_ALLOWED_ORIGINS)."""
 
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.support.serving import serving
+from tests.support.service import serve_library
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
-NAMED = ["https://shop.example", "http://localhost:5173"]
-OPEN = [
+ORIGINS = ["https://shop.example", "http://localhost:5173"]
+SHARED_ADDRESSES = [
     "/api/books",
     "/api/books/1",
     "/api/v2/books",
@@ -21,7 +21,7 @@ OPEN = [
     "/.well-known/oauth-authorization-server",
     "/.well-known/jwks.json",
 ]
-CLOSED = [
+OTHER_ADDRESSES = [
     "/",
     "/docs",
     "/openapi.json",
@@ -37,20 +37,20 @@ CLOSED = [
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of a library that names two origins, and protects all books."""
+def cors_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a library that allows two origins and protects all books."""
     folder = tmp_path_factory.mktemp("cors")
     with (
-        serving(
-            folder, CORS_ALLOWED_ORIGINS=", ".join(NAMED), LIBRARY_ACCESS="protected", WEB_CONCURRENCY="1"
+        serve_library(
+            folder, CORS_ALLOWED_ORIGINS=", ".join(ORIGINS), LIBRARY_ACCESS="protected", WEB_CONCURRENCY="1"
         ) as service,
-        service.client() as client,
+        service.open_client() as client,
     ):
         yield client
 
 
-def asked(client: httpx.Client, address: str, origin: str, method: str = "POST") -> httpx.Response:
-    """A browser's question before it sends what forms cannot."""
+def send_preflight(client: httpx.Client, address: str, origin: str, method: str = "POST") -> httpx.Response:
+    """Sends the preflight request of a browser."""
     headers = {
         "Origin": origin,
         "Access-Control-Request-Method": method,
@@ -59,36 +59,36 @@ def asked(client: httpx.Client, address: str, origin: str, method: str = "POST")
     return client.options(address, headers=headers)
 
 
-def told(answer: httpx.Response) -> dict[str, str]:
+def get_cors_headers(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
 
 
-def words(text: str) -> set[str]:
+def split_list(text: str) -> set[str]:
     return {word.strip().lower() for word in text.split(",")}
 
 
-def test_nobody_is_named_by_default(api: httpx.Client) -> None:
-    for address in OPEN + CLOSED:
-        assert told(api.get(address, headers={"Origin": NAMED[0]})) == {}
-        assert told(asked(api, address, NAMED[0])) == {}
+def test_no_origin_is_allowed_by_default(api: httpx.Client) -> None:
+    for address in SHARED_ADDRESSES + OTHER_ADDRESSES:
+        assert get_cors_headers(api.get(address, headers={"Origin": ORIGINS[0]})) == {}
+        assert get_cors_headers(send_preflight(api, address, ORIGINS[0])) == {}
 
 
-@pytest.mark.parametrize("origin", NAMED)
-@pytest.mark.parametrize("address", OPEN)
-def test_a_named_origin_may_ask_and_read(shared: httpx.Client, address: str, origin: str) -> None:
-    """Without a credential: it is the request after it that brings one."""
-    before = asked(shared, address, origin)
-    assert before.status_code == 200
-    assert told(before)["access-control-allow-origin"] == origin
-    answer = shared.get(address, headers={"Origin": origin})
-    assert told(answer)["access-control-allow-origin"] == origin
-    assert "origin" in words(answer.headers["Vary"])
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("address", SHARED_ADDRESSES)
+def test_an_allowed_origin_may_send_and_read(cors_client: httpx.Client, address: str, origin: str) -> None:
+    """The preflight has no credential: only the request after it has one."""
+    preflight = send_preflight(cors_client, address, origin)
+    assert preflight.status_code == 200
+    assert get_cors_headers(preflight)["access-control-allow-origin"] == origin
+    answer = cors_client.get(address, headers={"Origin": origin})
+    assert get_cors_headers(answer)["access-control-allow-origin"] == origin
+    assert "origin" in split_list(answer.headers["Vary"])
 
 
-@pytest.mark.parametrize("address", CLOSED)
-def test_the_rest_is_for_nobody_elsewhere(shared: httpx.Client, address: str) -> None:
-    assert told(asked(shared, address, NAMED[0])) == {}
-    assert told(shared.get(address, headers={"Origin": NAMED[0]})) == {}
+@pytest.mark.parametrize("address", OTHER_ADDRESSES)
+def test_other_addresses_are_for_no_other_origin(cors_client: httpx.Client, address: str) -> None:
+    assert get_cors_headers(send_preflight(cors_client, address, ORIGINS[0])) == {}
+    assert get_cors_headers(cors_client.get(address, headers={"Origin": ORIGINS[0]})) == {}
 
 
 @pytest.mark.parametrize(
@@ -106,20 +106,22 @@ def test_the_rest_is_for_nobody_elsewhere(shared: httpx.Client, address: str) ->
         "",
     ],
 )
-def test_no_other_origin_is_let_in(shared: httpx.Client, origin: str) -> None:
-    for address in OPEN:
-        assert "access-control-allow-origin" not in told(asked(shared, address, origin))
-        assert "access-control-allow-origin" not in told(shared.get(address, headers={"Origin": origin}))
+def test_no_other_origin_is_allowed(cors_client: httpx.Client, origin: str) -> None:
+    for address in SHARED_ADDRESSES:
+        assert "access-control-allow-origin" not in get_cors_headers(send_preflight(cors_client, address, origin))
+        assert "access-control-allow-origin" not in get_cors_headers(
+            cors_client.get(address, headers={"Origin": origin})
+        )
 
 
-def test_a_page_may_send_and_read_what_the_library_speaks_of(shared: httpx.Client) -> None:
-    before = told(asked(shared, "/api/v2/books", NAMED[0], "PATCH"))
-    answer = told(shared.get("/api/v2/books", headers={"Origin": NAMED[0]}))
-    assert {"get", "post", "put", "patch", "delete"} <= words(before["access-control-allow-methods"])
-    assert {"authorization", "content-type", "x-api-key", "if-match", "if-none-match", "idempotency-key"} <= words(
-        before["access-control-allow-headers"]
+def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.Client) -> None:
+    preflight = get_cors_headers(send_preflight(cors_client, "/api/v2/books", ORIGINS[0], "PATCH"))
+    answer = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
+    assert {"get", "post", "put", "patch", "delete"} <= split_list(preflight["access-control-allow-methods"])
+    assert {"authorization", "content-type", "x-api-key", "if-match", "if-none-match", "idempotency-key"} <= split_list(
+        preflight["access-control-allow-headers"]
     )
-    assert words(answer["access-control-expose-headers"]) == {
+    assert split_list(answer["access-control-expose-headers"]) == {
         "etag",
         "idempotent-replayed",
         "link",
@@ -132,20 +134,22 @@ def test_a_page_may_send_and_read_what_the_library_speaks_of(shared: httpx.Clien
     }
 
 
-def test_no_page_may_use_a_persons_session(shared: httpx.Client) -> None:
-    for address in OPEN:
-        assert "access-control-allow-credentials" not in told(asked(shared, address, NAMED[0]))
+def test_no_page_may_use_a_persons_session(cors_client: httpx.Client) -> None:
+    for address in SHARED_ADDRESSES:
+        assert "access-control-allow-credentials" not in get_cors_headers(
+            send_preflight(cors_client, address, ORIGINS[0])
+        )
 
 
-def test_refusals_are_readable_too(shared: httpx.Client) -> None:
-    origin = {"Origin": NAMED[0]}
+def test_refusals_are_readable_too(cors_client: httpx.Client) -> None:
+    origin = {"Origin": ORIGINS[0]}
     answers = [
-        shared.get("/api/books", headers=origin),
-        shared.get("/api/books?version=9", headers=origin),
-        shared.get("/api/v2/books", headers={**origin, "Authorization": "Bearer nonsense"}),
-        shared.put("/api/books", headers=origin),
-        shared.post("/oauth/token", headers=origin),
-        shared.post("/oauth/token", headers=origin, data={"grant_type": "refresh_token", "refresh_token": "x"}),
+        cors_client.get("/api/books", headers=origin),
+        cors_client.get("/api/books?version=9", headers=origin),
+        cors_client.get("/api/v2/books", headers={**origin, "Authorization": "Bearer nonsense"}),
+        cors_client.put("/api/books", headers=origin),
+        cors_client.post("/oauth/token", headers=origin),
+        cors_client.post("/oauth/token", headers=origin, data={"grant_type": "refresh_token", "refresh_token": "x"}),
     ]
     assert [answer.status_code for answer in answers] == [401, 400, 401, 405, 400, 401]
-    assert {told(answer).get("access-control-allow-origin") for answer in answers} == {NAMED[0]}
+    assert {get_cors_headers(answer).get("access-control-allow-origin") for answer in answers} == {ORIGINS[0]}

@@ -1,4 +1,4 @@
-"""What slows down those who guess passwords, secrets, codes and tokens."""
+"""Clients and users that guess passwords, secrets, codes or tokens are locked out for a time."""
 
 import base64
 from collections.abc import Callable
@@ -14,150 +14,151 @@ from oauth2_provider.models import Application
 
 from tests.support.oauth_flows import (
     SECRET,
-    code_for,
-    confidential_app,
-    public_app,
-    reader,
-    redemption,
-    refreshing,
-    refusal,
-    tokens_for,
+    build_code_request,
+    build_refresh_request,
+    create_confidential_app,
+    create_public_app,
+    create_reader,
+    obtain_code,
+    obtain_tokens,
+    parse_oauth_error,
 )
 
 GUESS = "a-guess-that-must-be-nowhere"
-ALLOWED = 10
+MAX_FAILURES = 10
 
 
 @pytest.fixture
 def bookshop(db: None) -> Application:
-    return confidential_app()
+    return create_confidential_app()
 
 
-def elsewhere() -> httpx.Client:
+def open_other_client() -> httpx.Client:
+    """Returns a client at another address."""
     from library_site.wsgi import application
 
     transport = httpx.WSGITransport(app=application, remote_addr="192.0.2.7")
     return httpx.Client(transport=transport, base_url="http://127.0.0.1")
 
 
-def guessing(client: httpx.Client, client_id: str = "bookshop", endpoint: str = "/oauth/token") -> httpx.Response:
+def guess_secret(client: httpx.Client, client_id: str = "bookshop", endpoint: str = "/oauth/token") -> httpx.Response:
     form = {"grant_type": "refresh_token", "refresh_token": "x", "token": "x"}
     return client.post(endpoint, data={**form, "client_id": client_id, "client_secret": GUESS})
 
 
-def guessing_with_basic(client: httpx.Client) -> httpx.Response:
+def guess_with_basic(client: httpx.Client) -> httpx.Response:
     headers = {"Authorization": f"Basic {base64.b64encode(f'bookshop:{GUESS}'.encode()).decode()}"}
     return client.post("/oauth/token", data={"grant_type": "authorization_code", "code": "x"}, headers=headers)
 
 
-def exhausted(guess: Callable[[], httpx.Response], times: int = ALLOWED) -> None:
-    """Guesses as often as is answered, and once more."""
+def exhaust_failures(guess: Callable[[], httpx.Response], times: int = MAX_FAILURES) -> None:
+    """Guesses until the lockout, and checks that the next guess is refused with 429."""
     assert [guess().status_code for _ in range(times)] == [401] * times
     assert guess().status_code == 429
 
 
 @pytest.mark.parametrize("endpoint", ["/oauth/token", "/oauth/refresh", "/oauth/revoke", "/oauth/introspect"])
-def test_who_guesses_secrets_must_wait(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
-    assert [guessing(api, endpoint=endpoint).status_code for _ in range(ALLOWED)] == [401] * ALLOWED
-    answer = guessing(api, endpoint=endpoint)
-    assert refusal(answer) == (429, "temporarily_unavailable")
+def test_a_client_that_guesses_secrets_is_locked_out(api: httpx.Client, bookshop: Application, endpoint: str) -> None:
+    assert [guess_secret(api, endpoint=endpoint).status_code for _ in range(MAX_FAILURES)] == [401] * MAX_FAILURES
+    answer = guess_secret(api, endpoint=endpoint)
+    assert parse_oauth_error(answer) == (429, "temporarily_unavailable")
     assert answer.headers["Retry-After"] == "300"
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_header_and_body_are_one_way_to_guess(api: httpx.Client, bookshop: Application) -> None:
-    for _ in range(ALLOWED // 2):
-        assert guessing(api).status_code == 401
-        assert guessing_with_basic(api).status_code == 401
-    assert guessing(api).status_code == 429
-    assert guessing_with_basic(api).status_code == 429
+def test_guesses_in_the_header_and_in_the_body_count_together(api: httpx.Client, bookshop: Application) -> None:
+    for _ in range(MAX_FAILURES // 2):
+        assert guess_secret(api).status_code == 401
+        assert guess_with_basic(api).status_code == 401
+    assert guess_secret(api).status_code == 429
+    assert guess_with_basic(api).status_code == 429
 
 
-def test_unknown_clients_are_guessed_as_slowly(api: httpx.Client, bookshop: Application) -> None:
-    """Or it would tell which there are."""
-    exhausted(lambda: guessing(api, "nobody"))
+def test_unknown_clients_are_locked_out_too(api: httpx.Client, bookshop: Application) -> None:
+    """Otherwise the answer would show which clients exist."""
+    exhaust_failures(lambda: guess_secret(api, "nobody"))
 
 
-def test_while_a_client_waits_even_the_right_secret_does(api: httpx.Client, bookshop: Application) -> None:
-    given = tokens_for(api, reader(), bookshop)
-    exhausted(lambda: guessing(api))
-    form = refreshing(bookshop, given["refresh_token"])
+def test_during_the_lockout_the_right_secret_is_refused_too(api: httpx.Client, bookshop: Application) -> None:
+    tokens = obtain_tokens(api, create_reader(), bookshop)
+    exhaust_failures(lambda: guess_secret(api))
+    form = build_refresh_request(bookshop, tokens["refresh_token"])
     assert api.post("/oauth/token", data=form).status_code == 429
 
 
-def test_another_address_is_not_held_up(api: httpx.Client, bookshop: Application) -> None:
-    given = tokens_for(api, reader(), bookshop)
-    exhausted(lambda: guessing(api))
-    form = refreshing(bookshop, given["refresh_token"])
-    with elsewhere() as other:
+def test_another_address_is_not_locked_out(api: httpx.Client, bookshop: Application) -> None:
+    tokens = obtain_tokens(api, create_reader(), bookshop)
+    exhaust_failures(lambda: guess_secret(api))
+    form = build_refresh_request(bookshop, tokens["refresh_token"])
+    with open_other_client() as other:
         assert other.post("/oauth/token", data=form).status_code == 200
-        exhausted(lambda: guessing(other))
+        exhaust_failures(lambda: guess_secret(other))
 
 
-def test_another_client_is_not_held_up(api: httpx.Client, bookshop: Application) -> None:
-    reseller, shelf, user = confidential_app("reseller"), public_app(), reader()
-    exhausted(lambda: guessing(api))
-    assert tokens_for(api, user, reseller)["expires_in"] == 3600
-    assert tokens_for(api, user, shelf)["expires_in"] == 3600
+def test_another_client_is_not_locked_out(api: httpx.Client, bookshop: Application) -> None:
+    reseller, shelf, user = create_confidential_app("reseller"), create_public_app(), create_reader()
+    exhaust_failures(lambda: guess_secret(api))
+    assert obtain_tokens(api, user, reseller)["expires_in"] == 3600
+    assert obtain_tokens(api, user, shelf)["expires_in"] == 3600
 
 
-def test_after_the_wait_the_right_secret_is_heard(api: httpx.Client, bookshop: Application) -> None:
-    given = tokens_for(api, reader(), bookshop)
-    exhausted(lambda: guessing(api))
+def test_after_the_lockout_the_right_secret_is_accepted(api: httpx.Client, bookshop: Application) -> None:
+    tokens = obtain_tokens(api, create_reader(), bookshop)
+    exhaust_failures(lambda: guess_secret(api))
     AccessAttempt.objects.update(attempt_time=F("attempt_time") - timedelta(minutes=5, seconds=1))
-    form = refreshing(bookshop, given["refresh_token"])
+    form = build_refresh_request(bookshop, tokens["refresh_token"])
     assert api.post("/oauth/token", data=form).status_code == 200
 
 
-def test_guesses_that_are_far_apart_hold_up_nobody(api: httpx.Client, bookshop: Application) -> None:
-    for _ in range(ALLOWED + 2):
-        assert guessing(api).status_code == 401
+def test_guesses_that_are_far_apart_lock_out_nobody(api: httpx.Client, bookshop: Application) -> None:
+    for _ in range(MAX_FAILURES + 2):
+        assert guess_secret(api).status_code == 401
         AccessAttempt.objects.update(attempt_time=F("attempt_time") - timedelta(minutes=6))
 
 
-def test_a_confidential_app_with_its_secret_is_never_braked(api: httpx.Client, bookshop: Application) -> None:
-    dead = refreshing(bookshop, "a-token-that-is-over")
-    statuses = {api.post("/oauth/refresh", data=dead).status_code for _ in range(ALLOWED * 3)}
+def test_a_confidential_app_with_its_secret_is_never_locked_out(api: httpx.Client, bookshop: Application) -> None:
+    ended_token_form = build_refresh_request(bookshop, "a-token-that-is-over")
+    statuses = {api.post("/oauth/refresh", data=ended_token_form).status_code for _ in range(MAX_FAILURES * 3)}
     assert statuses == {400}
     assert not AccessAttempt.objects.exists()
-    assert tokens_for(api, reader(), bookshop)["expires_in"] == 3600
+    assert obtain_tokens(api, create_reader(), bookshop)["expires_in"] == 3600
 
 
-def test_who_guesses_at_a_public_app_must_wait_longer_on(api: httpx.Client, db: None) -> None:
-    """As many people as share its address may each meet a token that is over."""
-    shelf = public_app()
-    dead = refreshing(shelf, "a-token-that-is-over")
-    statuses = [api.post("/oauth/refresh", data=dead).status_code for _ in range(101)]
+def test_a_public_app_may_fail_more_often_before_the_lockout(api: httpx.Client, db: None) -> None:
+    """Many users behind one address may each send an ended token."""
+    shelf = create_public_app()
+    ended_token_form = build_refresh_request(shelf, "a-token-that-is-over")
+    statuses = [api.post("/oauth/refresh", data=ended_token_form).status_code for _ in range(101)]
     assert statuses == [400] * 100 + [429]
 
 
-def test_secrets_for_a_public_app_do_not_hold_up_its_people(api: httpx.Client, db: None) -> None:
-    shelf = public_app()
-    exhausted(lambda: guessing(api, "shelf"))
-    assert tokens_for(api, reader(), shelf)["expires_in"] == 3600
+def test_guessed_secrets_of_a_public_app_do_not_lock_out_its_users(api: httpx.Client, db: None) -> None:
+    shelf = create_public_app()
+    exhaust_failures(lambda: guess_secret(api, "shelf"))
+    assert obtain_tokens(api, create_reader(), shelf)["expires_in"] == 3600
 
 
-def stored() -> str:
-    """All that django-axes keeps."""
+def dump_axes_tables() -> str:
+    """Returns every row of django-axes as text."""
     tables: list[type[models.Model]] = [AccessAttempt, AccessFailureLog, AccessLog]
     return "\n".join(str(row) for table in tables for row in table._default_manager.values())
 
 
-def test_no_secret_is_kept(api: httpx.Client, bookshop: Application) -> None:
-    code = code_for(api, reader(), bookshop)
-    api.post("/oauth/token", data=redemption(bookshop, code, client_secret=GUESS))
-    api.post("/oauth/refresh", data=refreshing(public_app(), "a-refresh-token"))
-    guessing_with_basic(api)
+def test_no_secret_is_stored(api: httpx.Client, bookshop: Application) -> None:
+    code = obtain_code(api, create_reader(), bookshop)
+    api.post("/oauth/token", data=build_code_request(bookshop, code, client_secret=GUESS))
+    api.post("/oauth/refresh", data=build_refresh_request(create_public_app(), "a-refresh-token"))
+    guess_with_basic(api)
     api.cookies.clear()
-    signing_in(api, "reader", GUESS)
-    kept = stored()
-    assert "bookshop" in kept
-    assert "reader" in kept
+    sign_in(api, "reader", GUESS)
+    rows = dump_axes_tables()
+    assert "bookshop" in rows
+    assert "reader" in rows
     for secret in (GUESS, code, "a-refresh-token", SECRET, base64.b64encode(f"bookshop:{GUESS}".encode()).decode()):
-        assert secret not in kept
+        assert secret not in rows
 
 
-def signing_in(client: httpx.Client, name: str, password: str) -> httpx.Response:
+def sign_in(client: httpx.Client, name: str, password: str) -> httpx.Response:
     client.get("/accounts/login")
     form = {"username": name, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
     return client.post("/accounts/login", data=form)
@@ -168,30 +169,30 @@ def jane(db: None) -> User:
     return User.objects.create_user("jane", password="persuasion")
 
 
-def test_who_guesses_passwords_must_wait(api: httpx.Client, jane: User) -> None:
-    statuses = [signing_in(api, "jane", GUESS).status_code for _ in range(6)]
-    answer = signing_in(api, "jane", "persuasion")
+def test_a_user_whose_password_is_guessed_is_locked_out(api: httpx.Client, jane: User) -> None:
+    statuses = [sign_in(api, "jane", GUESS).status_code for _ in range(6)]
+    answer = sign_in(api, "jane", "persuasion")
     assert statuses[:4] == [200] * 4
     assert statuses[5] == 429
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
-    with elsewhere() as other:
-        assert signing_in(other, "jane", "persuasion").status_code == 302
+    with open_other_client() as other:
+        assert sign_in(other, "jane", "persuasion").status_code == 302
 
 
 def test_another_person_at_the_same_address_signs_in(api: httpx.Client, jane: User) -> None:
     User.objects.create_user("emma", password="hartfield")
     for _ in range(6):
-        signing_in(api, "jane", GUESS)
-    assert signing_in(api, "emma", "hartfield").status_code == 302
+        sign_in(api, "jane", GUESS)
+    assert sign_in(api, "emma", "hartfield").status_code == 302
 
 
-def test_who_remembers_in_time_begins_anew(api: httpx.Client, jane: User) -> None:
+def test_a_sign_in_resets_the_failures(api: httpx.Client, jane: User) -> None:
     for _ in range(3):
-        statuses = [signing_in(api, "jane", GUESS).status_code for _ in range(4)]
-        assert [*statuses, signing_in(api, "jane", "persuasion").status_code] == [200, 200, 200, 200, 302]
+        statuses = [sign_in(api, "jane", GUESS).status_code for _ in range(4)]
+        assert [*statuses, sign_in(api, "jane", "persuasion").status_code] == [200, 200, 200, 200, 302]
         api.cookies.clear()
 
 
-def test_a_name_of_nobody_waits_too(api: httpx.Client) -> None:
-    statuses = [signing_in(api, "nobody", GUESS).status_code for _ in range(6)]
+def test_an_unknown_user_name_is_locked_out_too(api: httpx.Client) -> None:
+    statuses = [sign_in(api, "nobody", GUESS).status_code for _ in range(6)]
     assert statuses[5] == 429

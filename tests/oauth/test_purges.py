@@ -1,4 +1,4 @@
-"""What is deleted once it is over, and what must stay."""
+"""Expired rows are deleted, and rows that still matter stay."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,120 +26,124 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def cleared(now: datetime) -> dict[str, int]:
-    """The kinds of which something was deleted."""
+def purge_expired(now: datetime) -> dict[str, int]:
+    """Deletes what has expired and returns the counts that are not 0, by kind."""
     return {kind: count for kind, count in purge(iter_expired(now)).items() if count}
 
 
-def refreshed(api: httpx.Client, app: Application, tokens: dict[str, Any]) -> httpx.Response:
-    return api.post("/oauth/refresh", data=oauth_flows.refreshing(app, tokens["refresh_token"]))
+def refresh(api: httpx.Client, app: Application, tokens: dict[str, Any]) -> httpx.Response:
+    return api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"]))
 
 
-def test_what_is_in_use_stays(api: httpx.Client) -> None:
-    app, librarian = oauth_flows.confidential_app(), oauth_flows.librarian()
-    tokens = oauth_flows.tokens_for(api, librarian, app)
-    code = oauth_flows.code_for(api, librarian, app)
+def test_rows_in_use_stay(api: httpx.Client) -> None:
+    app, librarian = oauth_flows.create_confidential_app(), oauth_flows.create_librarian()
+    tokens = oauth_flows.obtain_tokens(api, librarian, app)
+    code = oauth_flows.obtain_code(api, librarian, app)
     _, key = api_keys.create_key(librarian, "import", READ, timezone.now())
     ChangedRights.objects.all().delete()
 
-    assert cleared(timezone.now()) == {}
+    assert purge_expired(timezone.now()) == {}
 
-    assert refreshed(api, app, tokens).status_code == 200
-    assert api.post("/oauth/token", data=oauth_flows.redemption(app, code)).status_code == 200
+    assert refresh(api, app, tokens).status_code == 200
+    assert api.post("/oauth/token", data=oauth_flows.build_code_request(app, code)).status_code == 200
     assert api.get("/api/books", headers={"X-API-Key": key}).status_code == 200
 
 
-def test_codes_go_when_nobody_comes_late_with_them(api: httpx.Client) -> None:
-    oauth_flows.code_for(api, oauth_flows.librarian(), oauth_flows.confidential_app())
+def test_codes_are_deleted_after_the_time_in_which_a_replay_is_noticed(api: httpx.Client) -> None:
+    oauth_flows.obtain_code(api, oauth_flows.create_librarian(), oauth_flows.create_confidential_app())
     expires = Grant.objects.get().expires
     ChangedRights.objects.all().delete()
-    assert cleared(expires + HOUR) == {}
-    assert cleared(expires + revocations.RETENTION) == {"codes": 1}
+    assert purge_expired(expires + HOUR) == {}
+    assert purge_expired(expires + revocations.RETENTION) == {"codes": 1}
 
 
 def test_an_app_may_refresh_for_a_month_after_its_token_expired(api: httpx.Client) -> None:
-    app = oauth_flows.confidential_app()
-    tokens = oauth_flows.tokens_for(api, oauth_flows.reader(), app)
+    app = oauth_flows.create_confidential_app()
+    tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
     expires = AccessToken.objects.get().expires
     purge(iter_expired(expires + 30 * DAY - SECOND))
-    assert refreshed(api, app, tokens).status_code == 200
+    assert refresh(api, app, tokens).status_code == 200
 
 
-def test_tokens_that_nobody_used_for_a_month_go(api: httpx.Client) -> None:
-    oauth_flows.tokens_for(api, oauth_flows.reader(), oauth_flows.confidential_app())
+def test_tokens_unused_for_a_month_are_deleted(api: httpx.Client) -> None:
+    oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     expires = AccessToken.objects.get().expires
     counts = purge(iter_expired(expires + 30 * DAY))
     assert (counts["refresh tokens"], counts["access tokens"], counts["authorizations"]) == (1, 1, 0)
 
 
-def test_a_replaced_token_still_tells_of_its_theft(api: httpx.Client) -> None:
-    app = oauth_flows.public_app()
-    tokens = oauth_flows.tokens_for(api, oauth_flows.reader(), app)
-    newer = refreshed(api, app, tokens).json()
+def test_reuse_of_a_replaced_token_is_still_noticed(api: httpx.Client) -> None:
+    app = oauth_flows.create_public_app()
+    tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
+    second = refresh(api, app, tokens).json()
 
     purge(iter_expired(timezone.now() + 29 * DAY))
 
-    assert refreshed(api, app, tokens).status_code == 400
-    assert refreshed(api, app, newer).status_code == 400
+    assert refresh(api, app, tokens).status_code == 400
+    assert refresh(api, app, second).status_code == 400
     assert not Authorization.objects.filter(ended_at=None).exists()
 
 
-def test_replaced_tokens_go_after_a_month(api: httpx.Client) -> None:
-    app = oauth_flows.public_app()
-    refreshed(api, app, oauth_flows.tokens_for(api, oauth_flows.reader(), app))
-    replaced = RefreshToken.objects.exclude(revoked=None)
+def test_replaced_tokens_are_deleted_after_a_month(api: httpx.Client) -> None:
+    app = oauth_flows.create_public_app()
+    refresh(api, app, oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app))
+    replaced_tokens = RefreshToken.objects.exclude(revoked=None)
     purge(iter_expired(timezone.now() + 30 * DAY))
-    assert not replaced.exists()
+    assert not replaced_tokens.exists()
     assert RefreshToken.objects.count() == 1
 
 
-def test_a_replayed_code_still_ends_what_it_was_redeemed_for(api: httpx.Client) -> None:
-    app = oauth_flows.confidential_app()
-    form = oauth_flows.redemption(app, oauth_flows.code_for(api, oauth_flows.reader(), app))
+def test_a_replayed_code_still_ends_its_grant(api: httpx.Client) -> None:
+    app = oauth_flows.create_confidential_app()
+    form = oauth_flows.build_code_request(app, oauth_flows.obtain_code(api, oauth_flows.create_reader(), app))
     tokens = api.post("/oauth/token", data=form).json()
     purge(iter_expired(timezone.now() + DAY))
     assert api.post("/oauth/token", data=form).status_code == 400
-    assert refreshed(api, app, tokens).status_code == 400
+    assert refresh(api, app, tokens).status_code == 400
 
 
-def test_ended_access_is_remembered_as_long_as_its_tokens(api: httpx.Client) -> None:
-    tokens = oauth_flows.tokens_for(api, oauth_flows.reader(), oauth_flows.confidential_app())
+def test_ended_access_is_stored_as_long_as_its_tokens_are_valid(api: httpx.Client) -> None:
+    tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     ended_at = timezone.now()
     revocations.revoke_authorizations(Authorization.objects.all(), ended_at)
     assert purge(iter_expired(ended_at + revocations.RETENTION - SECOND))["authorizations"] == 0
-    assert api.get("/api/books", headers=oauth_flows.bearer(tokens["access_token"])).status_code == 401
+    assert api.get("/api/books", headers=oauth_flows.build_bearer_header(tokens["access_token"])).status_code == 401
     assert purge(iter_expired(ended_at + revocations.RETENTION))["authorizations"] == 1
     assert not AccessToken.objects.exists()
     assert not RefreshToken.objects.exists()
 
 
-def test_access_that_is_too_old_goes_with_its_tokens(api: httpx.Client) -> None:
-    oauth_flows.tokens_for(api, oauth_flows.reader(), oauth_flows.confidential_app())
+def test_access_that_is_too_old_is_deleted_with_its_tokens(api: httpx.Client) -> None:
+    oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     created_at = Authorization.objects.get().created_at
     assert purge(iter_expired(created_at + 90 * DAY))["authorizations"] == 0
     assert purge(iter_expired(created_at + 90 * DAY + revocations.RETENTION))["authorizations"] == 1
     assert not RefreshToken.objects.exists()
 
 
-def test_changed_rights_are_remembered_as_long_as_tokens_from_before() -> None:
+def test_changed_rights_are_stored_as_long_as_older_tokens_are_valid() -> None:
     now = timezone.now()
     ChangedRights.objects.create(user_id=1, scopes="read", changed_at=now)
-    assert cleared(now + HOUR) == {}
-    assert cleared(now + revocations.RETENTION) == {"changed rights": 1}
+    assert purge_expired(now + HOUR) == {}
+    assert purge_expired(now + revocations.RETENTION) == {"changed rights": 1}
 
 
-@pytest.mark.parametrize("how", ["expires_at", "revoked_at"])
-def test_keys_that_are_over_are_shown_for_a_month(how: str) -> None:
+@pytest.mark.parametrize("field", ["expires_at", "revoked_at"])
+def test_ended_keys_are_stored_for_a_month(field: str) -> None:
     now = timezone.now()
-    key, _ = api_keys.create_key(oauth_flows.reader(), "import", READ, now)
-    APIKey.objects.filter(pk=key.pk).update(**{how: now})
-    assert cleared(now + 30 * DAY - SECOND) == {}
-    assert cleared(now + 30 * DAY) == {"API keys": 1}
+    key, _ = api_keys.create_key(oauth_flows.create_reader(), "import", READ, now)
+    APIKey.objects.filter(pk=key.pk).update(**{field: now})
+    assert purge_expired(now + 30 * DAY - SECOND) == {}
+    assert purge_expired(now + 30 * DAY) == {"API keys": 1}
 
 
-def test_access_stays_as_long_as_keys_made_by_it(api: httpx.Client) -> None:
-    token = oauth_flows.tokens_for(api, oauth_flows.reader(), oauth_flows.confidential_app())["access_token"]
-    api.post("/api/v2/api-keys", json={"name": "import", "scopes": "read"}, headers=oauth_flows.bearer(token))
+def test_access_stays_as_long_as_the_keys_made_with_it(api: httpx.Client) -> None:
+    token = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())[
+        "access_token"
+    ]
+    api.post(
+        "/api/v2/api-keys", json={"name": "import", "scopes": "read"}, headers=oauth_flows.build_bearer_header(token)
+    )
     now = timezone.now()
     revocations.revoke_authorizations(Authorization.objects.all(), now)
     purge(iter_expired(now + 29 * DAY))
@@ -148,22 +152,22 @@ def test_access_stays_as_long_as_keys_made_by_it(api: httpx.Client) -> None:
     assert (counts["API keys"], counts["authorizations"]) == (1, 1)
 
 
-def test_failed_sign_ins_go_when_they_count_no_more(api: httpx.Client) -> None:
+def test_failed_sign_ins_are_deleted_when_they_no_longer_count(api: httpx.Client) -> None:
     for _ in range(2):
         api.post("/oauth/introspect", data={"token": "any"}, auth=("no such app", "guessed"))
-    tried_at = AccessAttempt.objects.get().attempt_time
-    assert cleared(tried_at + timedelta(minutes=4)) == {}
-    assert cleared(tried_at + timedelta(minutes=5)) == {"failed sign-ins": 1}
+    attempted_at = AccessAttempt.objects.get().attempt_time
+    assert purge_expired(attempted_at + timedelta(minutes=4)) == {}
+    assert purge_expired(attempted_at + timedelta(minutes=5)) == {"failed sign-ins": 1}
 
 
-def test_more_than_one_batch_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_purge_deletes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purges, "PURGE_BATCH", 3)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
-    assert cleared(now + DAY) == {"changed rights": 10}
+    assert purge_expired(now + DAY) == {"changed rights": 10}
 
 
-def test_the_command_tells_how_many_of_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
     ChangedRights.objects.create(user_id=1, scopes="read", changed_at=timezone.now() - DAY)
     call_command("clear_expired")
     assert capsys.readouterr().out.splitlines() == [

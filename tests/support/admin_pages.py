@@ -1,4 +1,4 @@
-"""What tests of the desks do there, and read on their pages."""
+"""Submits actions of admin pages and reads what the pages show."""
 
 import html
 import re
@@ -7,7 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.test import Client
 
-# What addresses may hold that no page of ours links to.
+# Queries, ids and selections that no link or form of the admin contains, but that anybody can send.
 ODD_QUERIES = [
     "q=%00",
     "q=" + "word+" * 500,
@@ -22,27 +22,30 @@ ODD_IDS = ["abc", "%00", "9" * 23, "9" * 5000, "%D9%A1", "-1", "_00"]
 ODD_SELECTIONS = ["abc", "\0", "9" * 23, "9" * 5000, "", "1.5", "{}"]
 
 
-def told(answer: Any) -> dict[str, str]:
-    """What the page tells once, by name."""
+def read_secrets(answer: Any) -> dict[str, str]:
+    """Returns the secrets that the page shows only once, by their labels."""
     assert answer.status_code == 200
     assert "no-store" in answer.headers["Cache-Control"]
-    found = re.findall(r"<label[^>]*>(.*?)</label><br>\s*<textarea[^>]*>(.*?)</textarea>", answer.content.decode())
-    return {name: html.unescape(secret) for name, secret in found}
+    fields = re.findall(r"<label[^>]*>(.*?)</label><br>\s*<textarea[^>]*>(.*?)</textarea>", answer.content.decode())
+    return {name: html.unescape(secret) for name, secret in fields}
 
 
-def text(answer: Any) -> str:
+def read_text(answer: Any) -> str:
     content: str = answer.content.decode()
     return content
 
 
-def listed(answer: Any) -> list[Any]:
+def list_rows(answer: Any) -> list[Any]:
+    """Returns the objects that a changelist page shows."""
     return list(answer.context["cl"].result_list)
 
 
-def acted(browser: Client, desk: str, action: str, *rows: Any, query: str = "") -> Any:
+def submit_action(browser: Client, changelist: str, action: str, *rows: Any, query: str = "") -> Any:
+    """Runs an action of the changelist at this address on these rows, and returns the page that follows."""
     form = {"action": action, "_selected_action": [str(row.pk) for row in rows]}
-    return browser.post(f"{desk}?{query}", form, follow=True)
+    return browser.post(f"{changelist}?{query}", form, follow=True)
 
 
-def everything_stored() -> str:
+def dump_database() -> str:
+    """Returns every row of every table as text."""
     return str([list(model._default_manager.values()) for model in apps.get_models() if model._meta.managed])

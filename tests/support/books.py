@@ -1,20 +1,20 @@
-"""Books to test with."""
+"""Valid bodies for the creation of books."""
 
 from itertools import count
 from typing import Any
 
-# The longest each text may be (decisions of README; the specification names no bounds).
-LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
-numbers = count(1)
+# In characters. The specification sets no bounds; these are the ones that the library documents.
+MAX_LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
+serial_numbers = count(1)
 
 
-def new_book(**members: Any) -> dict[str, Any]:
-    """A valid body of a creation, its isbn unlike any before."""
+def build_book(**members: Any) -> dict[str, Any]:
+    """Returns a valid body with an isbn that no earlier body has."""
     book = {
         "title": "Pride and Prejudice",
         "author": "Jane Austen",
         "year": 1813,
-        "isbn": f"isbn-{next(numbers)}",
+        "isbn": f"isbn-{next(serial_numbers)}",
         "genre": "Novel",
     }
     return {**book, **members}

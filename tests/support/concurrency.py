@@ -1,4 +1,4 @@
-"""Requests at the same time."""
+"""Sends requests at the same time, and waits for conditions."""
 
 import time
 from collections import Counter
@@ -9,32 +9,35 @@ from typing import TypeVar
 
 import httpx
 
-from tests.support.serving import Service
+from tests.support.service import Service
 
 T = TypeVar("T")
 
 
-def at_once(service: Service, calls: Iterable[Callable[[httpx.Client], T]]) -> list[T]:
-    """Runs each call in a thread and over a connection of its own, all let go at one moment."""
-    calls = list(calls)
-    gate = Barrier(len(calls), timeout=60)
+def run_concurrently(service: Service, calls: Iterable[Callable[[httpx.Client], T]]) -> list[T]:
+    """Runs each call in its own thread with its own connection; all start at the same moment.
 
-    def run(call: Callable[[httpx.Client], T]) -> T:
-        with service.client() as client:
+    Returns the results in the order of the calls.
+    """
+    calls = list(calls)
+    barrier = Barrier(len(calls), timeout=60)
+
+    def run_call(call: Callable[[httpx.Client], T]) -> T:
+        with service.open_client() as client:
             client.get("/")
-            gate.wait()
+            barrier.wait()
             return call(client)
 
     with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
+        return list(pool.map(run_call, calls))
 
 
-def statuses(answers: Iterable[httpx.Response]) -> Counter[int]:
+def count_statuses(answers: Iterable[httpx.Response]) -> Counter[int]:
     return Counter(answer.status_code for answer in answers)
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Waits, for half a minute at the most."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Waits until the condition is true; fails after 30 seconds."""
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline

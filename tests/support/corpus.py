@@ -1,6 +1,6 @@
-"""Requests of version 1 and their answers, kept to the byte: what clients were answered, they are answered still.
+"""Requests of version 1 and their recorded answers, which must stay equal to the byte.
 
-`python -m tests.support.corpus` records them anew, for the day the contract itself changes.
+`python -m tests.support.corpus` records them again. Run it only when the contract itself changes.
 """
 
 import json
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from tests.support.books import new_book
-from tests.support.serving import SEEDED, Service, serving
+from tests.support.books import build_book
+from tests.support.service import SEEDED_BOOK_COUNT, Service, serve_library
 
-RECORDED = Path(__file__).parent / "corpus.json"
-TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}")
-# Of the moment, the server and the pages, not of the contract.
-PASSING = {"date", "server", "connection", "content-security-policy"}
-NEW = SEEDED + 1
-BOOK, LIST, TEXT = f"/api/books/{NEW}", "/api/books", {"Content-Type": "text/plain"}
+CORPUS_FILE = Path(__file__).parent / "corpus.json"
+TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}")
+# Headers that depend on the time, the server or the HTML pages. The contract does not cover them.
+VOLATILE_HEADERS = {"date", "server", "connection", "content-security-policy"}
+NEW_BOOK_ID = SEEDED_BOOK_COUNT + 1
+BOOK_URL, LIST_URL, PLAIN_TEXT = f"/api/books/{NEW_BOOK_ID}", "/api/books", {"Content-Type": "text/plain"}
 
 
 class Request(NamedTuple):
@@ -30,35 +30,43 @@ class Request(NamedTuple):
     headers: dict[str, str] | None = None
 
 
-def requests() -> Iterator[Request]:
-    """In this order; ids of new books are foretold, so what fails to add one comes after all that succeed."""
-    yield Request("POST", LIST, json.dumps(new_book(isbn="corpus-1", title="Żółw", year=-44)))
+def generate_requests() -> Iterator[Request]:
+    """Yields the requests in the order in which they must be sent.
+
+    The ids of new books are predicted, so every creation that succeeds comes before those that fail.
+    """
+    yield Request("POST", LIST_URL, json.dumps(build_book(isbn="corpus-1", title="Żółw", year=-44)))
     ignored = {"id": 7, "available": False, "shelf": [1]}
-    yield Request("POST", f"{LIST}/", json.dumps({**new_book(isbn="corpus-2"), **ignored}))
-    yield from reading()
-    yield from listing()
-    yield from changing()
-    yield from refused_bodies("PUT", BOOK)
-    yield Request("DELETE", BOOK, headers={"If-Match": '"other"'})
+    yield Request("POST", f"{LIST_URL}/", json.dumps({**build_book(isbn="corpus-2"), **ignored}))
+    yield from generate_reads()
+    yield from generate_lists()
+    yield from generate_changes()
+    yield from generate_refused_bodies("PUT", BOOK_URL)
+    yield Request("DELETE", BOOK_URL, headers={"If-Match": '"other"'})
     for _ in range(2):
-        yield Request("DELETE", BOOK)
-    yield Request("GET", BOOK)
-    yield Request("POST", LIST, json.dumps(new_book(isbn="corpus-2")))
-    yield from refused_bodies("POST", LIST)
-    yield from (Request(method, address) for method in ("PATCH", "OPTIONS") for address in ("/", LIST, BOOK))
-    yield from (Request("DELETE", address) for address in ("/", LIST, "/api/shelves"))
+        yield Request("DELETE", BOOK_URL)
+    yield Request("GET", BOOK_URL)
+    yield Request("POST", LIST_URL, json.dumps(build_book(isbn="corpus-2")))
+    yield from generate_refused_bodies("POST", LIST_URL)
+    yield from (Request(method, address) for method in ("PATCH", "OPTIONS") for address in ("/", LIST_URL, BOOK_URL))
+    yield from (Request("DELETE", address) for address in ("/", LIST_URL, "/api/shelves"))
 
 
-def reading() -> Iterator[Request]:
-    yield from (Request("GET", f"/api/books/{book_id}") for book_id in (NEW, f"0{NEW}", f"{NEW}/", 0, -5, "9" * 30))
+def generate_reads() -> Iterator[Request]:
+    yield from (
+        Request("GET", f"/api/books/{book_id}")
+        for book_id in (NEW_BOOK_ID, f"0{NEW_BOOK_ID}", f"{NEW_BOOK_ID}/", 0, -5, "9" * 30)
+    )
     yield from (Request("GET", f"/api/books/{book_id}") for book_id in ("first", "+5", "1.0", "%D9%A1", "%00", "1%202"))
-    tags = [f'"v1-{NEW}-1"', f'W/"v1-{NEW}-1"', "*", '"other"', '"a", "b"', "unquoted"]
-    yield from (Request("GET", BOOK, headers={name: tag}) for name in ("If-None-Match", "If-Match") for tag in tags)
-    yield Request("GET", f"{BOOK}?format=xml", headers={"Accept": "text/html"})
-    yield from (Request(method, address) for method in ("GET", "HEAD") for address in ("/", BOOK, "/nowhere", "/api"))
+    tags = [f'"v1-{NEW_BOOK_ID}-1"', f'W/"v1-{NEW_BOOK_ID}-1"', "*", '"other"', '"a", "b"', "unquoted"]
+    yield from (Request("GET", BOOK_URL, headers={name: tag}) for name in ("If-None-Match", "If-Match") for tag in tags)
+    yield Request("GET", f"{BOOK_URL}?format=xml", headers={"Accept": "text/html"})
+    yield from (
+        Request(method, address) for method in ("GET", "HEAD") for address in ("/", BOOK_URL, "/nowhere", "/api")
+    )
 
 
-QUERIES = f"""
+LIST_QUERIES = f"""
     limit=2  limit=2&skip=3  skip=399  skip=1000  skip={"9" * 31}  limit=3&limit=1  shelf=1&limit=1
     author=austen  author=AUSTEN&genre=ROMANCE  author=%C3%89mile  genre=%25  author=_  author=%5C
     author=&genre=&limit=1  genre=novel&limit=3&skip=1  author=nobody
@@ -67,65 +75,68 @@ QUERIES = f"""
 """.split()
 
 
-def listing() -> Iterator[Request]:
-    yield from (Request("GET", f"{LIST}?{query}") for query in QUERIES)
+def generate_lists() -> Iterator[Request]:
+    yield from (Request("GET", f"{LIST_URL}?{query}") for query in LIST_QUERIES)
 
 
-def changing() -> Iterator[Request]:
+def generate_changes() -> Iterator[Request]:
     yield from (
-        Request("PUT", BOOK, json.dumps(change)) for change in ({}, {"year": 1984}, {"year": 1984.0}, {"id": 9})
+        Request("PUT", BOOK_URL, json.dumps(change)) for change in ({}, {"year": 1984}, {"year": 1984.0}, {"id": 9})
     )
-    yield Request("PUT", BOOK, json.dumps({"title": " ", "genre": ""}))
-    yield Request("PUT", BOOK, json.dumps({"isbn": "corpus-2"}))
-    yield Request("PUT", BOOK, json.dumps({"isbn": "corpus-1"}))
-    yield Request("PUT", BOOK, "{}", {"If-Match": '"other"'})
+    yield Request("PUT", BOOK_URL, json.dumps({"title": " ", "genre": ""}))
+    yield Request("PUT", BOOK_URL, json.dumps({"isbn": "corpus-2"}))
+    yield Request("PUT", BOOK_URL, json.dumps({"isbn": "corpus-1"}))
+    yield Request("PUT", BOOK_URL, "{}", {"If-Match": '"other"'})
     yield from (
         Request("PUT", "/api/books/99999", body) for body in ("{}", "{", json.dumps({"isbn": "corpus-2", "year": ""}))
     )
     yield Request("PUT", "/api/books/first", json.dumps({"year": "1984", "title": None}))
 
 
-def refused_bodies(method: str, address: str) -> Iterator[Request]:
+def generate_refused_bodies(method: str, address: str) -> Iterator[Request]:
     yield from (Request(method, address, body) for body in ("", " ", "{", "[]", "null", '"text"', "NaN", "[" * 5000))
-    yield Request(method, address, "{}", TEXT)
-    yield Request(method, address, " " * (1024 * 1024 + 1), TEXT)
+    yield Request(method, address, "{}", PLAIN_TEXT)
+    yield Request(method, address, " " * (1024 * 1024 + 1), PLAIN_TEXT)
     texts: list[Any] = [None, 1, True, [], "\0", "x" * 1001]
-    yield from (Request(method, address, json.dumps({**new_book(isbn="no"), "title": text})) for text in texts)
+    yield from (Request(method, address, json.dumps({**build_book(isbn="no"), "title": text})) for text in texts)
     years: list[Any] = [None, "1984", True, 19.5, 2**31, -(10**30)]
-    yield from (Request(method, address, json.dumps({**new_book(isbn="no"), "year": year})) for year in years)
+    yield from (Request(method, address, json.dumps({**build_book(isbn="no"), "year": year})) for year in years)
     yield Request(method, address, '{"title": "\\ud800", "author": 1, "year": {}, "isbn": null, "genre": "\\u0000"}')
 
 
-def answers(service: Service) -> Iterator[dict[str, Any]]:
-    """Each request with what a fresh library answered, every time of creation the same."""
-    with service.client() as client:
-        for request in requests():
-            yield {"request": list(request), **answered(client, request)}
+def collect_answers(service: Service) -> Iterator[dict[str, Any]]:
+    """Sends each request to a newly seeded library and yields it with its answer.
+
+    Every time of creation is replaced by the same one.
+    """
+    with service.open_client() as client:
+        for request in generate_requests():
+            yield {"request": list(request), **send_request(client, request)}
 
 
-def answered(client: httpx.Client, request: Request) -> dict[str, Any]:
+def send_request(client: httpx.Client, request: Request) -> dict[str, Any]:
     headers = {"Content-Type": "application/json"} if request.body is not None else {}
     answer = client.request(
         request.method, request.address, content=request.body, headers={**headers, **(request.headers or {})}
     )
     return {
         "status": answer.status_code,
-        "headers": {name: value for name, value in sorted(answer.headers.items()) if name not in PASSING},
-        "body": TIME.sub("2026-01-31T09:30:00.000000", answer.text),
+        "headers": {name: value for name, value in sorted(answer.headers.items()) if name not in VOLATILE_HEADERS},
+        "body": TIMESTAMP.sub("2026-01-31T09:30:00.000000", answer.text),
     }
 
 
-def record() -> None:
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as service:
-        lines = [json.dumps(shortened(one), ensure_ascii=False) for one in answers(service)]
-    RECORDED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+def record_corpus() -> None:
+    with tempfile.TemporaryDirectory() as folder, serve_library(Path(folder)) as service:
+        lines = [json.dumps(drop_request_body(answer), ensure_ascii=False) for answer in collect_answers(service)]
+    CORPUS_FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
-def shortened(answer: dict[str, Any]) -> dict[str, Any]:
-    """Without the body of the request, which stands above."""
+def drop_request_body(answer: dict[str, Any]) -> dict[str, Any]:
+    """Removes the body of the request, which is already in this module."""
     method, address, *_ = answer["request"]
     return {**answer, "request": [method, address]}
 
 
 if __name__ == "__main__":
-    record()
+    record_corpus()

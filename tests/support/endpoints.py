@@ -1,4 +1,4 @@
-"""People who listen, and their endpoints, as the tests of webhooks need them."""
+"""Creates users, endpoints and events for tests of webhooks."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import transaction
 from django.utils import timezone
 
-from books.events import CREATED
+from books.events import BOOK_CREATED
 from oauth import api_keys
 from webhooks import delivery
 from webhooks.delivery import LeasedDelivery
@@ -17,33 +17,33 @@ from webhooks.outbox import EventData, publish
 SECRET = "whsec_of-the-tests"
 
 
-def listener(name: str = "listener") -> User:
-    """Somebody who may have endpoints."""
+def create_owner(name: str = "listener") -> User:
+    """Creates a user who may have endpoints."""
     user = User.objects.create_user(name)
     user.user_permissions.add(Permission.objects.get(content_type__app_label="webhooks", codename="change_endpoint"))
     return user
 
 
-def key_for(user: User, scopes: str = "webhooks") -> dict[str, str]:
-    """The header with a new key of the user's."""
+def create_key_header(user: User, scopes: str = "webhooks") -> dict[str, str]:
+    """Creates an API key for the user and returns the header that sends it."""
     _, text = api_keys.create_key(user, "Test", frozenset(scopes.split()), now=timezone.now())
     return {"X-API-Key": text}
 
 
-def endpoint(owner: User | None = None, **members: Any) -> Endpoint:
-    made = Endpoint.objects.create(
-        owner=owner or listener(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **members}
+def create_endpoint(owner: User | None = None, **members: Any) -> Endpoint:
+    endpoint = Endpoint.objects.create(
+        owner=owner or create_owner(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **members}
     )
-    made.secrets.create(sealed=encrypt(SECRET), state="active", created_at=timezone.now())
-    return made
+    endpoint.secrets.create(sealed=encrypt(SECRET), state="active", created_at=timezone.now())
+    return endpoint
 
 
-def event(number: int = 1) -> None:
-    """As if a book had been added, but no book was."""
+def publish_event(number: int = 1) -> None:
+    """Publishes `book.created` without a book."""
     with transaction.atomic():
-        publish([EventData(CREATED, None, {"book": {"id": number}, "previous": {}})], timezone.now())
+        publish([EventData(BOOK_CREATED, None, {"book": {"id": number}, "previous": {}})], timezone.now())
 
 
-def claim(most: int = 10) -> list[LeasedDelivery]:
-    """By a worker that has nothing under way."""
-    return delivery.claim_due(3 * most, {}).deliveries
+def claim_deliveries(limit: int = 10) -> list[LeasedDelivery]:
+    """Claims due deliveries as a worker that is sending nothing yet."""
+    return delivery.claim_due(3 * limit, {}).deliveries

@@ -1,4 +1,4 @@
-"""Access tokens as others would make them."""
+"""Decodes access tokens and forges others, as an attacker would."""
 
 import hmac
 import json
@@ -23,24 +23,24 @@ HASHES: dict[str, hashes.HashAlgorithm] = {
 }
 
 
-def spoken(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims."""
+def decode_token(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the header and the claims."""
     header, claims, _ = token.split(".")
-    return json.loads(decoded(header)), json.loads(decoded(claims))
+    return json.loads(decode_part(header)), json.loads(decode_part(claims))
 
 
-def decoded(part: str) -> bytes:
+def decode_part(part: str) -> bytes:
     return urlsafe_b64decode(part + "=" * (-len(part) % 4))
 
 
-def encoded(raw: bytes) -> str:
+def encode_part(raw: bytes) -> str:
     return urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def claims_of(user_id: Any, **changed: Any) -> dict[str, Any]:
-    """Those of a good token; None leaves one out."""
+def build_claims(user_id: Any, **changes: Any) -> dict[str, Any]:
+    """Returns the claims of a valid token with these changes; None leaves a claim out."""
     now = int(time.time())
-    good = {
+    valid = {
         "iss": settings.PUBLIC_URL,
         "aud": f"{settings.PUBLIC_URL}/api",
         "sub": str(user_id),
@@ -51,26 +51,26 @@ def claims_of(user_id: Any, **changed: Any) -> dict[str, Any]:
         "iat": now,
         "exp": now + 3600,
     }
-    return {name: value for name, value in {**good, **changed}.items() if value is not None}
+    return {name: value for name, value in {**valid, **changes}.items() if value is not None}
 
 
-def forged(claims: Any, key: RSAKey | bytes | None = None, **changed: Any) -> str:
-    """A token of these claims, and of a good header but for what is changed; signed by our own key if by no other.
+def forge_token(claims: Any, key: RSAKey | bytes | None = None, **changes: Any) -> str:
+    """Returns a token with these claims and a valid header with these changes; None leaves a member out.
 
-    A key of bytes is HS256's.
+    Our own key signs it unless another is passed. A key of bytes signs with HS256.
     """
-    own = jwks.get_keys().signing
-    good = {"alg": "RS256", "typ": "at+jwt", "kid": own.kid}
-    header = {name: value for name, value in {**good, **changed}.items() if value is not None}
+    own_key = jwks.get_keys().signing_key
+    valid = {"alg": "RS256", "typ": "at+jwt", "kid": own_key.kid}
+    header = {name: value for name, value in {**valid, **changes}.items() if value is not None}
     payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
-    text = f"{encoded(json.dumps(header).encode())}.{encoded(payload)}"
-    return f"{text}.{encoded(signature(text.encode(), key or own, header['alg']))}"
+    text = f"{encode_part(json.dumps(header).encode())}.{encode_part(payload)}"
+    return f"{text}.{encode_part(sign(text.encode(), key or own_key, header['alg']))}"
 
 
-def signature(text: bytes, key: RSAKey | bytes, algorithm: str) -> bytes:
+def sign(text: bytes, key: RSAKey | bytes, algorithm: str) -> bytes:
     if isinstance(key, bytes):
         return hmac.digest(key, text, sha256)
     assert key.private_key
-    hashed = HASHES.get(algorithm, hashes.SHA256())
-    padded = padding.PSS(padding.MGF1(hashed), 32) if algorithm == "PS256" else padding.PKCS1v15()
-    return key.private_key.sign(text, padded, hashed)
+    algorithm_hash = HASHES.get(algorithm, hashes.SHA256())
+    scheme = padding.PSS(padding.MGF1(algorithm_hash), 32) if algorithm == "PS256" else padding.PKCS1v15()
+    return key.private_key.sign(text, scheme, algorithm_hash)

@@ -1,4 +1,4 @@
-"""Log lines of a served library."""
+"""Captures log lines, and kills the worker of a served library."""
 
 import json
 import logging
@@ -14,17 +14,17 @@ import pytest
 
 
 class Log(StringIO):
-    """What was logged, as text and as JSON."""
+    """The captured log as text and as JSON."""
 
-    def lines(self) -> list[str]:
+    def split_lines(self) -> list[str]:
         return self.getvalue().splitlines()
 
-    def objects(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.lines()]
+    def parse_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.split_lines()]
 
 
-def logged(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    """The log of the test, from INFO upwards."""
+def capture_log(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
+    """Yields the log of the test; it has the records of level INFO and above."""
     log = Log()
     handler = logging.StreamHandler(log)
     handler.setFormatter(formatter)
@@ -34,10 +34,10 @@ def logged(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) -> It
     logging.getLogger().removeHandler(handler)
 
 
-def end_worker(server: int) -> None:
-    """Kills the one worker of a server, and waits until it is gone."""
+def kill_worker(server: int) -> None:
+    """Kills the only worker of a server and waits until the process has ended."""
     worker = int(Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
-    gone = os.pidfd_open(worker)
-    signal.pidfd_send_signal(gone, signal.SIGKILL)
-    select([gone], [], [])
-    os.close(gone)
+    process = os.pidfd_open(worker)
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    select([process], [], [])
+    os.close(process)

@@ -1,4 +1,4 @@
-"""Reading of OpenAPI documents."""
+"""Reads OpenAPI documents."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,56 +9,62 @@ from jsonschema import Draft202012Validator
 JSON = "application/json"
 
 
-def accepts(document: dict[str, Any], schema: dict[str, Any], value: object) -> bool:
-    """Whether the value is valid by a schema that may refer to the document's components."""
-    whole = {**schema, "components": document["components"]}
-    return bool(Draft202012Validator(whole).is_valid(value))
+def is_valid(document: dict[str, Any], schema: dict[str, Any], value: object) -> bool:
+    """Tells whether the value matches a schema, which may refer to components of the document."""
+    complete_schema = {**schema, "components": document["components"]}
+    return bool(Draft202012Validator(complete_schema).is_valid(value))
 
 
-def contents(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every JSON body of the document, with the operation that takes or gives it."""
+def list_contents(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields every JSON body of the document, with the operation that reads or returns it."""
     for address, operations in document["paths"].items():
         for method, operation in operations.items():
-            for name, bearer in {"request": operation.get("requestBody", {}), **operation["responses"]}.items():
-                if "content" in bearer:
-                    yield f"{method} {address} {name}", bearer["content"][JSON]
+            for name, part in {"request": operation.get("requestBody", {}), **operation["responses"]}.items():
+                if "content" in part:
+                    yield f"{method} {address} {name}", part["content"][JSON]
 
 
-def body(document: dict[str, Any], method: str, address: str) -> dict[str, Any]:
-    """The schema of an operation's body."""
+def get_body_schema(document: dict[str, Any], method: str, address: str) -> dict[str, Any]:
+    """Returns the schema of the request body of an operation."""
     schema: dict[str, Any] = document["paths"][address][method]["requestBody"]["content"][JSON]["schema"]
     return schema
 
 
-ALL, FIRST, SECOND = "/openapi.json", "/openapi/v1.json", "/openapi/v2.json"
+DOCUMENT_URL, V1_DOCUMENT_URL, V2_DOCUMENT_URL = "/openapi.json", "/openapi/v1.json", "/openapi/v2.json"
 HOOKS, HOOK, EVENTS = "/api/v2/webhooks", "/api/v2/webhooks/{webhook_id}", "/api/v2/events"
 SECRET, PROMOTE, PING, REPLAY = (f"{HOOK}/{action}" for action in ("secret", "secret/promote", "ping", "replay"))
 DELIVERIES, DELIVERY = f"{HOOK}/deliveries", f"{HOOK}/deliveries/{{delivery_id}}"
 REDELIVER = f"{DELIVERY}/redeliver"
 
 
-def response(document: dict[str, Any], method: str, address: str, status: int) -> dict[str, Any]:
-    found: dict[str, Any] = document["paths"][address][method]["responses"][str(status)]
-    return found
+def get_response(document: dict[str, Any], method: str, address: str, status: int) -> dict[str, Any]:
+    response: dict[str, Any] = document["paths"][address][method]["responses"][str(status)]
+    return response
 
 
-def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(method, path): one for path in document["paths"] for method, one in document["paths"][path].items()}
+def collect_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (method, path): operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
 
 
-def unreal_examples(document: dict[str, Any], answers: list[tuple[str, str, httpx.Response]]) -> list[Any]:
-    """The answers that no documented example is like."""
+def list_undocumented_answers(document: dict[str, Any], answers: list[tuple[str, str, httpx.Response]]) -> list[Any]:
+    """Returns the answers that equal no documented example."""
     return [
         (method, path, answer.status_code, answer.json()["error"])
         for method, path, answer in answers
-        if unmarked(answer.json())
+        if drop_request_id(answer.json())
         not in [
-            unmarked(example["value"])
-            for example in response(document, method, path, answer.status_code)["content"][JSON]["examples"].values()
+            drop_request_id(example["value"])
+            for example in get_response(document, method, path, answer.status_code)["content"][JSON][
+                "examples"
+            ].values()
         ]
     ]
 
 
-def unmarked(answer: dict[str, Any]) -> dict[str, Any]:
-    """An error without what differs from one request to the next."""
+def drop_request_id(answer: dict[str, Any]) -> dict[str, Any]:
+    """Returns the error without its request id, which differs in every request."""
     return {"error": {name: value for name, value in answer["error"].items() if name != "requestId"}}

@@ -1,4 +1,4 @@
-"""Lists of version 2, and what is refused of them, in few words."""
+"""Reads lists of version 2 and their errors, follows their pages, and forges cursors."""
 
 import base64
 import json
@@ -8,55 +8,55 @@ from typing import Any
 
 import httpx
 
-LIST = "/api/v2/books"
-SORTS = ["id", "title", "author", "year", "created_at"]
-ORDERS = [prefix + name for name in SORTS for prefix in ("", "-")]
+LIST_URL = "/api/v2/books"
+SORT_NAMES = ["id", "title", "author", "year", "created_at"]
+SORT_ORDERS = [prefix + name for name in SORT_NAMES for prefix in ("", "-")]
 
 
-def ids(answer: httpx.Response) -> list[int]:
-    """Of the books of a list, in its order."""
+def list_ids(answer: httpx.Response) -> list[int]:
+    """Returns the ids of the books of a list, in its order."""
     return [book["id"] for book in answer.json()["results"]]
 
 
-def refused(answer: httpx.Response) -> tuple[int, str, list[str]]:
-    """The status, the code, and the fields that are named."""
+def parse_error(answer: httpx.Response) -> tuple[int, str, list[str]]:
+    """Returns the status, the error code, and the fields that the details name."""
     error = answer.json()["error"]
     return answer.status_code, error["code"], [detail["field"] for detail in error.get("details", [])]
 
 
-def invalid(*fields: str) -> tuple[int, str, list[str]]:
-    """What `refused` tells of a query in which these fields are wrong."""
+def build_validation_error(*fields: str) -> tuple[int, str, list[str]]:
+    """Returns what `parse_error` returns for a query in which these fields are invalid."""
     return 422, "VALIDATION_ERROR", list(fields)
 
 
-def walk(api: httpx.Client, address: str, relation: str = "next") -> Iterator[dict[str, Any]]:
-    """The page at this address, and those after it as its links lead."""
-    following: str | None = address
-    while following:
-        answer = api.get(following)
+def walk_pages(api: httpx.Client, address: str, relation: str = "next") -> Iterator[dict[str, Any]]:
+    """Yields the page at this address and the pages that its links of this relation lead to."""
+    next_address: str | None = address
+    while next_address:
+        answer = api.get(next_address)
         assert answer.status_code == 200
         page: dict[str, Any] = answer.json()
         yield page
-        following = page[relation]
+        next_address = page[relation]
 
 
-def cursor(content: Any) -> str:
-    """A cursor that says this, as one that tampers with them would write it."""
-    written = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return base64.urlsafe_b64encode(written).decode().rstrip("=")
+def forge_cursor(content: Any) -> str:
+    """Returns a cursor with this content, as somebody who tampers with cursors writes it."""
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def folded(text: str) -> str:
-    """NFC and casefold; composed again, since casefold may decompose."""
+def fold_text(text: str) -> str:
+    """Applies NFC and casefold, and NFC once more because casefold may decompose."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-def in_order(books: list[dict[str, Any]], order: str) -> list[dict[str, Any]]:
-    """As version 2 sorts: by the first 100 characters of the folded text in code-point order, ties by id."""
+def sort_books(books: list[dict[str, Any]], order: str) -> list[dict[str, Any]]:
+    """Sorts as version 2 does: by the first 100 characters of the folded text in code-point order, then by id."""
     name = order.removeprefix("-")
 
-    def key(book: dict[str, Any]) -> Any:
+    def make_key(book: dict[str, Any]) -> Any:
         value = book[name]
-        return (folded(value)[:100] if name in ("title", "author") else value), book["id"]
+        return (fold_text(value)[:100] if name in ("title", "author") else value), book["id"]
 
-    return sorted(books, key=key, reverse=order.startswith("-"))
+    return sorted(books, key=make_key, reverse=order.startswith("-"))

@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL, made from the system's own binaries and gone when the block ends."""
+"""Starts a temporary PostgreSQL server from the binaries of the system, and deletes it at the end."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ class PostgresMissing(Exception):
 
 
 class Cluster:
-    """A running server that answers on one Unix socket, to the superuser `postgres`, without a password."""
+    """A running server. It listens on one Unix socket; the superuser `postgres` connects without a password."""
 
     def __init__(self, sockets: Path) -> None:
         self.sockets = sockets
@@ -24,14 +24,14 @@ class Cluster:
         return f"postgresql://postgres@{quote(str(self.sockets), safe='')}/{database}"
 
     def run(self, sql: str, database: str = "postgres") -> None:
-        call = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", str(self.sockets), "-U", "postgres", "-d", database]
-        subprocess.run([*call, "-c", sql], check=True)
+        command = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", str(self.sockets), "-U", "postgres", "-d", database]
+        subprocess.run([*command, "-c", sql], check=True)
 
 
 @contextmanager
-def throwaway_cluster(**settings: str) -> Iterator[Cluster]:
+def start_cluster(**settings: str) -> Iterator[Cluster]:
     """Yields a new cluster; `settings` are lines of its postgresql.conf, such as `fsync="off"`."""
-    initdb, pg_ctl = binary("initdb"), binary("pg_ctl")
+    initdb, pg_ctl = find_binary("initdb"), find_binary("pg_ctl")
     home = Path(tempfile.mkdtemp(prefix="library-pg-", dir="/tmp"))
     data, log = home / "data", home / "log"
     options = {"listen_addresses": "''", "unix_socket_directories": f"'{home}'", **settings}
@@ -39,28 +39,31 @@ def throwaway_cluster(**settings: str) -> Iterator[Cluster]:
         if os.geteuid() == 0:
             shutil.chown(home, "nobody")
         call = [initdb, "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
-        unprivileged(*call)
+        run_unprivileged(*call)
         with (data / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = {value}\n" for name, value in options.items())
-        unprivileged(pg_ctl, "-D", str(data), "-l", str(log), "-w", "start")
+        run_unprivileged(pg_ctl, "-D", str(data), "-l", str(log), "-w", "start")
         try:
             yield Cluster(home)
         finally:
-            unprivileged(pg_ctl, "-D", str(data), "-w", "-m", "immediate", "stop")
+            run_unprivileged(pg_ctl, "-D", str(data), "-w", "-m", "immediate", "stop")
     finally:
         shutil.rmtree(home)
 
 
-def binary(name: str) -> str:
-    """The path of a server binary; Debian keeps them by version, off the PATH."""
+def find_binary(name: str) -> str:
+    """Returns the path of a server binary. Debian stores them by version, outside the PATH.
+
+    Raises PostgresMissing if there is none.
+    """
     versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[4]))
-    found = shutil.which(name) or (versions and str(versions[-1]))
-    if not found:
+    path = shutil.which(name) or (versions and str(versions[-1]))
+    if not path:
         raise PostgresMissing(name)
-    return found
+    return path
 
 
-def unprivileged(*command: str) -> None:
-    """initdb and pg_ctl refuse root, so root hands them to `nobody`."""
+def run_unprivileged(*command: str) -> None:
+    """Runs the command as `nobody` if we are root: initdb and pg_ctl refuse to run as root."""
     prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
     subprocess.run([*prefix, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")

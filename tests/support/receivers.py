@@ -1,4 +1,4 @@
-"""A receiver on this machine, which answers as a test wants it to."""
+"""A receiver of webhooks on this machine; each test decides how it answers."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,21 +9,21 @@ from typing import Any, NamedTuple, TypeVar
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
-class Sent(NamedTuple):
+class ReceivedRequest(NamedTuple):
     path: str
     headers: dict[str, str]
     body: bytes
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps what it was sent; `answer` writes the answer, by the handler's own methods."""
+    """Keeps the requests that it received. `answer` writes the answer with the methods of the handler."""
 
     daemon_threads = True
 
     def __init__(self, answer: Callable[[Any], None]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
-        self.sent: list[Sent] = []
+        self.requests: list[ReceivedRequest] = []
 
     @property
     def url(self) -> str:
@@ -36,14 +36,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.sent.append(Sent(self.path, dict(self.headers), body))
+        self.server.requests.append(ReceivedRequest(self.path, dict(self.headers), body))
         self.server.answer(self)
 
     def log_message(self, *_: Any) -> None:
-        """Not in a test's output."""
+        """Writes nothing: the log does not belong in the output of tests."""
 
 
-def answering(status: int, body: bytes = b"", **headers: str) -> Callable[[Any], None]:
+def respond_with(status: int, body: bytes = b"", **headers: str) -> Callable[[Any], None]:
+    """Returns an `answer` of a Receiver that sends this answer to every request."""
+
     def answer(handler: Handler) -> None:
         handler.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -54,12 +56,12 @@ def answering(status: int, body: bytes = b"", **headers: str) -> Callable[[Any],
     return answer
 
 
-def receiving(answer: Callable[[Any], None]) -> AbstractContextManager[Receiver]:
-    return running(Receiver(answer))
+def start_receiver(answer: Callable[[Any], None]) -> AbstractContextManager[Receiver]:
+    return run_server(Receiver(answer))
 
 
 @contextmanager
-def running(server: Server) -> Iterator[Server]:
+def run_server(server: Server) -> Iterator[Server]:
     with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -1,4 +1,4 @@
-"""A throw-away Redis on a Unix socket, from the system's own server; it keeps nothing on disk."""
+"""Starts a temporary Redis server from the binary of the system, on a Unix socket. It stores nothing on disk."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from redis.retry import Retry
 
 
 class RedisServer:
-    """Starts and stops; what it counted is gone when it starts again."""
+    """A server that can be stopped and started again; it loses its data when it stops."""
 
     def __init__(self, folder: Path) -> None:
         self.url = f"unix://{folder / 'redis.sock'}"
         self.command = ["redis-server", "--port", "0", "--unixsocket", str(folder / "redis.sock"), "--save", ""]
-        # Tries for ten seconds: the server needs a moment to listen.
+        # Tries for ten seconds, because the server needs a moment until it listens.
         self.client: Redis = Redis.from_url(self.url, retry=Retry(ConstantBackoff(0.05), 200))
 
     def start(self) -> None:
@@ -27,12 +27,12 @@ class RedisServer:
         self.process.terminate()
         self.process.wait()
 
-    def keys(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         return [key.decode() for key in self.client.scan_iter()]
 
 
 @contextmanager
-def running_redis(folder: Path) -> Iterator[RedisServer]:
+def start_redis(folder: Path) -> Iterator[RedisServer]:
     server = RedisServer(folder)
     server.start()
     try:

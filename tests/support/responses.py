@@ -1,25 +1,26 @@
-"""What an answer says, in few words."""
+"""Reads answers of version 1, so that tests can compare them in one line."""
 
 import httpx
 
-# Of a request, as its caller names it.
-ID = "Caller-1.of_2"
+# A request id that a client sends.
+REQUEST_ID = "Caller-1.of_2"
 
 
-def problems(answer: httpx.Response) -> list[tuple[str, str]]:
-    """Each problem of a 422 by its place and type: `("body.year", "int_type")`."""
+def list_problems(answer: httpx.Response) -> list[tuple[str, str]]:
+    """Returns each problem of a 422 by its location and type: `("body.year", "int_type")`."""
     return [(".".join(problem["loc"]), problem["type"]) for problem in answer.json()["detail"]]
 
 
-def places(answer: httpx.Response) -> list[str]:
-    """Where the problems of a 422 are, each place once."""
-    return list(dict.fromkeys(place for place, _ in problems(answer)))
+def list_locations(answer: httpx.Response) -> list[str]:
+    """Returns the locations of the problems of a 422, each once."""
+    return list(dict.fromkeys(location for location, _ in list_problems(answer)))
 
 
-def refusal(answer: httpx.Response) -> tuple[int, list[str]]:
-    """The status, and the members of the body: `(409, ["detail"])`."""
+def parse_refusal(answer: httpx.Response) -> tuple[int, list[str]]:
+    """Returns the status and the members of the body: `(409, ["detail"])`."""
     return answer.status_code, list(answer.json())
 
 
-def allowed(answer: httpx.Response) -> set[str]:
+def parse_allow(answer: httpx.Response) -> set[str]:
+    """Returns the methods that the header Allow lists."""
     return set(answer.headers["Allow"].split(", "))

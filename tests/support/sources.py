@@ -1,4 +1,4 @@
-"""Other services, and what they send."""
+"""Creates sources, the services that send us webhooks, and sends events as they do."""
 
 import json
 import time
@@ -10,52 +10,52 @@ import httpx
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from tests.support.responses import ID
+from tests.support.responses import REQUEST_ID
 from webhooks import inbox
 from webhooks.encryption import encrypt
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 
-NAME, SECRET = "branch", "whsec_of-the-branch"
+SOURCE_NAME, SECRET = "branch", "whsec_of-the-branch"
 
 
-def source(name: str = NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
-    made = Source.objects.create(name=name, created_at=timezone.now(), **members)
+def create_source(name: str = SOURCE_NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
+    source = Source.objects.create(name=name, created_at=timezone.now(), **members)
     for secret in secrets:
-        SourceSecret.objects.create(source=made, sealed=encrypt(secret), created_at=timezone.now())
-    return made
+        SourceSecret.objects.create(source=source, sealed=encrypt(secret), created_at=timezone.now())
+    return source
 
 
-def event(**members: Any) -> dict[str, Any]:
-    """One that nothing was ever told of."""
+def build_event(**members: Any) -> dict[str, Any]:
+    """Returns an event that was never sent, of a kind that no handler knows."""
     return {"id": str(uuid4()), "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}, **members}
 
 
-def post(
+def post_event(
     client: httpx.Client,
     body: dict[str, Any] | bytes,
-    name: str = NAME,
+    name: str = SOURCE_NAME,
     form: str = "B",
     secret: str = SECRET,
     now: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> httpx.Response:
-    """Sends it as its source would."""
+    """Sends the event, signed, as its source does."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     timestamp = int(now or time.time())
     signed = {TIMESTAMP: str(timestamp), SIGNATURE: signature(form, secret, timestamp, content)}
-    told = {} if isinstance(body, bytes) else {EVENT: body["event"]}
-    sent = {"Content-Type": "application/json", "X-Request-ID": ID, **told, **signed, **(headers or {})}
-    return client.post(f"/webhooks/receive/{name}", content=content, headers=sent)
+    kind = {} if isinstance(body, bytes) else {EVENT: body["event"]}
+    all_headers = {"Content-Type": "application/json", "X-Request-ID": REQUEST_ID, **kind, **signed, **(headers or {})}
+    return client.post(f"/webhooks/receive/{name}", content=content, headers=all_headers)
 
 
-def received(of: Source, **members: Any) -> Received:
-    """An event that was received, and waits."""
-    sent = event(**members)
-    inbox.store_event(of, sent["id"], sent["event"], json.dumps(sent).encode())
-    return Received.objects.get(source=of, event_id=sent["id"])
+def store_received(source: Source, **members: Any) -> Received:
+    """Stores an event as received and not yet handled."""
+    event = build_event(**members)
+    inbox.store_event(source, event["id"], event["event"], json.dumps(event).encode())
+    return Received.objects.get(source=source, event_id=event["id"])
 
 
-def time_passes() -> None:
-    """Until all that waits is due."""
+def make_all_due() -> None:
+    """Makes every event that waits due now."""
     Received.objects.filter(next_at__isnull=False).update(next_at=Now())

@@ -1,4 +1,4 @@
-"""What is claimed, by whom, and what becomes of it."""
+"""How workers claim deliveries, and what becomes of each after an attempt."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from library_site.db import sql
-from tests.support.endpoints import SECRET, claim, endpoint, event, listener
+from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import attempts, delivery, endpoints
 from webhooks.attempts import Outcome, record_outcomes
 from webhooks.delivery import LeasedDelivery
@@ -21,258 +21,269 @@ pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
-def outcome(claimed: LeasedDelivery, status: int | None = 200, **members: Any) -> Outcome:
-    return Outcome(claimed, MOMENT, 12, status, **members)
+def build_outcome(leased: LeasedDelivery, status: int | None = 200, **members: Any) -> Outcome:
+    return Outcome(leased, MOMENT, 12, status, **members)
 
 
-def recorded(*outcomes: Outcome, chance: float = 0.5) -> list[Endpoint]:
+def record(*outcomes: Outcome, chance: float = 0.5) -> list[Endpoint]:
     return record_outcomes(outcomes, lambda: chance)
 
 
 def end_leases() -> None:
-    """As time does."""
+    """Makes each delivery that waits due, as if its lease or its wait were over."""
     Delivery.objects.filter(next_at__isnull=False).update(next_at=timezone.now() - timedelta(minutes=1))
 
 
-def seconds_until_due() -> float:
-    due: datetime = Delivery.objects.get().next_at  # type: ignore[assignment]  # it waits
+def get_seconds_until_due() -> float:
+    due: datetime = Delivery.objects.get().next_at  # type: ignore[assignment]  # the delivery waits
     return (due - timezone.now()).total_seconds()
 
 
-def test_what_is_due_is_claimed_with_all_it_takes_to_send_it() -> None:
-    listening = endpoint(form="A")
-    event()
-    [claimed] = claim(10)
-    [one] = Delivery.objects.select_related("event")
-    assert one.lease is not None
-    assert claimed == LeasedDelivery(
-        one.pk, one.lease, 0, listening.pk, listening.url, "A", SECRET, "book.created", bytes(one.event.body)
+def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
+    endpoint = create_endpoint(form="A")
+    publish_event()
+    [leased] = claim_deliveries(10)
+    [row] = Delivery.objects.select_related("event")
+    assert row.lease is not None
+    assert leased == LeasedDelivery(
+        row.pk,
+        row.lease,
+        0,
+        endpoint.pk,
+        endpoint.url,
+        "A",
+        SECRET,
+        "book.created",
+        bytes(row.event.body),
     )
-    assert (one.claimed, one.attempted, one.state) == (1, 0, "waiting")
-    assert 25 < seconds_until_due() <= 30
+    assert (row.claimed, row.attempted, row.state) == (1, 0, "waiting")
+    assert 25 < get_seconds_until_due() <= 30
 
 
-def test_what_one_has_nobody_else_gets() -> None:
-    endpoint()
+def test_a_delivery_is_claimed_by_one_worker_at_a_time() -> None:
+    create_endpoint()
     for number in range(5):
-        event(number)
-    first, second, third = claim(3), claim(3), claim(3)
+        publish_event(number)
+    first, second, third = claim_deliveries(3), claim_deliveries(3), claim_deliveries(3)
     assert [len(first), len(second), len(third)] == [3, 2, 0]
-    assert len({claimed.pk for claimed in first + second}) == 5
+    assert len({leased.pk for leased in first + second}) == 5
 
 
-def test_a_lease_that_ended_is_another_workers() -> None:
-    endpoint()
-    event()
-    [late] = claim(1)
+def test_a_delivery_whose_lease_ended_is_claimed_by_another_worker() -> None:
+    create_endpoint()
+    publish_event()
+    [first] = claim_deliveries(1)
     end_leases()
-    [claimed] = claim(1)
-    assert (claimed.pk, claimed.lease != late.lease) == (late.pk, True)
-    recorded(outcome(late, 500))
+    [second] = claim_deliveries(1)
+    assert (second.pk, second.lease != first.lease) == (first.pk, True)
+    record(build_outcome(first, 500))
     assert not Attempt.objects.exists()
-    recorded(outcome(claimed))
-    recorded(outcome(late, 500))
+    record(build_outcome(second))
+    record(build_outcome(first, 500))
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 2)
 
 
-def test_a_limit_in_flight_is_kept_over_all_workers() -> None:
-    endpoint(in_flight_limit=2)
+def test_the_in_flight_limit_of_an_endpoint_holds_across_all_workers() -> None:
+    create_endpoint(in_flight_limit=2)
     for number in range(5):
-        event(number)
-    first = claim(10)
-    assert (len(first), len(claim(10))) == (2, 0)
-    recorded(outcome(first[0]))
-    assert len(claim(10)) == 1
+        publish_event(number)
+    deliveries = claim_deliveries(10)
+    assert (len(deliveries), len(claim_deliveries(10))) == (2, 0)
+    record(build_outcome(deliveries[0]))
+    assert len(claim_deliveries(10)) == 1
 
 
-def test_endpoints_share_what_a_worker_has_room_for() -> None:
-    owner = listener()
-    few, many = endpoint(owner, kinds="book.deleted"), endpoint(owner)
+def test_endpoints_share_the_capacity_of_a_worker() -> None:
+    owner = create_owner()
+    smaller_endpoint, larger_endpoint = create_endpoint(owner, kinds="book.deleted"), create_endpoint(owner)
     for number in range(10):
-        event(number)
-    Delivery.objects.filter(pk__in=Delivery.objects.order_by("pk").values("pk")[:2]).update(endpoint=few)
-    claimed = [one.endpoint_id for one in claim(6)]
-    assert (claimed.count(few.pk), claimed.count(many.pk)) == (2, 3)
+        publish_event(number)
+    Delivery.objects.filter(pk__in=Delivery.objects.order_by("pk").values("pk")[:2]).update(endpoint=smaller_endpoint)
+    endpoint_ids = [leased.endpoint_id for leased in claim_deliveries(6)]
+    assert (endpoint_ids.count(smaller_endpoint.pk), endpoint_ids.count(larger_endpoint.pk)) == (2, 3)
 
 
 @pytest.mark.parametrize("change", [{"state": "disabled"}, {"state": "deleted"}, {"owner": None}])
-def test_nothing_is_claimed_for_who_does_not_listen_any_more(change: dict[str, Any]) -> None:
-    endpoint()
-    event()
+def test_nothing_is_claimed_for_an_endpoint_that_is_inactive_or_has_no_owner(change: dict[str, Any]) -> None:
+    create_endpoint()
+    publish_event()
     Endpoint.objects.update(**change)
-    assert claim(10) == []
+    assert claim_deliveries(10) == []
 
 
-def test_what_was_delivered_is_over() -> None:
-    endpoint()
-    event()
-    [claimed] = claim(1)
-    recorded(outcome(claimed, 204, answer=b"thanks"))
-    one = Delivery.objects.get()
-    assert (one.state, one.attempted, one.lease, one.next_at) == ("delivered", 1, None, None)
-    assert one.finished_at is not None
-    made = Attempt.objects.get()
-    assert (made.delivery, made.started_at, made.milliseconds) == (one, MOMENT, 12)
-    assert (made.status, made.error, bytes(made.answer)) == (204, "", b"thanks")
+def test_a_delivered_delivery_is_finished() -> None:
+    create_endpoint()
+    publish_event()
+    [leased] = claim_deliveries(1)
+    record(build_outcome(leased, 204, answer=b"thanks"))
+    row = Delivery.objects.get()
+    assert (row.state, row.attempted, row.lease, row.next_at) == ("delivered", 1, None, None)
+    assert row.finished_at is not None
+    attempt = Attempt.objects.get()
+    assert (attempt.delivery, attempt.started_at, attempt.milliseconds) == (row, MOMENT, 12)
+    assert (attempt.status, attempt.error, bytes(attempt.answer)) == (204, "", b"thanks")
 
 
 @pytest.mark.parametrize("status", [100, 199, 300, 302, 400, 404, 410, 429, 500, 503, None])
-def test_anything_but_2xx_is_tried_again(status: int | None) -> None:
-    endpoint()
-    event()
-    recorded(outcome(claim(1)[0], status))
+def test_any_status_but_2xx_is_tried_again(status: int | None) -> None:
+    create_endpoint()
+    publish_event()
+    record(build_outcome(claim_deliveries(1)[0], status))
     assert Delivery.objects.values_list("state", "attempted", "lease").get() == ("waiting", 1, None)
-    assert 8 < seconds_until_due() < 12
+    assert 8 < get_seconds_until_due() < 12
 
 
 @pytest.mark.parametrize(("attempted", "seconds"), [(0, 10), (1, 60), (2, 600), (3, 3600)])
 @pytest.mark.parametrize(("chance", "factor"), [(0.0, 0.8), (0.5, 1.0), (1.0, 1.2)])
 def test_each_attempt_waits_longer(attempted: int, seconds: float, chance: float, factor: float) -> None:
-    endpoint()
-    event()
+    create_endpoint()
+    publish_event()
     Delivery.objects.update(attempted=attempted)
-    recorded(outcome(claim(1)[0], 500), chance=chance)
-    assert seconds_until_due() == pytest.approx(seconds * factor, abs=2)
+    record(build_outcome(claim_deliveries(1)[0], 500), chance=chance)
+    assert get_seconds_until_due() == pytest.approx(seconds * factor, abs=2)
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"), [(0, 10), (5, 10), (-100, 10), (120, 120), (3600, 3600), (10**9, 3600), (None, 10)]
+    ("retry_after", "expected"), [(0, 10), (5, 10), (-100, 10), (120, 120), (3600, 3600), (10**9, 3600), (None, 10)]
 )
-def test_a_receiver_may_ask_for_time_up_to_an_hour(asked: float | None, expected: float) -> None:
-    endpoint()
-    event()
-    recorded(outcome(claim(1)[0], 503, retry_after=asked))
-    assert seconds_until_due() == pytest.approx(expected, abs=2)
+def test_a_receiver_may_ask_for_time_up_to_an_hour(retry_after: float | None, expected: float) -> None:
+    create_endpoint()
+    publish_event()
+    record(build_outcome(claim_deliveries(1)[0], 503, retry_after=retry_after))
+    assert get_seconds_until_due() == pytest.approx(expected, abs=2)
 
 
 def test_the_fifth_attempt_is_the_last() -> None:
-    endpoint()
-    event()
+    create_endpoint()
+    publish_event()
     Delivery.objects.update(attempted=4)
-    recorded(outcome(claim(1)[0], 500))
+    record(build_outcome(claim_deliveries(1)[0], 500))
     assert Delivery.objects.values_list("state", "attempted", "lease", "next_at").get() == ("dead", 5, None, None)
 
 
 def test_a_refused_address_is_not_tried_again() -> None:
-    endpoint()
-    event()
-    recorded(outcome(claim(1)[0], None, error="The address is not a public one.", refused=True))
+    create_endpoint()
+    publish_event()
+    record(build_outcome(claim_deliveries(1)[0], None, error="The address is not a public one.", is_permanent=True))
     assert Delivery.objects.values_list("state", "attempted").get() == ("dead", 1)
 
 
-def test_what_workers_die_of_is_left_in_the_end() -> None:
-    endpoint()
-    event()
-    poisoned = []
+def test_a_delivery_that_kills_workers_is_poisoned_in_the_end() -> None:
+    create_endpoint()
+    publish_event()
+    flags = []
     for _ in range(MAX_LOST_WORKERS + 1):
-        poisoned += [one.poisoned for one in claim(1)]
+        flags += [leased.is_poisoned for leased in claim_deliveries(1)]
         end_leases()
-    assert poisoned == [False] * MAX_LOST_WORKERS + [True]
+    assert flags == [False] * MAX_LOST_WORKERS + [True]
 
 
 @pytest.fixture
-def failing() -> Endpoint:
+def failing_endpoint() -> Endpoint:
     """An endpoint with ten deliveries, each at its last attempt."""
-    made = endpoint()
+    endpoint = create_endpoint()
     for number in range(10):
-        event(number)
+        publish_event(number)
     Delivery.objects.update(attempted=4)
-    return made
+    return endpoint
 
 
-def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing: Endpoint) -> None:
-    claimed = claim(10)
-    assert recorded(*(outcome(one, 500) for one in claimed[:9])) == []
-    [disabled] = recorded(outcome(claimed[9], 500))
-    assert (disabled, disabled.reason) == (failing, attempts.DISABLED_REASON)
-    failing.refresh_from_db()
-    assert (failing.state, failing.reason) == ("disabled", "10 deliveries in a row failed for good.")
-    event(11)
+def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing_endpoint: Endpoint) -> None:
+    deliveries = claim_deliveries(10)
+    assert record(*(build_outcome(leased, 500) for leased in deliveries[:9])) == []
+    [endpoint] = record(build_outcome(deliveries[9], 500))
+    assert (endpoint, endpoint.reason) == (failing_endpoint, attempts.DISABLED_REASON)
+    failing_endpoint.refresh_from_db()
+    assert (failing_endpoint.state, failing_endpoint.reason) == ("disabled", "10 deliveries in a row failed for good.")
+    publish_event(11)
     assert Delivery.objects.count() == 10
 
 
-def test_a_delivery_that_comes_through_begins_the_row_anew(failing: Endpoint) -> None:
-    claimed = claim(10)
-    recorded(*(outcome(one, 500) for one in claimed[:8]))
-    recorded(outcome(claimed[8]))
-    recorded(outcome(claimed[9], 500))
-    failing.refresh_from_db()
-    assert (failing.state, failing.dead_in_a_row) == ("active", 1)
+def test_a_successful_delivery_resets_the_count_of_dead_deliveries(failing_endpoint: Endpoint) -> None:
+    deliveries = claim_deliveries(10)
+    record(*(build_outcome(leased, 500) for leased in deliveries[:8]))
+    record(build_outcome(deliveries[8]))
+    record(build_outcome(deliveries[9], 500))
+    failing_endpoint.refresh_from_db()
+    assert (failing_endpoint.state, failing_endpoint.dead_in_a_row) == ("active", 1)
 
 
 def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:
-    made = endpoint()
-    made.secrets.update(sealed="nonsense")
-    event()
-    assert delivery.claim_due(1, {}) == ([], [made])
-    made.refresh_from_db()
-    assert (made.state, made.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
+    endpoint = create_endpoint()
+    endpoint.secrets.update(sealed="nonsense")
+    publish_event()
+    assert delivery.claim_due(1, {}) == ([], [endpoint])
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
 
-def test_a_new_secret_is_all_that_it_lacked() -> None:
-    made = endpoint()
-    made.secrets.update(sealed="nonsense")
-    event()
-    assert claim(1) == []
-    endpoints.add_secret(made, SECRET, timezone.now())
-    endpoints.promote_secret(made)
-    assert [one.secret for one in claim(1)] == [SECRET]
+def test_an_endpoint_with_an_unreadable_secret_works_again_after_a_new_one() -> None:
+    endpoint = create_endpoint()
+    endpoint.secrets.update(sealed="nonsense")
+    publish_event()
+    assert claim_deliveries(1) == []
+    endpoints.add_secret(endpoint, SECRET, timezone.now())
+    endpoints.promote_secret(endpoint)
+    assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
 
 
-def test_who_hangs_leaves_room_for_who_comes_later() -> None:
-    owner = listener()
-    hanging, late = endpoint(owner, in_flight_limit=1000), endpoint(owner, kinds="book.deleted")
+def test_a_slow_endpoint_leaves_room_for_others() -> None:
+    owner = create_owner()
+    slow_endpoint, other_endpoint = (
+        create_endpoint(owner, in_flight_limit=1000),
+        create_endpoint(owner, kinds="book.deleted"),
+    )
     for number in range(20):
-        event(number)
-    flying: Counter[int] = Counter()
-    while more := delivery.claim_due(12, flying).deliveries:
-        flying.update(one.endpoint_id for one in more)
-    assert flying == {hanging.pk: 6}
-    Delivery.objects.filter(lease=None).update(endpoint=late)
-    assert {one.endpoint_id for one in delivery.claim_due(12, flying).deliveries} == {late.pk}
+        publish_event(number)
+    in_flight: Counter[int] = Counter()
+    while deliveries := delivery.claim_due(12, in_flight).deliveries:
+        in_flight.update(leased.endpoint_id for leased in deliveries)
+    assert in_flight == {slow_endpoint.pk: 6}
+    Delivery.objects.filter(lease=None).update(endpoint=other_endpoint)
+    assert {leased.endpoint_id for leased in delivery.claim_due(12, in_flight).deliveries} == {other_endpoint.pk}
 
 
-def test_nothing_is_sent_to_who_may_not_have_endpoints_any_more() -> None:
-    made = endpoint()
-    event()
-    made.owner.user_permissions.clear()  # type: ignore[union-attr]  # it has one
-    assert (claim(1), delivery.get_backlog().waiting) == ([], 0)
+def test_nothing_is_sent_to_an_owner_who_may_no_longer_have_endpoints() -> None:
+    endpoint = create_endpoint()
+    publish_event()
+    endpoint.owner.user_permissions.clear()  # type: ignore[union-attr]  # the endpoint has an owner
+    assert (claim_deliveries(1), delivery.get_backlog().waiting) == ([], 0)
 
 
-def test_a_disabled_endpoint_keeps_what_waits_for_it() -> None:
-    made = endpoint()
-    event()
+def test_a_disabled_endpoint_keeps_its_waiting_deliveries() -> None:
+    endpoint = create_endpoint()
+    publish_event()
     Endpoint.objects.update(state="disabled")
-    assert claim(1) == []
+    assert claim_deliveries(1) == []
     Endpoint.objects.update(state="active")
-    assert [one.endpoint_id for one in claim(1)] == [made.pk]
+    assert [leased.endpoint_id for leased in claim_deliveries(1)] == [endpoint.pk]
 
 
-def test_a_claim_asks_the_same_however_many_endpoints_there_are(django_assert_num_queries: Any) -> None:
-    owner = listener()
-    endpoint(owner)
-    event()
-    with django_assert_num_queries(6 + queries_of_a_transaction()):
-        claim(100)
+def test_a_claim_takes_the_same_number_of_queries_for_any_number_of_endpoints(django_assert_num_queries: Any) -> None:
+    owner = create_owner()
+    create_endpoint(owner)
+    publish_event()
+    with django_assert_num_queries(6 + count_transaction_queries()):
+        claim_deliveries(100)
     for _ in range(20):
-        endpoint(owner)
-    event()
+        create_endpoint(owner)
+    publish_event()
     Delivery.objects.update(next_at=F("created_at"), lease=None)
-    with django_assert_num_queries(6 + queries_of_a_transaction()):
-        claim(100)
+    with django_assert_num_queries(6 + count_transaction_queries()):
+        claim_deliveries(100)
 
 
-def queries_of_a_transaction() -> int:
-    """The savepoint inside the test's own."""
+def count_transaction_queries() -> int:
+    """The savepoint inside the test's own transaction takes two."""
     return 2 if connection.in_atomic_block else 0
 
 
-def test_the_backlog_tells_what_waits() -> None:
+def test_the_backlog_counts_the_waiting_deliveries() -> None:
     assert delivery.get_backlog() == (0, None)
-    endpoint()
-    event()
-    found = delivery.get_backlog()
-    assert (found.waiting, found.oldest) == (1, Delivery.objects.get().created_at)
+    create_endpoint()
+    publish_event()
+    backlog = delivery.get_backlog()
+    assert (backlog.waiting, backlog.oldest) == (1, Delivery.objects.get().created_at)
 
 
 def test_the_databases_clock_is_read() -> None:

@@ -1,4 +1,4 @@
-"""How signing secrets are made and kept."""
+"""How signing secrets are generated, encrypted for the database and decrypted."""
 
 import pytest
 from django.conf import settings
@@ -7,58 +7,58 @@ from django.test import override_settings
 
 from webhooks import encryption
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
 
 def test_secrets_are_long_and_never_the_same() -> None:
-    made = {encryption.generate_secret() for _ in range(100)}
-    assert len(made) == 100
-    assert all(secret.startswith("whsec_") and len(secret) == 49 and secret.isascii() for secret in made)
+    secrets = {encryption.generate_secret() for _ in range(100)}
+    assert len(secrets) == 100
+    assert all(secret.startswith("whsec_") and len(secret) == 49 and secret.isascii() for secret in secrets)
 
 
 @pytest.mark.parametrize("secret", ["whsec_secret", "", "ü\0€", "s" * 10_000])
-def test_a_sealed_secret_can_be_had_again(secret: str) -> None:
+def test_an_encrypted_secret_can_be_decrypted(secret: str) -> None:
     assert encryption.decrypt(encryption.encrypt(secret)) == secret
 
 
-def test_a_seal_shows_neither_the_secret_nor_that_two_are_the_same() -> None:
-    one, other = encryption.encrypt("whsec_secret"), encryption.encrypt("whsec_secret")
-    assert one != other
-    assert "whsec" not in one + other
-    assert one.isascii()
+def test_ciphertext_shows_neither_the_secret_nor_that_two_are_the_same() -> None:
+    first, second = encryption.encrypt("whsec_secret"), encryption.encrypt("whsec_secret")
+    assert first != second
+    assert "whsec" not in first + second
+    assert first.isascii()
 
 
 @override_settings(SECRET_KEY="old")
-def test_a_secret_key_that_stays_as_a_fallback_still_opens() -> None:
-    sealed = encryption.encrypt("whsec_secret")
+def test_a_fallback_secret_key_still_decrypts() -> None:
+    encrypted = encryption.encrypt("whsec_secret")
     with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["older", "old"]):
-        assert encryption.decrypt(sealed) == "whsec_secret"
-        renewed = encryption.encrypt(encryption.decrypt(sealed))
+        assert encryption.decrypt(encrypted) == "whsec_secret"
+        encrypted_again = encryption.encrypt(encryption.decrypt(encrypted))
     with override_settings(SECRET_KEY="new"):
-        assert encryption.decrypt(renewed) == "whsec_secret"
+        assert encryption.decrypt(encrypted_again) == "whsec_secret"
 
 
 @override_settings(SECRET_KEY="old")
-def test_a_secret_key_that_is_gone_does_not() -> None:
-    sealed = encryption.encrypt("whsec_secret")
+def test_a_removed_secret_key_no_longer_decrypts() -> None:
+    encrypted = encryption.encrypt("whsec_secret")
     with override_settings(SECRET_KEY="new"), pytest.raises(encryption.DecryptionError):
-        encryption.decrypt(sealed)
+        encryption.decrypt(encrypted)
 
 
-@pytest.mark.parametrize("sealed", ["", "whsec_secret", "gAAAAA", "ü", "\0", "=" * 100])
-def test_what_was_never_sealed_does_not_open(sealed: str) -> None:
+@pytest.mark.parametrize("encrypted", ["", "whsec_secret", "gAAAAA", "ü", "\0", "=" * 100])
+def test_other_text_is_not_decrypted(encrypted: str) -> None:
     with pytest.raises(encryption.DecryptionError):
-        encryption.decrypt(sealed)
+        encryption.decrypt(encrypted)
 
 
-def test_what_was_changed_does_not_open() -> None:
-    sealed = encryption.encrypt("whsec_secret")
-    for place in range(0, len(sealed) - 4, 7):
-        changed = sealed[:place] + ("A" if sealed[place] != "A" else "B") + sealed[place + 1 :]
+def test_changed_ciphertext_is_not_decrypted() -> None:
+    encrypted = encryption.encrypt("whsec_secret")
+    for position in range(0, len(encrypted) - 4, 7):
+        changed_text = encrypted[:position] + ("A" if encrypted[position] != "A" else "B") + encrypted[position + 1 :]
         with pytest.raises(encryption.DecryptionError):
-            encryption.decrypt(changed)
+            encryption.decrypt(changed_text)
 
 
-def test_what_django_signs_is_no_seal() -> None:
+def test_a_value_signed_by_django_is_not_decrypted() -> None:
     with pytest.raises(encryption.DecryptionError):
         encryption.decrypt(signing.dumps("whsec_secret", key=settings.SECRET_KEY))

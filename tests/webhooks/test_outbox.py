@@ -1,4 +1,4 @@
-"""Events and what is to be delivered of them, as the change that they tell of commits."""
+"""Events and their deliveries, which are stored in the transaction of the change."""
 
 import json
 from datetime import UTC, datetime
@@ -15,59 +15,59 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from books import changes
 from books.models import Book
-from tests.support.books import new_book
-from tests.support.endpoints import endpoint, listener
+from tests.support.books import build_book
+from tests.support.endpoints import create_endpoint, create_owner
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.outbox import EventData, NoTransaction, publish
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
-def told() -> list[dict[str, Any]]:
-    """The bodies of all events, in their order."""
+def list_bodies() -> list[dict[str, Any]]:
+    """The bodies of all events, oldest first."""
     return [json.loads(bytes(body)) for body in Event.objects.order_by("pk").values_list("body", flat=True)]
 
 
-def test_an_event_tells_of_the_book_as_version_2_shows_it(api: httpx.Client) -> None:
-    created = api.post("/api/v2/books", json=new_book(isbn="978-0-14-143951-8")).json()
-    [body] = told()
+def test_an_event_contains_the_book_as_version_2_shows_it(api: httpx.Client) -> None:
+    book = api.post("/api/v2/books", json=build_book(isbn="978-0-14-143951-8")).json()
+    [body] = list_bodies()
     event = Event.objects.get()
     assert body == {
         "id": str(event.uuid),
         "event": "book.created",
-        "timestamp": created["created_at"],
+        "timestamp": book["created_at"],
         "api_version": 2,
-        "data": {"book": created, "previous": {}},
+        "data": {"book": book, "previous": {}},
     }
-    assert (event.kind, event.subject, UUID(body["id"]).version) == ("book.created", created["id"], 4)
+    assert (event.kind, event.subject, UUID(body["id"]).version) == ("book.created", book["id"], 4)
 
 
 @pytest.mark.parametrize("version", ["", "/v2"])
-def test_a_change_tells_what_was_before(api: httpx.Client, version: str) -> None:
-    book = api.post("/api/books", json=new_book()).json()
-    api.put(f"/api{version}/books/{book['id']}", json=new_book(title="Emma", isbn="978-0-14-143951-8"))
+def test_an_event_of_a_change_contains_the_previous_values(api: httpx.Client, version: str) -> None:
+    book = api.post("/api/books", json=build_book()).json()
+    api.put(f"/api{version}/books/{book['id']}", json=build_book(title="Emma", isbn="978-0-14-143951-8"))
     after = api.get(f"/api/v2/books/{book['id']}").json()
     previous = {"title": book["title"], "isbn": book["isbn"], "isbn13": None}
-    assert told()[1]["data"] == {"book": after, "previous": previous}
-    assert told()[1]["timestamp"] == after["updated_at"]
+    assert list_bodies()[1]["data"] == {"book": after, "previous": previous}
+    assert list_bodies()[1]["timestamp"] == after["updated_at"]
 
 
-def test_a_deletion_tells_what_the_book_was(api: httpx.Client) -> None:
-    book = api.post("/api/v2/books", json=new_book()).json()
+def test_an_event_of_a_deletion_contains_the_deleted_book(api: httpx.Client) -> None:
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.delete(f"/api/v2/books/{book['id']}")
-    assert (told()[1]["event"], told()[1]["data"]) == ("book.deleted", {"book": book, "previous": {}})
+    assert (list_bodies()[1]["event"], list_bodies()[1]["data"]) == ("book.deleted", {"book": book, "previous": {}})
 
 
-def test_no_change_is_no_event(api: httpx.Client) -> None:
-    book = api.post("/api/v2/books", json=new_book()).json()
+def test_a_change_of_nothing_publishes_no_event(api: httpx.Client) -> None:
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"title": book["title"]})
     api.put(f"/api/books/{book['id']}", json={"year": "no year"})
-    assert len(told()) == 1
+    assert len(list_bodies()) == 1
 
 
-def test_what_is_rolled_back_was_no_event(transactional_db: None) -> None:
+def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
     with transaction.atomic():
-        changes.add_book(new_book(), now=NOW)
+        changes.add_book(build_book(), now=NOW)
         transaction.set_rollback(True)
     assert not Event.objects.exists()
 
@@ -78,7 +78,7 @@ def test_an_event_needs_a_transaction(transactional_db: None) -> None:
     assert not Event.objects.exists()
 
 
-def test_seeds_are_announced_if_that_is_asked(db: None) -> None:
+def test_seeded_books_are_announced_with_the_events_option(db: None) -> None:
     call_command("seed_books", count=30, events=True)
     assert Event.objects.filter(kind="book.created").count() == Book.objects.count() == 30
 
@@ -91,45 +91,45 @@ def test_seeds_are_announced_if_that_is_asked(db: None) -> None:
         ("book.created book.deleted", ["book.created", "book.deleted"]),
     ],
 )
-def test_an_endpoint_is_sent_the_kinds_it_takes(api: httpx.Client, kinds: str, expected: list[str]) -> None:
-    endpoint(kinds=kinds)
-    book = api.post("/api/v2/books", json=new_book()).json()
+def test_an_endpoint_is_sent_the_kinds_it_subscribed_to(api: httpx.Client, kinds: str, expected: list[str]) -> None:
+    create_endpoint(kinds=kinds)
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
     deliveries = Delivery.objects.order_by("event")
     assert [delivery.event.kind for delivery in deliveries] == expected
-    assert {(one.state, one.replay, one.attempted, one.lease) for one in deliveries} == {("waiting", 0, 0, None)}
+    assert {(row.state, row.replay, row.attempted, row.lease) for row in deliveries} == {("waiting", 0, 0, None)}
 
 
-def test_who_does_not_listen_is_sent_nothing(api: httpx.Client) -> None:
-    owner = listener()
-    endpoint(owner, state=Endpoint.State.DISABLED)
-    endpoint(owner, state=Endpoint.State.DELETED)
+def test_inactive_endpoints_and_owners_are_sent_nothing(api: httpx.Client) -> None:
+    owner = create_owner()
+    create_endpoint(owner, state=Endpoint.State.DISABLED)
+    create_endpoint(owner, state=Endpoint.State.DELETED)
     for name in ("gone", "away"):
-        endpoint(listener(name))
+        create_endpoint(create_owner(name))
     User.objects.get(username="gone").delete()
     User.objects.filter(username="away").update(is_active=False)
-    api.post("/api/v2/books", json=new_book())
+    api.post("/api/v2/books", json=build_book())
     assert (Event.objects.count(), Delivery.objects.count()) == (1, 0)
 
 
-def test_a_change_costs_the_same_however_many_listen(
+def test_a_change_takes_the_same_number_of_queries_for_any_number_of_endpoints(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    owner = listener()
-    api.post("/api/v2/books", json=new_book())
+    owner = create_owner()
+    api.post("/api/v2/books", json=build_book())
     with CaptureQueriesContext(connection) as few:
-        api.post("/api/v2/books", json=new_book())
+        api.post("/api/v2/books", json=build_book())
     for _ in range(50):
-        endpoint(owner)
+        create_endpoint(owner)
     with django_assert_num_queries(len(few)):
-        api.post("/api/v2/books", json=new_book())
+        api.post("/api/v2/books", json=build_book())
     assert Delivery.objects.count() == 50
 
 
-def test_a_hint_is_given_after_the_commit(
+def test_workers_are_woken_after_the_commit(
     db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:
-        changes.add_book(new_book(), now=NOW)
+        changes.add_book(build_book(), now=NOW)
     assert len(callbacks) == 1

@@ -1,4 +1,4 @@
-"""How long events are kept."""
+"""How long events, deliveries and deleted endpoints are kept."""
 
 from datetime import datetime, timedelta
 
@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from library_site.db.purges import purge
-from tests.support.endpoints import claim, endpoint, event, listener
+from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks.attempts import Outcome, record_outcomes
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, Event, Received, Source
 from webhooks.purges import iter_expired
@@ -18,15 +18,15 @@ LONG_AGO = NOW - EVENT_RETENTION - timedelta(days=1)
 NOTHING = {"attempts": 0, "deliveries": 0, "events": 0, "received events": 0, "endpoints": 0}
 
 
-def delivered(now: datetime) -> None:
-    record_outcomes([Outcome(one, now, 5, 200) for one in claim(10)], lambda: 0.5)
+def record_deliveries(now: datetime) -> None:
+    record_outcomes([Outcome(leased, now, 5, 200) for leased in claim_deliveries(10)], lambda: 0.5)
 
 
 def test_events_are_kept_for_a_month() -> None:
-    endpoint()
-    event()
-    delivered(NOW)
-    event()
+    create_endpoint()
+    publish_event()
+    record_deliveries(NOW)
+    publish_event()
     assert purge(iter_expired(NOW)) == NOTHING
     Event.objects.filter(deliveries__state="delivered").update(created_at=LONG_AGO)
     assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 1, "deliveries": 1, "events": 1}
@@ -40,11 +40,11 @@ def test_received_events_are_kept_for_a_month_after_they_are_done() -> None:
     assert purge(iter_expired(NOW + timedelta(seconds=1))) == {**NOTHING, "received events": 1}
 
 
-def test_a_deleted_endpoint_goes_after_the_last_of_its_deliveries() -> None:
-    owner = listener()
-    endpoint(owner)
-    endpoint(owner)
-    event()
+def test_a_deleted_endpoint_is_purged_after_the_last_of_its_deliveries() -> None:
+    owner = create_owner()
+    create_endpoint(owner)
+    create_endpoint(owner)
+    publish_event()
     Endpoint.objects.update(state="deleted")
     assert purge(iter_expired(NOW)) == NOTHING
     Event.objects.update(created_at=LONG_AGO)
@@ -54,8 +54,8 @@ def test_a_deleted_endpoint_goes_after_the_last_of_its_deliveries() -> None:
 
 
 def test_the_command_clears_them_too(capsys: pytest.CaptureFixture[str]) -> None:
-    endpoint()
-    event()
+    create_endpoint()
+    publish_event()
     Event.objects.update(created_at=LONG_AGO)
     call_command("clear_expired")
     assert "1 events deleted." in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""When an attempt that failed is made again."""
+"""When the queue repeats a failed attempt, and which attempt is the last."""
 
 from datetime import timedelta
 
@@ -6,17 +6,17 @@ import pytest
 
 from webhooks.queue import get_retry_delay, is_last_attempt
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
 
 @pytest.mark.parametrize(
-    ("attempted", "wait"),
+    ("attempt", "delay"),
     [(1, timedelta(seconds=10)), (2, timedelta(minutes=1)), (3, timedelta(minutes=10)), (4, timedelta(hours=1))],
 )
-def test_each_wait_is_longer_and_spread_by_a_fifth(attempted: int, wait: timedelta) -> None:
-    assert get_retry_delay(attempted, 0.5) == wait
-    assert get_retry_delay(attempted, 0) == wait * 0.8
-    assert get_retry_delay(attempted, 1) == wait * 1.2
+def test_each_wait_is_longer_and_spread_by_a_fifth(attempt: int, delay: timedelta) -> None:
+    assert get_retry_delay(attempt, 0.5) == delay
+    assert get_retry_delay(attempt, 0) == delay * 0.8
+    assert get_retry_delay(attempt, 1) == delay * 1.2
 
 
 @pytest.mark.parametrize(("attempt", "last"), [(1, False), (4, False), (5, True), (6, True)])

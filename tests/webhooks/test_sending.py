@@ -1,4 +1,4 @@
-"""One request to a receiver, whatever the receiver does."""
+"""One request to a receiver, and its outcome for each way a receiver may answer or fail."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 
 from tests.support.endpoints import SECRET
-from tests.support.receivers import answering, receiving
+from tests.support.receivers import respond_with, start_receiver
 from webhooks import sending
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
@@ -28,21 +28,21 @@ UNIX = int(NOW.timestamp())
 pytestmark = pytest.mark.usefixtures("allow_private")
 
 
-def sent(url: str, form: str = "B", time_out: float = 5, *, poisoned: bool = False) -> Outcome:
-    claimed = LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, poisoned)
+def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> Outcome:
+    delivery = LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, is_poisoned)
 
     async def send() -> Outcome:
         async with sending.open_sender(1, lambda: NOW, time_out) as sender:
-            return await sending.send_delivery(sender, claimed)
+            return await sending.send_delivery(sender, delivery)
 
     return asyncio.run(send())
 
 
 @pytest.mark.parametrize("form", ["A", "B"])
 def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> None:
-    with receiving(answering(200, b"ok")) as receiver:
-        outcome = sent(f"{receiver.url}?x=%2F%20y", form)
-    [request] = receiver.sent
+    with start_receiver(respond_with(200, b"ok")) as receiver:
+        outcome = send_once(f"{receiver.url}?x=%2F%20y", form)
+    [request] = receiver.requests
     verify(request.headers, request.body, [SECRET], now=UNIX + 1, form=form)
     assert (request.path, request.body) == ("/hook?x=%2F%20y", BODY)
     expected = {
@@ -52,35 +52,38 @@ def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> No
         "Accept-Encoding": "identity",
     }
     assert {name: request.headers[name] for name in expected} == expected
-    assert (outcome.status, outcome.answer, outcome.delivered, outcome.started_at) == (200, b"ok", True, NOW)
+    assert (outcome.status, outcome.answer, outcome.is_delivered, outcome.started_at) == (200, b"ok", True, NOW)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(status: int) -> None:
-    with receiving(answering(200)) as inside, receiving(answering(status, Location=inside.url)) as receiver:
-        outcome = sent(receiver.url)
-    assert (outcome.status, outcome.delivered, inside.sent) == (status, False, [])
+    with (
+        start_receiver(respond_with(200)) as target,
+        start_receiver(respond_with(status, Location=target.url)) as receiver,
+    ):
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.is_delivered, target.requests) == (status, False, [])
 
 
-def test_of_a_long_answer_the_beginning_is_kept() -> None:
-    with receiving(answering(200, b"x" * 1_000_000)) as receiver:
-        assert sent(receiver.url).answer == b"x" * MAX_ANSWER_BYTES
+def test_only_the_beginning_of_a_long_answer_is_kept() -> None:
+    with start_receiver(respond_with(200, b"x" * 1_000_000)) as receiver:
+        assert send_once(receiver.url).answer == b"x" * MAX_ANSWER_BYTES
 
 
-def test_an_answer_is_not_unpacked() -> None:
-    with receiving(answering(200, b"not gzip at all", Content_Encoding="gzip")) as receiver:
-        assert (sent(receiver.url).status, sent(receiver.url).answer) == (200, b"not gzip at all")
+def test_an_answer_is_not_decompressed() -> None:
+    with start_receiver(respond_with(200, b"not gzip at all", Content_Encoding="gzip")) as receiver:
+        assert (send_once(receiver.url).status, send_once(receiver.url).answer) == (200, b"not gzip at all")
 
 
-def hanging(handler: Any) -> None:
-    """Answers nothing for as long as the other side holds on."""
+def hang(handler: Any) -> None:
+    """Sends no answer while the connection is open."""
     handler.connection.settimeout(5)
     handler.connection.recv(1)
     handler.close_connection = True
 
 
-def dripping(handler: Any) -> None:
-    """A byte at a time, for as long as the other side holds on."""
+def drip(handler: Any) -> None:
+    """Sends one byte at a time while the connection is open."""
     handler.connection.settimeout(0.01)
     handler.close_connection = True
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
@@ -95,71 +98,71 @@ def dripping(handler: Any) -> None:
             return
 
 
-@pytest.mark.parametrize("answer", [hanging, dripping])
-def test_a_receiver_has_one_time_limit_for_all_of_it(answer: Any) -> None:
-    with receiving(answer) as receiver:
-        outcome = sent(receiver.url, time_out=0.2)
+@pytest.mark.parametrize("answer", [hang, drip])
+def test_one_time_limit_covers_the_whole_request(answer: Any) -> None:
+    with start_receiver(answer) as receiver:
+        outcome = send_once(receiver.url, time_out=0.2)
     assert (outcome.status, outcome.error) == (None, "No whole answer came in time.")
     assert 150 < outcome.milliseconds < 2_000
 
 
-def garbage(handler: Any) -> None:
+def write_garbage(handler: Any) -> None:
     handler.wfile.write(b"\x00\xff no HTTP\r\n\r\n")
     handler.close_connection = True
 
 
-def closing(handler: Any) -> None:
+def close_at_once(handler: Any) -> None:
     handler.close_connection = True
 
 
-@pytest.mark.parametrize("answer", [garbage, closing])
-def test_what_is_no_answer_is_told(answer: Any) -> None:
-    with receiving(answer) as receiver:
-        outcome = sent(receiver.url)
+@pytest.mark.parametrize("answer", [write_garbage, close_at_once])
+def test_an_invalid_or_missing_answer_is_reported(answer: Any) -> None:
+    with start_receiver(answer) as receiver:
+        outcome = send_once(receiver.url)
     assert (outcome.status, outcome.error) == (None, "The connection broke, or the answer was no HTTP.")
 
 
-def test_where_nobody_is_nobody_answers() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    outcome = sent(f"http://127.0.0.1:{port}/")
-    assert (outcome.error, outcome.refused) == ("Nobody answers at the address.", False)
+def test_an_address_where_nothing_listens_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    outcome = send_once(f"http://127.0.0.1:{port}/")
+    assert (outcome.error, outcome.is_permanent) == ("Nobody answers at the address.", False)
 
 
 def test_a_certificate_is_checked() -> None:
-    with receiving(answering(200)) as receiver:
-        outcome = sent(receiver.url.replace("http:", "https:"))
+    with start_receiver(respond_with(200)) as receiver:
+        outcome = send_once(receiver.url.replace("http:", "https:"))
     assert outcome.error == "The certificate or the TLS connection is not good."
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
-@pytest.mark.parametrize("registered", [True, False])
-def test_nothing_inside_is_reached(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, host: str, registered: bool
+@pytest.mark.parametrize("is_registered", [True, False])
+def test_private_addresses_are_not_reached(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, host: str, is_registered: bool
 ) -> None:
     settings.WEBHOOKS_ALLOW_PRIVATE = False
-    if registered:
-        # As a name is that leads inside since.
+    if is_registered:
+        # As if the name had pointed to a public address when the endpoint was registered.
         monkeypatch.setattr(sending, "validate_url_cached", lambda *_: None)
-    with receiving(answering(200)) as receiver:
-        outcome = sent(f"http://{host}:{receiver.server_port}/")
-    assert (outcome.error, outcome.refused, receiver.sent) == ("The address is not a public one.", True, [])
+    with start_receiver(respond_with(200)) as receiver:
+        outcome = send_once(f"http://{host}:{receiver.server_port}/")
+    assert (outcome.error, outcome.is_permanent, receiver.requests) == ("The address is not a public one.", True, [])
 
 
-def test_what_was_let_through_without_tls_is_not_any_more(settings: LazySettings) -> None:
+def test_a_registered_url_without_tls_is_refused(settings: LazySettings) -> None:
     settings.WEBHOOKS_ALLOW_PRIVATE = False
-    outcome = sent("http://receiver.example/hook")
-    assert (outcome.error, outcome.refused) == ("The address is not a public one.", True)
+    outcome = send_once("http://receiver.example/hook")
+    assert (outcome.error, outcome.is_permanent) == ("The address is not a public one.", True)
 
 
-def test_what_workers_died_of_is_not_sent() -> None:
-    with receiving(answering(200)) as receiver:
-        outcome = sent(receiver.url, poisoned=True)
-    assert (outcome.error, outcome.refused, receiver.sent) == (POISONED_REASON, True, [])
+def test_a_poisoned_delivery_is_not_sent() -> None:
+    with start_receiver(respond_with(200)) as receiver:
+        outcome = send_once(receiver.url, is_poisoned=True)
+    assert (outcome.error, outcome.is_permanent, receiver.requests) == (POISONED_REASON, True, [])
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         ("120", 120),
         ("0", 0),
@@ -176,5 +179,5 @@ def test_what_workers_died_of_is_not_sent() -> None:
         ("Mon, 01 Jan 2026 00:00:00 +99999999", None),
     ],
 )
-def test_retry_after_is_a_number_or_a_date(given: str, expected: float | None) -> None:
-    assert sending.parse_retry_after(given, NOW) == expected
+def test_retry_after_is_a_number_or_a_date(value: str, expected: float | None) -> None:
+    assert sending.parse_retry_after(value, NOW) == expected

@@ -1,4 +1,4 @@
-"""Where a receiver may be, on paper and when it is dialled."""
+"""Which URLs and addresses a receiver may have: checked when it is registered, and again at each connection."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from aiohttp import abc, web
 
 from webhooks.ssrf import ForbiddenAddress, is_public, make_socket_factory, validate_url
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.database_independent
 
 PUBLIC = [
     "8.8.8.8",
@@ -33,7 +33,7 @@ PUBLIC = [
     "2a00:1450:4001:81b::200e",
     "2606:4700::5efe",
 ]
-INSIDE_V4 = [
+PRIVATE_V4 = [
     "0.0.0.0",
     "0.255.255.255",
     "10.0.0.1",
@@ -60,7 +60,7 @@ INSIDE_V4 = [
     "240.0.0.1",
     "255.255.255.255",
 ]
-INSIDE_V6 = [
+PRIVATE_V6 = [
     "::",
     "::1",
     "0:0:0:0:0:0:0:1",
@@ -78,8 +78,8 @@ INSIDE_V6 = [
     "ff02::1",
     "ff0e::1",
 ]
-# The public ones as well: nothing on the internet is at home there.
-HOLDING_V4 = [
+# Those with a public IPv4 address inside, too: no server on the internet has such an address.
+V4_IN_V6 = [
     "::ffff:127.0.0.1",
     "::ffff:8.8.8.8",
     "::ffff:7f00:1",
@@ -98,7 +98,7 @@ HOLDING_V4 = [
     "2606:4700::200:5efe:a00:1",
     "fe80::5efe:10.0.0.1",
 ]
-NO_ADDRESSES = [
+INVALID_ADDRESSES = [
     "",
     "localhost",
     "example.com",
@@ -119,23 +119,26 @@ NO_ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_are_let_through(address: str) -> None:
+def test_public_addresses_are_allowed(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize("address", INSIDE_V4 + INSIDE_V6 + HOLDING_V4 + NO_ADDRESSES)
-def test_all_others_are_not(address: str) -> None:
+@pytest.mark.parametrize("address", PRIVATE_V4 + PRIVATE_V6 + V4_IN_V6 + INVALID_ADDRESSES)
+def test_all_other_addresses_are_refused(address: str) -> None:
     assert not is_public(address)
 
 
-def test_nothing_is_public_that_python_knows_to_be_inside() -> None:
-    edges = [f"{first}.{second}.{third}.1" for first in range(256) for second in (0, 64, 168, 254) for third in (0, 2)]
-    edges += [f"{first:x}::1" for first in range(0, 0x10000, 64)]
-    wrong = [edge for edge in edges if is_public(edge) and not ip_address(edge).is_global]
-    assert wrong == []
+SECOND_OCTETS = (0, 64, 168, 254)
 
 
-FIT = [
+def test_no_address_that_python_calls_private_is_public() -> None:
+    addresses = [f"{first}.{second}.{third}.1" for first in range(256) for second in SECOND_OCTETS for third in (0, 2)]
+    addresses += [f"{first:x}::1" for first in range(0, 0x10000, 64)]
+    mistakes = [address for address in addresses if is_public(address) and not ip_address(address).is_global]
+    assert mistakes == []
+
+
+VALID_URLS = [
     "https://example.com",
     "https://example.com/",
     "https://example.com?a=b",
@@ -150,8 +153,8 @@ FIT = [
     f"https://example.com/{'a' * 1980}",
     f"https://{'a' * 63}.example/",
 ]
-# Nowhere, and to nobody.
-UNFIT = [
+# Refused with and without private addresses.
+INVALID_URLS = [
     "",
     "example.com",
     "//example.com/",
@@ -228,7 +231,7 @@ UNFIT = [
     "https://[fe80::1%eth0]/",
     "https://::1/",
 ]
-INSIDE = [
+PRIVATE_URLS = [
     "https://localhost/",
     "https://a.localhost/",
     "https://intranet/",
@@ -236,30 +239,30 @@ INSIDE = [
     "https://metadata.google.internal/",
     "https://router.home.arpa/",
     "https://home.arpa/",
-    *(f"https://{address}/" for address in INSIDE_V4),
-    *(f"https://[{address}]/" for address in INSIDE_V6 + HOLDING_V4),
+    *(f"https://{address}/" for address in PRIVATE_V4),
+    *(f"https://[{address}]/" for address in PRIVATE_V6 + V4_IN_V6),
 ]
 
 
-@pytest.mark.parametrize("url", FIT)
+@pytest.mark.parametrize("url", VALID_URLS)
 @pytest.mark.parametrize("allow_private", [False, True])
-def test_a_fit_url_is_taken(url: str, allow_private: bool) -> None:
+def test_a_valid_public_url_is_allowed(url: str, allow_private: bool) -> None:
     validate_url(url, allow_private)
 
 
-@pytest.mark.parametrize("url", UNFIT, ids=lambda url: ascii(url)[:60])
+@pytest.mark.parametrize("url", INVALID_URLS, ids=lambda url: ascii(url)[:60])
 @pytest.mark.parametrize("allow_private", [False, True])
-def test_an_unfit_url_is_refused_with_the_rule(url: str, allow_private: bool) -> None:
+def test_an_invalid_url_is_refused_with_the_rule(url: str, allow_private: bool) -> None:
     with pytest.raises(ForbiddenAddress, match="A receiver's URL has https"):
         validate_url(url, allow_private)
 
 
-@pytest.mark.parametrize("url", INSIDE)
-def test_urls_inside_are_refused_unless_private_ones_are_allowed(url: str) -> None:
+@pytest.mark.parametrize("url", PRIVATE_URLS)
+def test_private_urls_are_refused_unless_they_are_allowed(url: str) -> None:
     validate_url(url, allow_private=True)
-    with pytest.raises(ForbiddenAddress) as refused:
+    with pytest.raises(ForbiddenAddress) as error:
         validate_url(url, allow_private=False)
-    assert str(refused.value) == "A receiver is on the public internet."
+    assert str(error.value) == "A receiver is on the public internet."
 
 
 @pytest.mark.parametrize("url", ["http://example.com/", "http://8.8.8.8/", "http://localhost:8000/hook"])
@@ -272,15 +275,15 @@ def test_plain_http_is_refused_unless_private_addresses_are_allowed(url: str) ->
 @pytest.mark.parametrize(
     ("family", "address"), [(socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2606:4700:4700::1111")]
 )
-def test_a_public_address_is_dialled_without_blocking(family: int, address: str) -> None:
+def test_the_socket_of_a_public_address_does_not_block(family: int, address: str) -> None:
     addr_info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 443))
-    with closing(make_socket_factory(allow_private=False)(addr_info)) as dialling:
-        assert (dialling.family, dialling.type) == (family, socket.SOCK_STREAM)
-        assert not dialling.getblocking()
+    with closing(make_socket_factory(allow_private=False)(addr_info)) as connection:
+        assert (connection.family, connection.type) == (family, socket.SOCK_STREAM)
+        assert not connection.getblocking()
 
 
-class Answering(abc.AbstractResolver):
-    """A name server in the hands of somebody else."""
+class StaticResolver(abc.AbstractResolver):
+    """A name server under the control of an attacker."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
         self.addresses = addresses
@@ -295,40 +298,40 @@ class Answering(abc.AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Required by the base class; there is nothing to close."""
 
 
 @asynccontextmanager
-async def listening(host: str, heard: list[str]) -> AsyncIterator[int]:
-    async def hear(request: web.Request) -> web.Response:
-        heard.append(request.path)
+async def start_server(address: str, paths: list[str]) -> AsyncIterator[int]:
+    async def record_path(request: web.Request) -> web.Response:
+        paths.append(request.path)
         return web.Response()
 
     application = web.Application()
-    application.router.add_post("/hook", hear)
+    application.router.add_post("/hook", record_path)
     runner = web.AppRunner(application)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, 0).start()
+        await web.TCPSite(runner, address, 0).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
 
 
-async def post(listener: str, named: str, answers: Iterable[str], allow_private: bool, heard: list[str]) -> None:
-    """To a listener that is called by a name, of which the name server says where it is."""
-    async with listening(listener, heard) as port:
+async def post(listener: str, host: str, answers: Iterable[str], allow_private: bool, paths: list[str]) -> None:
+    """Posts to a server on `listener`, under a name that the name server resolves to `answers`."""
+    async with start_server(listener, paths) as port:
         connector = aiohttp.TCPConnector(
-            socket_factory=make_socket_factory(allow_private), resolver=Answering(answers), force_close=True
+            socket_factory=make_socket_factory(allow_private), resolver=StaticResolver(answers), force_close=True
         )
         async with (
             aiohttp.ClientSession(connector=connector) as session,
-            session.post(f"http://{named}:{port}/hook"),
+            session.post(f"http://{host}:{port}/hook"),
         ):
             pass
 
 
-WAYS_IN = [
+PRIVATE_ROUTES = [
     ("127.0.0.1", "127.0.0.1", []),
     ("::1", "[::1]", []),
     ("127.0.0.1", "[::ffff:127.0.0.1]", []),
@@ -338,17 +341,17 @@ WAYS_IN = [
 ]
 
 
-@pytest.mark.parametrize(("listener", "named", "answers"), WAYS_IN)
-def test_no_name_leads_inside(listener: str, named: str, answers: list[str]) -> None:
-    heard: list[str] = []
-    with pytest.raises(aiohttp.ClientConnectorError) as failed:
-        asyncio.run(post(listener, named, answers, allow_private=False, heard=heard))
-    assert isinstance(failed.value.os_error, ForbiddenAddress)
-    assert heard == []
+@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
+def test_no_name_leads_to_a_private_address(listener: str, host: str, answers: list[str]) -> None:
+    paths: list[str] = []
+    with pytest.raises(aiohttp.ClientConnectorError) as error:
+        asyncio.run(post(listener, host, answers, allow_private=False, paths=paths))
+    assert isinstance(error.value.os_error, ForbiddenAddress)
+    assert paths == []
 
 
-@pytest.mark.parametrize(("listener", "named", "answers"), WAYS_IN)
-def test_every_name_does_where_private_addresses_are_allowed(listener: str, named: str, answers: list[str]) -> None:
-    heard: list[str] = []
-    asyncio.run(post(listener, named, answers, allow_private=True, heard=heard))
-    assert heard == ["/hook"]
+@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
+def test_every_name_is_reached_if_private_addresses_are_allowed(listener: str, host: str, answers: list[str]) -> None:
+    paths: list[str] = []
+    asyncio.run(post(listener, host, answers, allow_private=True, paths=paths))
+    assert paths == ["/hook"]

@@ -1,4 +1,4 @@
-"""The north sends its events to the south, which mirrors its books: two libraries as operators run them."""
+"""Two libraries as operators run them: the north sends its events to the south, which mirrors its books."""
 
 import os
 import socket
@@ -12,51 +12,51 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.concurrency import until
-from tests.support.serving import Service, in_shell, seeded_database, serving
+from tests.support.books import build_book
+from tests.support.concurrency import wait_until
+from tests.support.service import Service, copy_seeded_database, run_in_shell, serve_library
 
 BOOKS = "/api/v2/books"
-SOURCE = "from tests.support.sources import source; source('north', mirrors=True)"
-ENDPOINT = """
-from tests.support.endpoints import endpoint
+CREATE_SOURCE = "from tests.support.sources import create_source; create_source('north', mirrors=True)"
+CREATE_ENDPOINT = """
+from tests.support.endpoints import create_endpoint
 from tests.support.sources import SECRET
 from webhooks.encryption import encrypt
-made = endpoint(url='http://127.0.0.1:{port}/webhooks/receive/north')
-made.secrets.update(sealed=encrypt(SECRET))
+endpoint = create_endpoint(url='http://127.0.0.1:{port}/webhooks/receive/north')
+endpoint.secrets.update(sealed=encrypt(SECRET))
 """
 
 
-class Address(NamedTuple):
-    """Where the south is, whether it is up or not."""
+class Library(NamedTuple):
+    """A library with a fixed address, which tests start and stop."""
 
     folder: Path
     database_url: str
     port: int
 
-    def up(self) -> AbstractContextManager[Service]:
-        return serving(self.folder, self.database_url, PORT=str(self.port))
+    def start(self) -> AbstractContextManager[Service]:
+        return serve_library(self.folder, self.database_url, PORT=str(self.port))
 
 
 @pytest.fixture(scope="module")
-def south(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def south(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("south")
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    with seeded_database(folder) as database_url:
-        in_shell(database_url, SOURCE)
-        yield Address(folder, database_url, port)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with copy_seeded_database(folder) as database_url:
+        run_in_shell(database_url, CREATE_SOURCE)
+        yield Library(folder, database_url, port)
 
 
 @pytest.fixture(scope="module")
-def north(tmp_path_factory: pytest.TempPathFactory, south: Address) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("north")) as running:
-        in_shell(running.database_url, ENDPOINT.format(port=south.port))
-        yield running
+def north(tmp_path_factory: pytest.TempPathFactory, south: Library) -> Iterator[Service]:
+    with serve_library(tmp_path_factory.mktemp("north")) as service:
+        run_in_shell(service.database_url, CREATE_ENDPOINT.format(port=south.port))
+        yield service
 
 
 @contextmanager
-def working(database_url: str) -> Iterator["subprocess.Popen[bytes]"]:
+def start_worker(database_url: str) -> Iterator["subprocess.Popen[bytes]"]:
     environment = os.environ | {"DATABASE_URL": database_url, "WEBHOOKS_ALLOW_PRIVATE": "true"}
     command = [sys.executable, "manage.py", "deliver_webhooks"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as worker:
@@ -66,54 +66,59 @@ def working(database_url: str) -> Iterator["subprocess.Popen[bytes]"]:
             worker.terminate()
 
 
-def time_passes(library: Service) -> None:
-    """Until all that waits is due, and every lease is over."""
-    library.sql("UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL")
+def end_waits(library: Service) -> None:
+    """Makes every waiting delivery due and ends every lease."""
+    library.fetch_all("UPDATE webhooks_delivery SET next_at = created_at WHERE next_at IS NOT NULL")
 
 
-def add(library: httpx.Client) -> dict[str, Any]:
-    answer = library.post(BOOKS, json=new_book(title="Nördlich"))
+def add_book(library: httpx.Client) -> dict[str, Any]:
+    answer = library.post(BOOKS, json=build_book(title="Nördlich"))
     assert answer.status_code == 201
     book: dict[str, Any] = answer.json()
     return book
 
 
-def mirrored(library: httpx.Client, book: dict[str, Any]) -> list[str]:
-    """Its titles there: none, or one."""
-    return [found["title"] for found in library.get(BOOKS, params={"isbn": book["isbn"]}).json()["results"]]
+def list_mirrored_titles(library: httpx.Client, book: dict[str, Any]) -> list[str]:
+    """The titles of its mirror in this library: none, or one."""
+    return [row["title"] for row in library.get(BOOKS, params={"isbn": book["isbn"]}).json()["results"]]
 
 
-def test_what_happens_to_a_book_happens_to_its_mirror(north: Service, south: Address) -> None:
-    with south.up() as running, working(north.database_url), working(south.database_url):
-        there, here = north.client(), running.client()
-        with there, here:
-            book = add(there)
-            until(lambda: mirrored(here, book) == ["Nördlich"])
-            changed = there.patch(f"{BOOKS}/{book['id']}", json={"title": "Nordwärts"})
-            until(lambda: mirrored(here, book) == ["Nordwärts"])
-            deleted = there.delete(f"{BOOKS}/{book['id']}")
-            until(lambda: mirrored(here, book) == [])
-    assert (changed.status_code, deleted.status_code) == (200, 204)
+def test_a_mirror_follows_every_change_of_its_book(north: Service, south: Library) -> None:
+    with south.start() as service, start_worker(north.database_url), start_worker(south.database_url):
+        sender, mirror = north.open_client(), service.open_client()
+        with sender, mirror:
+            book = add_book(sender)
+            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
+            change = sender.patch(f"{BOOKS}/{book['id']}", json={"title": "Nordwärts"})
+            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
+            deletion = sender.delete(f"{BOOKS}/{book['id']}")
+            wait_until(lambda: list_mirrored_titles(mirror, book) == [])
+    assert (change.status_code, deletion.status_code) == (200, 204)
 
 
-def test_who_was_away_is_told_later(north: Service, south: Address) -> None:
-    with working(north.database_url), working(south.database_url):
-        with north.client() as there:
-            book = add(there)
-        until(lambda: north.count("state = 'waiting' AND attempted = 1 AND lease IS NULL") == 1)
-        with south.up() as running, running.client() as here:
-            assert mirrored(here, book) == []
-            time_passes(north)
-            until(lambda: mirrored(here, book) == ["Nördlich"])
+def test_a_library_that_was_down_receives_the_events_later(north: Service, south: Library) -> None:
+    with start_worker(north.database_url), start_worker(south.database_url):
+        with north.open_client() as sender:
+            book = add_book(sender)
+        wait_until(lambda: north.count_rows("state = 'waiting' AND attempted = 1 AND lease IS NULL") == 1)
+        with south.start() as service, service.open_client() as mirror:
+            assert list_mirrored_titles(mirror, book) == []
+            end_waits(north)
+            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
 
 
-def test_a_worker_that_is_killed_takes_no_event_along(north: Service, south: Address) -> None:
-    with socket.create_server(("127.0.0.1", south.port)), working(north.database_url) as killed:
-        with north.client() as there:
-            books = [add(there) for _ in range(3)]
-        until(lambda: north.count("lease IS NOT NULL") == 3)
-        killed.kill()
-    time_passes(north)
-    with south.up() as running, working(north.database_url), working(south.database_url), running.client() as here:
-        until(lambda: [mirrored(here, book) for book in books] == [["Nördlich"]] * 3)
-    assert north.count("state <> 'delivered'") == 0
+def test_no_event_is_lost_when_a_worker_is_killed(north: Service, south: Library) -> None:
+    with socket.create_server(("127.0.0.1", south.port)), start_worker(north.database_url) as worker:
+        with north.open_client() as sender:
+            books = [add_book(sender) for _ in range(3)]
+        wait_until(lambda: north.count_rows("lease IS NOT NULL") == 3)
+        worker.kill()
+    end_waits(north)
+    with (
+        south.start() as service,
+        start_worker(north.database_url),
+        start_worker(south.database_url),
+        service.open_client() as mirror,
+    ):
+        wait_until(lambda: [list_mirrored_titles(mirror, book) for book in books] == [["Nördlich"]] * 3)
+    assert north.count_rows("state <> 'delivered'") == 0

@@ -1,4 +1,4 @@
-"""`manage.py deliver_webhooks` from the change of a book to its receiver."""
+"""`manage.py deliver_webhooks`, from the change of a book to the request that its receiver gets."""
 
 import json
 from typing import Any
@@ -10,26 +10,26 @@ from django.db import transaction
 from django.utils import timezone
 
 from books import changes
-from tests.support.books import new_book
-from tests.support.endpoints import SECRET, endpoint, event, listener
-from tests.support.receivers import answering, receiving
+from tests.support.books import build_book
+from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
+from tests.support.receivers import respond_with, start_receiver
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "allow_private")
 
 
-def deliver(**options: Any) -> None:
+def run_worker(**options: Any) -> None:
     call_command("deliver_webhooks", once=True, **options)
 
 
-def test_a_change_reaches_its_listener(capsys: pytest.CaptureFixture[str]) -> None:
-    with receiving(answering(200, b"ok")) as receiver:
-        endpoint(url=receiver.url)
+def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> None:
+    with start_receiver(respond_with(200, b"ok")) as receiver:
+        create_endpoint(url=receiver.url)
         with transaction.atomic():
-            book = changes.add_book(new_book(), now=timezone.now())
-        deliver()
-    [request] = receiver.sent
+            book = changes.add_book(build_book(), now=timezone.now())
+        run_worker()
+    [request] = receiver.requests
     body = json.loads(request.body)
     verify(request.headers, request.body, [SECRET], now=timezone.now().timestamp(), form="B")
     assert (body["event"], body["data"]["book"]["id"]) == ("book.created", book.pk)
@@ -39,43 +39,43 @@ def test_a_change_reaches_its_listener(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_each_of_many_is_delivered_once() -> None:
-    owner = listener()
-    with receiving(answering(200)) as receiver:
+    owner = create_owner()
+    with start_receiver(respond_with(200)) as receiver:
         for number in range(3):
-            endpoint(owner, url=f"{receiver.url}/{number}", in_flight_limit=7)
+            create_endpoint(owner, url=f"{receiver.url}/{number}", in_flight_limit=7)
         for number in range(40):
-            event(number)
-        deliver(concurrency=10)
-    assert len({(request.path, request.body) for request in receiver.sent}) == len(receiver.sent) == 120
+            publish_event(number)
+        run_worker(concurrency=10)
+    assert len({(request.path, request.body) for request in receiver.requests}) == len(receiver.requests) == 120
     assert set(Delivery.objects.values_list("state", "attempted")) == {("delivered", 1)}
 
 
-def test_what_fails_waits_and_holds_nobody_up() -> None:
-    owner = listener()
-    with receiving(answering(500)) as broken, receiving(answering(200)) as well:
-        endpoint(owner, url=broken.url)
-        endpoint(owner, url=well.url)
-        event()
-        deliver()
-    assert (len(broken.sent), len(well.sent)) == (1, 1)
+def test_a_failing_receiver_does_not_delay_others() -> None:
+    owner = create_owner()
+    with start_receiver(respond_with(500)) as failing_receiver, start_receiver(respond_with(200)) as working_receiver:
+        create_endpoint(owner, url=failing_receiver.url)
+        create_endpoint(owner, url=working_receiver.url)
+        publish_event()
+        run_worker()
+    assert (len(failing_receiver.requests), len(working_receiver.requests)) == (1, 1)
     assert sorted(Delivery.objects.values_list("state", "attempted")) == [("delivered", 1), ("waiting", 1)]
 
 
-def test_the_owner_is_told_of_a_disabled_endpoint() -> None:
-    owner = listener()
+def test_the_owner_is_emailed_about_a_disabled_endpoint() -> None:
+    owner = create_owner()
     owner.email = "listener@library.example"
     owner.save()
-    with receiving(answering(500)) as receiver:
-        endpoint(owner, url=receiver.url, dead_in_a_row=9)
-        event()
+    with start_receiver(respond_with(500)) as receiver:
+        create_endpoint(owner, url=receiver.url, dead_in_a_row=9)
+        publish_event()
         Delivery.objects.update(attempted=4)
-        deliver()
+        run_worker()
     assert Endpoint.objects.get().state == "disabled"
     [message] = mail.outbox
     assert (message.to, message.subject) == (["listener@library.example"], "Your webhook is disabled")
     assert receiver.url in message.body
 
 
-def test_a_concurrency_that_makes_no_sense_is_refused() -> None:
+def test_a_concurrency_below_one_is_refused() -> None:
     with pytest.raises(CommandError):
-        deliver(concurrency=0)
+        run_worker(concurrency=0)

@@ -1,4 +1,4 @@
-"""Books in and out as CSV."""
+"""Books imported from and exported to CSV files."""
 
 import csv
 from datetime import UTC, datetime
@@ -11,10 +11,10 @@ from django.core.management import CommandError, call_command
 
 from books.exchange.imports import FailedRow, import_books
 from books.models import Book
-from tests.support.books import new_book
+from tests.support.books import build_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
-TOO_MUCH = (
+OUT_OF_BOUNDS = (
     "title: Ensure this field has no more than 1000 characters."
     " year: Ensure this value is less than or equal to 2147483647."
     " isbn: Ensure this field has no more than 64 characters."
@@ -22,26 +22,27 @@ TOO_MUCH = (
 HEADER = "title,author,year,isbn,genre\n"
 
 
-def written(path: Path, *lines: str, header: str = HEADER) -> Path:
+def write_csv(path: Path, *lines: str, header: str = HEADER) -> Path:
     path.write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
-def listed(api: httpx.Client) -> list[dict[str, Any]]:
+def list_books(api: httpx.Client) -> list[dict[str, Any]]:
     books: list[dict[str, Any]] = api.get("/api/books").json()
     return books
 
 
-def failed(path: Path) -> list[tuple[str, str]]:
+def read_failures(path: Path) -> list[tuple[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return [(row["line"], row["reason"]) for row in csv.DictReader(file)]
 
 
 def test_books_of_a_file_are_added(api: httpx.Client, tmp_path: Path) -> None:
     call_command(
-        "import_books", written(tmp_path / "in.csv", "Lalka,Bolesław Prus,1890,1,Novel", '"I, Robot",Asimov,1950,2,SF')
+        "import_books",
+        write_csv(tmp_path / "in.csv", "Lalka,Bolesław Prus,1890,1,Novel", '"I, Robot",Asimov,1950,2,SF'),
     )
-    assert [(book["title"], book["author"], book["year"]) for book in listed(api)] == [
+    assert [(book["title"], book["author"], book["year"]) for book in list_books(api)] == [
         ("Lalka", "Bolesław Prus", 1890),
         ("I, Robot", "Asimov", 1950),
     ]
@@ -50,7 +51,7 @@ def test_books_of_a_file_are_added(api: httpx.Client, tmp_path: Path) -> None:
 def test_a_failed_row_is_reported_and_the_others_are_added(
     api: httpx.Client, book: dict[str, Any], tmp_path: Path
 ) -> None:
-    file = written(
+    file = write_csv(
         tmp_path / "in.csv",
         "Fine,A,1,fine,G",
         "Year,A,MCM,year,G",
@@ -61,56 +62,56 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
     )
     with pytest.raises(CommandError, match="5 rows failed"):
         call_command("import_books", file)
-    assert [found["title"] for found in listed(api)] == [book["title"], "Fine"]
-    assert sorted(failed(tmp_path / "in.failed.csv")) == [
+    assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
+    assert sorted(read_failures(tmp_path / "in.failed.csv")) == [
         ("3", "year: Input should be a valid integer."),
         ("4", "isbn: Another book has it."),
         ("5", "isbn: The book on line 2 has it."),
         ("6", "row: It has 3 cells, and the first line 5."),
-        ("7", TOO_MUCH),
+        ("7", OUT_OF_BOUNDS),
     ]
 
 
-def test_failed_rows_can_be_mended_and_imported_again(api: httpx.Client, tmp_path: Path) -> None:
+def test_failed_rows_can_be_corrected_and_imported_again(api: httpx.Client, tmp_path: Path) -> None:
     with pytest.raises(CommandError):
-        call_command("import_books", written(tmp_path / "in.csv", "Title,Author,MCM,1,Genre"))
-    mended = tmp_path / "in.failed.csv"
-    mended.write_text(mended.read_text().replace("MCM", "1900"))
-    call_command("import_books", mended)
-    assert [book["year"] for book in listed(api)] == [1900]
+        call_command("import_books", write_csv(tmp_path / "in.csv", "Title,Author,MCM,1,Genre"))
+    failed_rows = tmp_path / "in.failed.csv"
+    failed_rows.write_text(failed_rows.read_text().replace("MCM", "1900"))
+    call_command("import_books", failed_rows)
+    assert [book["year"] for book in list_books(api)] == [1900]
 
 
 def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> None:
     rows = ["Eats, Shoots & Leaves,Lynne Truss,2003,1,Language", "Short,A,1", 'Quoted,"A\nB",MCM,2,G', "Last,A,MCM,3,G"]
     with pytest.raises(CommandError, match="4 rows failed"):
-        call_command("import_books", written(tmp_path / "in.csv", *rows))
-    assert [line for line, _ in failed(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
+        call_command("import_books", write_csv(tmp_path / "in.csv", *rows))
+    assert [line for line, _ in read_failures(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
     with (tmp_path / "in.failed.csv").open(newline="") as file:
         assert [row[2:] for row in csv.reader(file)] == list(
             csv.reader([HEADER, *"\n".join(rows).splitlines(keepends=True)])
         )
     with pytest.raises(CommandError, match="4 rows failed"):
         call_command("import_books", tmp_path / "in.failed.csv")
-    assert listed(api) == []
+    assert list_books(api) == []
 
 
 def test_a_dry_run_reports_and_changes_nothing(
     api: httpx.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "in.csv", "Fine,A,1,fine,G", "Year,A,MCM,year,G")
+    file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G", "Year,A,MCM,year,G")
     with pytest.raises(CommandError, match="1 rows failed"):
         call_command("import_books", file, dry_run=True)
     assert "1 books would be added." in capsys.readouterr().out
-    assert listed(api) == []
+    assert list_books(api) == []
 
 
-def test_bytes_that_are_no_utf_8_fail_by_row(api: httpx.Client, tmp_path: Path) -> None:
-    file = written(tmp_path / "in.csv", "Fine,A,1,fine,G")
+def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G")
     file.write_bytes(file.read_bytes() + b"Latin,\xe9mile,1,latin,G\n")
     with pytest.raises(CommandError, match="1 rows failed"):
         call_command("import_books", file)
     assert b"Latin,\xe9mile,1,latin,G" in (tmp_path / "in.failed.csv").read_bytes()
-    assert [book["title"] for book in listed(api)] == ["Fine"]
+    assert [book["title"] for book in list_books(api)] == ["Fine"]
 
 
 @pytest.mark.parametrize(
@@ -120,49 +121,49 @@ def test_a_file_of_something_else_imports_nothing(api: httpx.Client, tmp_path: P
     (tmp_path / "in.csv").write_text(content)
     with pytest.raises(CommandError, match="Nothing was imported"):
         call_command("import_books", tmp_path / "in.csv")
-    assert listed(api) == []
+    assert list_books(api) == []
 
 
 def test_a_quote_that_is_never_closed_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
-    file = written(tmp_path / "in.csv", 'A,B,1900,1,"Novel', "C,D,1901,2,Novel")
+    file = write_csv(tmp_path / "in.csv", 'A,B,1900,1,"Novel', "C,D,1901,2,Novel")
     with pytest.raises(CommandError, match=r"Nothing was imported. Line 2: unexpected end of data."):
         call_command("import_books", file)
-    assert listed(api) == []
+    assert list_books(api) == []
 
 
-def test_a_folder_is_no_file(api: httpx.Client, tmp_path: Path) -> None:
+def test_a_folder_is_refused(api: httpx.Client, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="is a folder"):
         call_command("import_books", tmp_path)
 
 
-def test_a_double_of_a_book_in_use_is_told_so(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
+def test_both_rows_with_an_isbn_in_use_fail(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
     row = f"Title,A,1,{book['isbn']},G"
     with pytest.raises(CommandError, match="2 rows failed"):
-        call_command("import_books", written(tmp_path / "in.csv", row, row))
-    assert [reason for _, reason in failed(tmp_path / "in.failed.csv")] == ["isbn: Another book has it."] * 2
+        call_command("import_books", write_csv(tmp_path / "in.csv", row, row))
+    assert [reason for _, reason in read_failures(tmp_path / "in.failed.csv")] == ["isbn: Another book has it."] * 2
 
 
-def test_other_columns_are_passed_over_whatever_they_hold(api: httpx.Client, tmp_path: Path) -> None:
-    file = written(tmp_path / "in.csv", header=HEADER.replace("genre", "genre,shelf"))
+def test_other_columns_are_ignored_whatever_they_contain(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", header=HEADER.replace("genre", "genre,shelf"))
     file.write_bytes(file.read_bytes() + b"Fine,A,1,fine,G,\xe9\n")
     call_command("import_books", file)
-    assert [book["title"] for book in listed(api)] == ["Fine"]
+    assert [book["title"] for book in list_books(api)] == ["Fine"]
 
 
 def test_failed_rows_never_replace_the_file(api: httpx.Client, tmp_path: Path) -> None:
-    file = written(tmp_path / "in.csv", "Year,A,MCM,year,G")
+    file = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G")
     with pytest.raises(CommandError, match="names the file itself"):
         call_command("import_books", file, failed=file)
     assert file.read_text() == f"{HEADER}Year,A,MCM,year,G\n"
 
 
-def test_a_file_that_is_not_there_is_said(api: httpx.Client, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(api: httpx.Client, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="No such file"):
         call_command("import_books", tmp_path / "in.csv")
 
 
-def test_what_is_exported_can_be_imported(api: httpx.Client, tmp_path: Path) -> None:
-    hostile = [
+def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> None:
+    hostile_texts = [
         "a\rb",
         "c\r\nd",
         "=1+1",
@@ -178,31 +179,33 @@ def test_what_is_exported_can_be_imported(api: httpx.Client, tmp_path: Path) -> 
         "\tx",
         "Ł ø ’ 夏目",
     ]
-    books = [new_book(title=text, author=text, genre=text, isbn=f"={n}", year=-n) for n, text in enumerate(hostile)]
+    books = [
+        build_book(title=text, author=text, genre=text, isbn=f"={n}", year=-n) for n, text in enumerate(hostile_texts)
+    ]
     for book in books:
         api.post("/api/books", json=book)
     call_command("export_books", tmp_path / "out.csv")
-    for book in listed(api):
+    for book in list_books(api):
         api.delete(f"/api/books/{book['id']}")
     call_command("import_books", tmp_path / "out.csv")
-    assert [{name: book[name] for name in new_book()} for book in listed(api)] == books
+    assert [{name: book[name] for name in build_book()} for book in list_books(api)] == books
 
 
 def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
-    created = api.post("/api/books", json=new_book(title="=1+1", isbn="7", year=-44)).json()
+    created_book = api.post("/api/books", json=build_book(title="=1+1", isbn="7", year=-44)).json()
     call_command("export_books")
     assert capsys.readouterr().out == (
         "id,title,author,year,isbn,genre,available,created_at\r\n"
-        f"{created['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created['created_at']}\r\n"
+        f"{created_book['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created_book['created_at']}\r\n"
     )
 
 
-def test_availability_comes_with_the_file(api: httpx.Client, tmp_path: Path) -> None:
+def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: Path) -> None:
     header = "title,author,year,isbn,genre,available\n"
     lines = ("Lent,A,1,1,G,false", "There,A,1,2,G,TRUE", "Unsaid,A,1,3,G,", "Wrong,A,1,4,G,maybe")
     with pytest.raises(CommandError, match="1 rows failed"):
-        call_command("import_books", written(tmp_path / "in.csv", *lines, header=header))
-    assert [(book["title"], book["available"]) for book in listed(api)] == [
+        call_command("import_books", write_csv(tmp_path / "in.csv", *lines, header=header))
+    assert [(book["title"], book["available"]) for book in list_books(api)] == [
         ("Lent", False),
         ("There", True),
         ("Unsaid", True),
@@ -210,13 +213,13 @@ def test_availability_comes_with_the_file(api: httpx.Client, tmp_path: Path) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_that_breaks_off_leaves_nothing() -> None:
-    """The first book is written when the second, its isbn in use, cannot be reported."""
+def test_an_interrupted_import_adds_nothing() -> None:
+    """The import has written the first book when the report on the second, whose isbn is in use, fails."""
 
-    def full_disk(failure: FailedRow) -> None:
+    def raise_disk_full(failure: FailedRow) -> None:
         raise OSError(28, "No space left on device")
 
     lines = [HEADER, "First,A,1,1,G\n", "Second,A,1,1,G\n"]
     with pytest.raises(OSError, match="No space left"):
-        import_books(lines, full_disk, NOW, dry_run=False)
+        import_books(lines, raise_disk_full, NOW, dry_run=False)
     assert not Book.objects.exists()

@@ -1,4 +1,4 @@
-"""The books a library begins with."""
+"""`seed_books`, which adds the first books to a library."""
 
 import csv
 
@@ -10,10 +10,10 @@ from stdnum import isbn
 
 from books.exchange import seeds
 from books.models import Book
-from tests.support.books import new_book
+from tests.support.books import build_book
 
-# `seed_books` announces nothing unless it is asked to.
-pytestmark = pytest.mark.quiet
+# `seed_books` publishes no events without the option `--events`.
+pytestmark = pytest.mark.unannounced
 
 CLASSICS = list(seeds.read_classics())
 
@@ -22,11 +22,11 @@ def seed(count: int, **options: int | bool) -> None:
     call_command("seed_books", count=count, **options)
 
 
-def books() -> list[tuple[str, str, int, str, str]]:
+def list_books() -> list[tuple[str, str, int, str, str]]:
     return list(Book.objects.order_by("isbn").values_list("title", "author", "year", "isbn", "genre"))
 
 
-def test_the_classics_are_some_three_hundred_well_formed_books() -> None:
+def test_the_classics_are_at_least_three_hundred_whole_books() -> None:
     assert 300 <= len(CLASSICS) == len({(book["title"], book["author"]) for book in CLASSICS})
     assert all(all(book.values()) for book in CLASSICS)
 
@@ -45,28 +45,28 @@ def test_the_first_books_are_real_ones(api: httpx.Client) -> None:
 
 def test_the_same_call_twice_adds_nothing(api: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
     seed(len(CLASSICS) + 20)
-    before = books()
+    before = list_books()
     seed(len(CLASSICS) + 20)
-    assert books() == before
+    assert list_books() == before
     assert capsys.readouterr().out.endswith(f"0 books added, {len(CLASSICS) + 20} were there.\n")
 
 
 def test_a_greater_count_adds_the_rest(api: httpx.Client) -> None:
     seed(10)
     seed(len(CLASSICS) + 5)
-    assert len(books()) == len(CLASSICS) + 5
+    assert len(list_books()) == len(CLASSICS) + 5
 
 
-def test_another_seed_means_other_books(api: httpx.Client) -> None:
+def test_another_seed_adds_other_books(api: httpx.Client) -> None:
     seed(len(CLASSICS) + 5)
     seed(len(CLASSICS) + 5, seed=1)
-    assert len(books()) == len(CLASSICS) + 10
+    assert len(list_books()) == len(CLASSICS) + 10
 
 
-def test_a_library_with_a_book_is_left_alone_when_asked(api: httpx.Client) -> None:
-    api.post("/api/books", json=new_book())
+def test_if_empty_adds_nothing_to_a_library_with_books(api: httpx.Client) -> None:
+    api.post("/api/books", json=build_book())
     seed(10, if_empty=True)
-    assert len(books()) == 1
+    assert len(list_books()) == 1
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,22 @@ def test_a_number_out_of_bounds_is_refused(api: httpx.Client, options: dict[str,
 
 def test_seeded_books_are_found_by_their_folded_names(api: httpx.Client) -> None:
     seed(len(CLASSICS))
-    found = api.get("/api/books", params={"author": "ÉMILE ZOLA"}).json()
-    assert {book["author"] for book in found} == {"Émile Zola"}
+    matches = api.get("/api/books", params={"author": "ÉMILE ZOLA"}).json()
+    assert {book["author"] for book in matches} == {"Émile Zola"}
 
 
-def test_many_books_leave_the_same_indexes(api: httpx.Client) -> None:
-    before = indexes()
+def test_a_large_seeding_restores_the_indexes(api: httpx.Client) -> None:
+    before = list_indexes()
     seed(10_050)
-    assert indexes() == before
+    assert list_indexes() == before
     assert Book.objects.count() == 10_050
 
 
-def indexes() -> list[str]:
+def list_indexes() -> list[str]:
     with connection.cursor() as cursor:
         return sorted(connection.introspection.get_constraints(cursor, Book._meta.db_table))
 
 
 def test_the_data_file_names_its_columns() -> None:
-    with seeds.CLASSICS.open(encoding="utf-8", newline="") as file:
+    with seeds.CLASSICS_FILE.open(encoding="utf-8", newline="") as file:
         assert next(csv.reader(file)) == ["title", "author", "year", "isbn", "genre"]

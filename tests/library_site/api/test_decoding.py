@@ -1,4 +1,4 @@
-"""What a decoder takes, the serializer that it is made of takes alike; a serializer with other rules has no decoder."""
+"""A decoder accepts only what its serializer accepts, with the same result; a serializer with other rules has none."""
 
 import json
 from io import BytesIO
@@ -15,73 +15,76 @@ from books.models import MAX_LENGTHS
 from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.parsers import JSONParser
 from library_site.api.serializers import StringField
-from tests.support.books import new_book
-from tests.support.request_strategies import bodies, equal
+from tests.support.books import build_book
+from tests.support.request_strategies import bodies, comparison_settings
 
-READERS = [
+DECODERS = [
     pytest.param(version.body_serializers[action], decode, id=f"{version.etag_prefix} {action}")
     for version in (BookViewSetV1, BookViewSetV2)
     for action, decode in version.decoders.items()
 ]
-readers = pytest.mark.parametrize(("serializer", "decode"), READERS)
+with_each_decoder = pytest.mark.parametrize(("serializer", "decode"), DECODERS)
 
 
-class Lenient(StringField):
-    """May have rules of its own: it says nothing of them."""
+class UnknownField(StringField):
+    """A subclass, which may have rules that the compiler does not know."""
 
 
-class Plain(serializers.Serializer[Any]):
+class PlainSerializer(serializers.Serializer[Any]):
     title = StringField(max_length=5)
 
 
-class Checked(Plain):
+class WithValidate(PlainSerializer):
     def validate(self, attrs: Any) -> Any:
         return attrs
 
 
-class CheckedMember(Plain):
+class WithValidateMember(PlainSerializer):
     def validate_title(self, value: str) -> str:
         return value
 
 
-class RunOtherwise(Plain):
+class WithRunValidation(PlainSerializer):
     def run_validation(self, data: Any = serializers.empty) -> Any:
         return super().run_validation(data)
 
 
-class ReadOtherwise(Plain):
+class WithToInternalValue(PlainSerializer):
     def to_internal_value(self, data: Any) -> Any:
         return super().to_internal_value(data)
 
 
-class Together(Plain):
+class WithValidators(PlainSerializer):
     class Meta:
         validators = [print]
 
 
-def of(field: serializers.Field[Any, Any, Any, Any]) -> type[serializers.Serializer[Any]]:
-    """A serializer with this field alone."""
+def make_serializer(field: serializers.Field[Any, Any, Any, Any]) -> type[serializers.Serializer[Any]]:
+    """Returns a serializer with only this field."""
     return type("One", (serializers.Serializer,), {"title": field})
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("serializer", [Checked, CheckedMember, RunOtherwise, ReadOtherwise, Together])
-def test_a_serializer_that_does_more_has_no_decoder(serializer: type[serializers.Serializer[Any]]) -> None:
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    "serializer", [WithValidate, WithValidateMember, WithRunValidation, WithToInternalValue, WithValidators]
+)
+def test_a_serializer_with_rules_of_its_own_has_no_decoder(serializer: type[serializers.Serializer[Any]]) -> None:
     with pytest.raises(NotCompilable):
         make_decoder(serializer)
 
 
-@pytest.mark.once
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "field",
     [
         serializers.CharField(trim_whitespace=False),
         serializers.IntegerField(),
         serializers.ListField(),
-        Plain(),
-        Lenient(),
+        PlainSerializer(),
+        UnknownField(),
         StringField(trim_whitespace=True),
-        StringField(source="name"),
+        StringField(source="book.name"),
+        StringField(source="*"),
         StringField(read_only=True),
         StringField(default="a"),
         StringField(allow_null=True),
@@ -94,44 +97,50 @@ def test_a_serializer_that_does_more_has_no_decoder(serializer: type[serializers
 )
 def test_a_field_with_another_rule_has_no_decoder(field: serializers.Field[Any, Any, Any, Any]) -> None:
     with pytest.raises(NotCompilable):
-        make_decoder(of(field))
+        make_decoder(make_serializer(field))
 
 
-@pytest.mark.once
-@readers
-def test_what_is_usual_is_decoded(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
-    book = new_book(title="Über 📖", year=-800)
+@pytest.mark.database_independent
+def test_a_renamed_member_is_decoded_under_its_source() -> None:
+    serializer = make_serializer(StringField(source="genre"))
+    assert make_decoder(serializer)(b'{"title": "Novel"}') == {"genre": "Novel"}
+
+
+@pytest.mark.database_independent
+@with_each_decoder
+def test_a_usual_body_is_decoded(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
+    book = build_book(title="Über 📖", year=-800)
     assert decode(json.dumps(book).encode()) == book
 
 
-@pytest.mark.once
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
-@readers
+@with_each_decoder
 def test_a_decoder_knows_how_long_a_text_may_be(
     serializer: type[serializers.Serializer[Any]], decode: BodyDecoder, name: str
 ) -> None:
-    longest = new_book(**{name: "𐐨" * MAX_LENGTHS[name]})
+    longest = build_book(**{name: "𐐨" * MAX_LENGTHS[name]})
     longer = {**longest, name: f"{longest[name]}𐐨"}
     assert decode(json.dumps(longest).encode()) == longest
     assert decode(json.dumps(longer).encode()) is None
 
 
-@pytest.mark.once
-@equal
+@pytest.mark.database_independent
+@comparison_settings
 @given(body=bodies)
-@readers
-def test_what_is_decoded_is_what_the_serializer_reads(
+@with_each_decoder
+def test_a_decoder_gives_what_the_serializer_gives(
     serializer: type[serializers.Serializer[Any]], decode: BodyDecoder, body: bytes
 ) -> None:
     decoded = decode(body)
-    assert decoded is None or typed(decoded) == typed(read(serializer, body))
+    assert decoded is None or list_typed_values(decoded) == list_typed_values(validate_body(serializer, body))
 
 
-def read(serializer: type[serializers.Serializer[Any]], body: bytes) -> Any:
-    made = serializer(data=JSONParser().parse(BytesIO(body)))
-    made.is_valid(raise_exception=True)
-    return made.validated_data
+def validate_body(serializer: type[serializers.Serializer[Any]], body: bytes) -> Any:
+    instance = serializer(data=JSONParser().parse(BytesIO(body)))
+    instance.is_valid(raise_exception=True)
+    return instance.validated_data
 
 
-def typed(values: Any) -> list[tuple[str, type, Any]]:
+def list_typed_values(values: Any) -> list[tuple[str, type, Any]]:
     return [(name, type(value), value) for name, value in values.items()]

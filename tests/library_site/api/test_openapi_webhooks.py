@@ -1,4 +1,4 @@
-"""What the OpenAPI document of version 2 promises of webhooks, and of what is sent."""
+"""The OpenAPI document of version 2 describes the webhook addresses, and the requests that receivers get."""
 
 import json
 from datetime import UTC, datetime
@@ -8,14 +8,13 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from tests.support.books import new_book
-from tests.support.endpoints import endpoint, key_for, listener
+from tests.support.books import build_book
+from tests.support.endpoints import create_endpoint, create_key_header, create_owner
 from tests.support.openapi import (
-    ALL,
     DELIVERIES,
     DELIVERY,
+    DOCUMENT_URL,
     EVENTS,
-    FIRST,
     HOOK,
     HOOKS,
     JSON,
@@ -23,13 +22,14 @@ from tests.support.openapi import (
     PROMOTE,
     REDELIVER,
     REPLAY,
-    SECOND,
     SECRET,
-    accepts,
-    body,
-    operations,
-    response,
-    unreal_examples,
+    V1_DOCUMENT_URL,
+    V2_DOCUMENT_URL,
+    collect_operations,
+    get_body_schema,
+    get_response,
+    is_valid,
+    list_undocumented_answers,
 )
 from webhooks.models import Delivery, Event
 from webhooks.signing import signature
@@ -42,60 +42,60 @@ KINDS = ["book.created", "book.updated", "book.deleted", "test.ping"]
 
 @pytest.fixture
 def document(api: httpx.Client) -> dict[str, Any]:
-    whole: dict[str, Any] = api.get(SECOND).json()
-    return whole
+    document: dict[str, Any] = api.get(V2_DOCUMENT_URL).json()
+    return document
 
 
 @pytest.fixture
-def by(db: None) -> dict[str, str]:
-    return key_for(listener())
+def key_header(db: None) -> dict[str, str]:
+    return create_key_header(create_owner())
 
 
-@pytest.mark.once
-def test_everything_of_webhooks_needs_their_scope(document: dict[str, Any]) -> None:
-    needing = {
+@pytest.mark.database_independent
+def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> None:
+    operations = {
         operation
-        for operation, told in operations(document).items()
-        if told.get("security") == [{"OAuth2": ["webhooks"]}, {"APIKey": []}]
+        for operation, details in collect_operations(document).items()
+        if details.get("security") == [{"OAuth2": ["webhooks"]}, {"APIKey": []}]
     }
-    assert needing == {
+    assert operations == {
         *[("get", HOOKS), ("post", HOOKS), ("get", HOOK), ("patch", HOOK), ("delete", HOOK)],
         *[("post", SECRET), ("post", PROMOTE), ("post", PING), ("post", REPLAY)],
         *[("get", DELIVERIES), ("get", DELIVERY), ("post", REDELIVER), ("get", EVENTS)],
     }
 
 
-@pytest.mark.parametrize("address", [SECOND, ALL])
-def test_what_is_sent_is_as_documented(api: httpx.Client, address: str) -> None:
+@pytest.mark.parametrize("address", [V2_DOCUMENT_URL, DOCUMENT_URL])
+def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
     document = api.get(address).json()
-    book = api.post("/api/v2/books", json=new_book()).json()
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
-    owner = listener()
-    api.post(f"/api/v2/webhooks/{endpoint(owner).pk}/ping", headers=key_for(owner))
+    owner = create_owner()
+    api.post(f"/api/v2/webhooks/{create_endpoint(owner).pk}/ping", headers=create_key_header(owner))
     assert list(document["webhooks"]) == KINDS
     for kind in KINDS:
-        sent = bytes(Event.objects.get(kind=kind).body)
-        told = document["webhooks"][kind]["post"]
-        content = told["requestBody"]["content"][JSON]
-        assert accepts(document, content["schema"], json.loads(sent))
-        assert accepts(document, content["schema"], content["examples"]["Event"]["value"])
-        headers = {header["name"]: header["schema"] for header in told["parameters"]}
+        body = bytes(Event.objects.get(kind=kind).body)
+        details = document["webhooks"][kind]["post"]
+        content = details["requestBody"]["content"][JSON]
+        assert is_valid(document, content["schema"], json.loads(body))
+        assert is_valid(document, content["schema"], content["examples"]["Event"]["value"])
+        headers = {header["name"]: header["schema"] for header in details["parameters"]}
         assert headers.keys() == {"X-Webhook-Event", "X-Webhook-Timestamp", "X-Webhook-Signature"}
-        assert accepts(document, headers["X-Webhook-Event"], kind)
-        assert accepts(document, headers["X-Webhook-Timestamp"], "1769851800")
+        assert is_valid(document, headers["X-Webhook-Event"], kind)
+        assert is_valid(document, headers["X-Webhook-Timestamp"], "1769851800")
         for form in ("A", "B"):
-            assert accepts(document, headers["X-Webhook-Signature"], signature(form, "secret", 1769851800, sent))
+            assert is_valid(document, headers["X-Webhook-Signature"], signature(form, "secret", 1769851800, body))
 
 
-@pytest.mark.once
-def test_version_1_alone_tells_of_no_webhooks(api: httpx.Client) -> None:
-    assert "webhooks" not in api.get(FIRST).json()
+@pytest.mark.database_independent
+def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
+    assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
 
 
-@pytest.mark.once
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
-    ("members", "good"),
+    ("members", "is_allowed"),
     [
         ({}, True),
         ({"events": ["book.created", "book.deleted"], "signature_form": "A"}, True),
@@ -114,82 +114,86 @@ def test_version_1_alone_tells_of_no_webhooks(api: httpx.Client) -> None:
         ({"kinds": ["*"]}, False),
     ],
 )
-def test_what_a_webhook_may_be_is_documented(
-    api: httpx.Client, document: dict[str, Any], by: dict[str, str], members: dict[str, Any], good: bool
+def test_the_document_allows_what_the_library_accepts(
+    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str], members: dict[str, Any], is_allowed: bool
 ) -> None:
-    whole = {"url": URL, "events": ["*"], **members}
-    assert accepts(document, body(document, "post", HOOKS), whole) is good
-    assert api.post(HOOKS, json=whole, headers=by).status_code == (201 if good else 422)
+    body = {"url": URL, "events": ["*"], **members}
+    assert is_valid(document, get_body_schema(document, "post", HOOKS), body) is is_allowed
+    assert api.post(HOOKS, json=body, headers=key_header).status_code == (201 if is_allowed else 422)
 
 
-@pytest.mark.once
+@pytest.mark.database_independent
 def test_a_new_secret_needs_no_body(document: dict[str, Any]) -> None:
-    needed = {
-        path: told["requestBody"]["required"]
-        for (_, path), told in operations(document).items()
-        if "requestBody" in told
+    required_bodies = {
+        path: details["requestBody"]["required"]
+        for (_, path), details in collect_operations(document).items()
+        if "requestBody" in details
     }
-    assert [path for path, required in needed.items() if not required] == [SECRET]
+    assert [path for path, required in required_bodies.items() if not required] == [SECRET]
 
 
-def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, Any], by: dict[str, str]) -> None:
-    hook = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=by)
-    one = hook.headers["Location"]
-    api.post("/api/v2/books", json=new_book())
+def test_real_answers_are_as_documented(
+    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
+) -> None:
+    created = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=key_header)
+    webhook = created.headers["Location"]
+    api.post("/api/v2/books", json=build_book())
     delivery = Delivery.objects.get()
     delivery.attempts.create(started_at=timezone.now(), milliseconds=12, status=None, error="No.", answer=b"\xff")
-    span = {"events": ["*"], "after": "2026-01-31T00:00:00+01:00"}
+    period = {"events": ["*"], "after": "2026-01-31T00:00:00+01:00"}
     answers = [
-        ("post", HOOKS, 201, hook),
-        ("get", HOOKS, 200, api.get(HOOKS, headers=by)),
-        ("get", HOOK, 200, api.get(one, headers=by)),
-        ("patch", HOOK, 200, api.patch(one, json={"description": "Ours"}, headers=by)),
-        ("post", SECRET, 201, api.post(f"{one}/secret", headers=by)),
-        ("post", PROMOTE, 200, api.post(f"{one}/secret/promote", headers=by)),
-        ("post", PING, 202, api.post(f"{one}/ping", headers=by)),
-        ("post", REPLAY, 202, api.post(f"{one}/replay", json=span, headers=by)),
-        ("get", DELIVERIES, 200, api.get(f"{one}/deliveries?limit=1", headers=by)),
-        ("get", DELIVERY, 200, api.get(f"{one}/deliveries/{delivery.pk}", headers=by)),
-        ("post", REDELIVER, 202, api.post(f"{one}/deliveries/{delivery.pk}/redeliver", headers=by)),
-        ("get", EVENTS, 200, api.get(EVENTS, headers=by)),
+        ("post", HOOKS, 201, created),
+        ("get", HOOKS, 200, api.get(HOOKS, headers=key_header)),
+        ("get", HOOK, 200, api.get(webhook, headers=key_header)),
+        ("patch", HOOK, 200, api.patch(webhook, json={"description": "Ours"}, headers=key_header)),
+        ("post", SECRET, 201, api.post(f"{webhook}/secret", headers=key_header)),
+        ("post", PROMOTE, 200, api.post(f"{webhook}/secret/promote", headers=key_header)),
+        ("post", PING, 202, api.post(f"{webhook}/ping", headers=key_header)),
+        ("post", REPLAY, 202, api.post(f"{webhook}/replay", json=period, headers=key_header)),
+        ("get", DELIVERIES, 200, api.get(f"{webhook}/deliveries?limit=1", headers=key_header)),
+        ("get", DELIVERY, 200, api.get(f"{webhook}/deliveries/{delivery.pk}", headers=key_header)),
+        ("post", REDELIVER, 202, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
+        ("get", EVENTS, 200, api.get(EVENTS, headers=key_header)),
     ]
     for method, path, status, answer in answers:
         assert answer.status_code == status, (method, path)
-        documented = response(document, method, path, status)
+        documented = get_response(document, method, path, status)
         assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})}
-        assert accepts(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+        assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
 
 
-@pytest.mark.once
-def test_the_examples_of_errors_are_real(api: httpx.Client, document: dict[str, Any], by: dict[str, str]) -> None:
-    one = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=by).headers["Location"]
-    api.post("/api/v2/books", json=new_book())
+@pytest.mark.database_independent
+def test_the_examples_of_errors_are_real(
+    api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
+) -> None:
+    webhook = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=key_header).headers["Location"]
+    api.post("/api/v2/books", json=build_book())
     delivery = Delivery.objects.get()
-    reader = key_for(listener("reader"), "read")
-    inside, span = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
-    old = StreamCursor(0, 0, LONG_AGO).encode()
+    reader = create_key_header(create_owner("reader"), "read")
+    private, period = {"url": "https://10.0.0.1/", "events": ["*"]}, {"events": ["*"], "after": "2026-01-31T00:00:00Z"}
+    expired = StreamCursor(0, 0, LONG_AGO).encode()
     answers = [
-        ("get", HOOKS, api.get(f"{HOOKS}?limit=5", headers=by)),
+        ("get", HOOKS, api.get(f"{HOOKS}?limit=5", headers=key_header)),
         ("get", HOOKS, api.get(HOOKS, headers=reader)),
-        ("post", HOOKS, api.post(HOOKS, content=b"{", headers=by)),
-        ("post", HOOKS, api.post(HOOKS, json=inside, headers=by)),
-        ("get", HOOK, api.get(f"{HOOKS}/0", headers=by)),
-        ("patch", HOOK, api.patch(one, json={"url": inside["url"]}, headers=by)),
-        ("delete", HOOK, api.delete(f"{one}?limit=5", headers=by)),
-        ("post", SECRET, api.post(f"{one}/secret", json={"secret": "short"}, headers=by)),
-        ("post", PROMOTE, api.post(f"{one}/secret/promote", headers=by)),
-        ("post", REPLAY, api.post(f"{one}/replay", json={**span, "events": []}, headers=by)),
-        ("get", DELIVERIES, api.get(f"{one}/deliveries?status=dead", headers=by)),
-        ("get", DELIVERIES, api.get(f"{one}/deliveries?limit=501", headers=by)),
-        ("get", DELIVERY, api.get(f"{one}/deliveries/0", headers=by)),
-        ("get", EVENTS, api.get(f"{EVENTS}?cursor=x", headers=by)),
-        ("get", EVENTS, api.get(f"{EVENTS}?after={old}", headers=by)),
-        ("get", EVENTS, api.get(f"{EVENTS}?after=x", headers=by)),
-        ("patch", HOOK, api.patch(one, json={"state": "disabled"}, headers=by)),
-        ("post", PING, api.post(f"{one}/ping", headers=by)),
-        ("post", REPLAY, api.post(f"{one}/replay", json=span, headers=by)),
-        ("post", REDELIVER, api.post(f"{one}/deliveries/{delivery.pk}/redeliver", headers=by)),
+        ("post", HOOKS, api.post(HOOKS, content=b"{", headers=key_header)),
+        ("post", HOOKS, api.post(HOOKS, json=private, headers=key_header)),
+        ("get", HOOK, api.get(f"{HOOKS}/0", headers=key_header)),
+        ("patch", HOOK, api.patch(webhook, json={"url": private["url"]}, headers=key_header)),
+        ("delete", HOOK, api.delete(f"{webhook}?limit=5", headers=key_header)),
+        ("post", SECRET, api.post(f"{webhook}/secret", json={"secret": "short"}, headers=key_header)),
+        ("post", PROMOTE, api.post(f"{webhook}/secret/promote", headers=key_header)),
+        ("post", REPLAY, api.post(f"{webhook}/replay", json={**period, "events": []}, headers=key_header)),
+        ("get", DELIVERIES, api.get(f"{webhook}/deliveries?status=dead", headers=key_header)),
+        ("get", DELIVERIES, api.get(f"{webhook}/deliveries?limit=501", headers=key_header)),
+        ("get", DELIVERY, api.get(f"{webhook}/deliveries/0", headers=key_header)),
+        ("get", EVENTS, api.get(f"{EVENTS}?cursor=x", headers=key_header)),
+        ("get", EVENTS, api.get(f"{EVENTS}?after={expired}", headers=key_header)),
+        ("get", EVENTS, api.get(f"{EVENTS}?after=x", headers=key_header)),
+        ("patch", HOOK, api.patch(webhook, json={"state": "disabled"}, headers=key_header)),
+        ("post", PING, api.post(f"{webhook}/ping", headers=key_header)),
+        ("post", REPLAY, api.post(f"{webhook}/replay", json=period, headers=key_header)),
+        ("post", REDELIVER, api.post(f"{webhook}/deliveries/{delivery.pk}/redeliver", headers=key_header)),
     ]
     refusals = [(method, path, answer) for method, path, answer in answers if answer.status_code >= 400]
     assert len(refusals) == len(answers) - 1
-    assert unreal_examples(document, refusals) == []
+    assert list_undocumented_answers(document, refusals) == []

@@ -1,4 +1,4 @@
-"""Statements of our own are answered whatever became of their plans."""
+"""Prepared statements give their result even where the server has lost their plan."""
 
 import psycopg
 import pytest
@@ -8,19 +8,19 @@ from psycopg import pq
 from library_site.db.sql import PreparedStatement, check_result
 
 pytestmark = [
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plans."),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no prepared statements."),
     pytest.mark.django_db(transaction=True),
 ]
 
 
-def test_a_plan_that_was_lost_is_made_anew() -> None:
+def test_a_lost_plan_is_prepared_again() -> None:
     statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
     statement.fetch_all((1,))
     connection.cursor().execute("DEALLOCATE ALL")
     assert [statement.fetch_all((1,)) for _ in range(3)] == [[], [], []]
 
 
-def test_a_transaction_does_not_end_over_a_plan() -> None:
+def test_a_lost_plan_does_not_abort_the_transaction() -> None:
     statement = PreparedStatement("SELECT id FROM books_book WHERE year > %s")
     statement.fetch_all((1,))
     with transaction.atomic():
@@ -29,13 +29,13 @@ def test_a_transaction_does_not_end_over_a_plan() -> None:
 
 
 def test_a_plan_of_another_connection_does_no_harm() -> None:
-    """As behind a pooler that knows nothing of them."""
+    """Happens behind a connection pooler that does not track prepared statements."""
     statement = PreparedStatement("SELECT %s::bigint")
     connection.cursor().execute(f'PREPARE "{statement.name.decode()}" AS SELECT 0')
     assert statement.fetch_all((1,)) == [(1,)]
 
 
-def test_a_table_may_change_meanwhile() -> None:
+def test_a_table_may_change_between_two_calls() -> None:
     statement = PreparedStatement("SELECT number FROM pg_temp.numbers")
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE numbers AS SELECT 1 AS number")
@@ -50,7 +50,7 @@ def test_a_text_is_not_cut_off_at_a_nul() -> None:
         PreparedStatement("SELECT %s::text").fetch_all(("a\0b",))
 
 
-def test_an_error_that_is_not_the_servers_is_a_lost_connection() -> None:
+def test_an_error_without_a_server_message_is_a_lost_connection() -> None:
     connection.ensure_connection()
     libpq = connection.connection.pgconn
     with pytest.raises(psycopg.OperationalError):

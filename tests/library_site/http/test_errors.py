@@ -1,4 +1,4 @@
-"""Version 2 words each error in the structure of the wider family (specification, Section 7)."""
+"""Version 2 answers each error in the structure that the specification gives in Section 7."""
 
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -8,36 +8,36 @@ import pytest
 from django.db import OperationalError
 
 from library_site.log_formatters import JSONFormatter
-from tests.support.books import new_book
-from tests.support.failures import broken_database, error
-from tests.support.logs import Log, logged
-from tests.support.responses import ID, allowed
-from tests.support.serving import Service, serving
+from tests.support.books import build_book
+from tests.support.failures import break_database, build_error
+from tests.support.logs import Log, capture_log
+from tests.support.responses import REQUEST_ID, parse_allow
+from tests.support.service import Service, serve_library
 
 BOOKS = "/api/v2/books"
-INSIDE = "could not reach 10.0.0.7, tried keeper:open-sesame"
+INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"
 NOT_AN_INTEGER = "Input should be a valid integer."
-OVER_A_MEBIBYTE = b" " * (1024 * 1024 + 1)
+OVERSIZED_BODY = b" " * (1024 * 1024 + 1)
 
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
-    yield from logged(JSONFormatter(), caplog)
+    yield from capture_log(JSONFormatter(), caplog)
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A library that lets each caller ask once an hour."""
-    with serving(tmp_path_factory.mktemp("strict"), API_RATE_LIMIT="1/hour") as running:
-        yield running
+def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A library that allows each caller one request an hour."""
+    with serve_library(tmp_path_factory.mktemp("strict"), API_RATE_LIMIT="1/hour") as service:
+        yield service
 
 
-def asked(client: httpx.Client, method: str, address: str, **options: Any) -> tuple[int, dict[str, Any]]:
-    """Status and body of the answer to a caller with an id of its own."""
-    headers = {"X-Request-ID": ID, **options.pop("headers", {})}
+def request_json(client: httpx.Client, method: str, address: str, **options: Any) -> tuple[int, dict[str, Any]]:
+    """Sends a request with a request id; checks the headers of the answer and returns its status and body."""
+    headers = {"X-Request-ID": REQUEST_ID, **options.pop("headers", {})}
     answer = client.request(method, address, headers=headers, **options)
     assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers.get_list("X-Request-ID") == [ID]
+    assert answer.headers.get_list("X-Request-ID") == [REQUEST_ID]
     return answer.status_code, answer.json()
 
 
@@ -54,46 +54,46 @@ def asked(client: httpx.Client, method: str, address: str, **options: Any) -> tu
 def test_a_body_that_is_no_json_is_malformed(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, content: bytes, message: str
 ) -> None:
-    answer = asked(api, method, BOOKS + end.format(**book), content=content)
-    assert answer == (400, error("MALFORMED_REQUEST", message, ("body", message)))
+    answer = request_json(api, method, BOOKS + end.format(**book), content=content)
+    assert answer == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
 
 
 @pytest.mark.parametrize(
-    ("address", "shape"),
+    ("address", "expected"),
     [
-        (BOOKS, error("MALFORMED_REQUEST", "The body was cut off.")),
-        ("/api/books?version=2", error("MALFORMED_REQUEST", "The body was cut off.")),
+        (BOOKS, build_error("MALFORMED_REQUEST", "The body was cut off.")),
+        ("/api/books?version=2", build_error("MALFORMED_REQUEST", "The body was cut off.")),
         ("/api/books", {"detail": "The body was cut off."}),
         ("/api/v1/books", {"detail": "The body was cut off."}),
     ],
 )
-def test_a_body_that_was_cut_off_is_malformed(api: httpx.Client, address: str, shape: dict[str, Any]) -> None:
+def test_a_truncated_body_is_malformed(api: httpx.Client, address: str, expected: dict[str, Any]) -> None:
     content = b'{"title": "Emma"}'
     headers = {"Content-Length": str(len(content) + 1)}
-    assert asked(api, "POST", address, content=content, headers=headers) == (400, shape)
+    assert request_json(api, "POST", address, content=content, headers=headers) == (400, expected)
 
 
 @pytest.mark.parametrize(
-    ("address", "shape"),
+    ("address", "expected"),
     [
-        (BOOKS, error("MALFORMED_REQUEST", "Bad Request")),
-        (f"{BOOKS}/1", error("MALFORMED_REQUEST", "Bad Request")),
-        ("/api/v2/nothing", error("MALFORMED_REQUEST", "Bad Request")),
-        ("/api/books?version=2", error("MALFORMED_REQUEST", "Bad Request")),
+        (BOOKS, build_error("MALFORMED_REQUEST", "Bad Request")),
+        (f"{BOOKS}/1", build_error("MALFORMED_REQUEST", "Bad Request")),
+        ("/api/v2/nothing", build_error("MALFORMED_REQUEST", "Bad Request")),
+        ("/api/books?version=2", build_error("MALFORMED_REQUEST", "Bad Request")),
         ("/api/books", {"detail": "Bad Request"}),
         ("/api/v1/books", {"detail": "Bad Request"}),
     ],
 )
 def test_an_unknown_host_is_refused_in_the_shape_of_the_version(
-    api: httpx.Client, address: str, shape: dict[str, Any]
+    api: httpx.Client, address: str, expected: dict[str, Any]
 ) -> None:
-    assert asked(api, "GET", address, headers={"Host": "evil.example"}) == (400, shape)
+    assert request_json(api, "GET", address, headers={"Host": "evil.example"}) == (400, expected)
 
 
 def test_a_version_that_is_not_served_is_unsupported(api: httpx.Client) -> None:
-    status, body = asked(api, "GET", "/api/v9/books")
+    status, body = request_json(api, "GET", "/api/v9/books")
     message = body["error"]["message"]
-    assert (status, body) == (400, error("UNSUPPORTED_VERSION", message))
+    assert (status, body) == (400, build_error("UNSUPPORTED_VERSION", message))
     assert [number for number in "0123456789" if number in message] == ["1", "2"]
 
 
@@ -112,10 +112,10 @@ def test_a_version_that_is_not_served_is_unsupported(api: httpx.Client) -> None:
 def test_a_parameter_that_is_not_known_is_named(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, nearest: str | None
 ) -> None:
-    content = {} if method in ("GET", "DELETE") else {"json": new_book()}
-    status, body = asked(api, method, BOOKS + end.format(**book), **content)
+    content = {} if method in ("GET", "DELETE") else {"json": build_book()}
+    status, body = request_json(api, method, BOOKS + end.format(**book), **content)
     (problem,) = body["error"]["details"]
-    expected = error(
+    expected = build_error(
         "UNKNOWN_PARAMETER", "The query has a parameter that is not known", ("autor", nearest or problem["message"])
     )
     assert (status, body) == (400, expected)
@@ -123,16 +123,16 @@ def test_a_parameter_that_is_not_known_is_named(
 
 @pytest.mark.parametrize(
     ("method", "content"),
-    [("GET", {}), ("PUT", {"json": new_book()}), ("PUT", {"content": b"{"}), ("PATCH", {"json": {}}), ("DELETE", {})],
+    [("GET", {}), ("PUT", {"json": build_book()}), ("PUT", {"content": b"{"}), ("PATCH", {"json": {}}), ("DELETE", {})],
 )
 def test_a_book_that_is_not_there_is_not_found(api: httpx.Client, method: str, content: dict[str, Any]) -> None:
-    assert asked(api, method, f"{BOOKS}/0", **content) == (404, error("NOT_FOUND", "Book not found"))
+    assert request_json(api, method, f"{BOOKS}/0", **content) == (404, build_error("NOT_FOUND", "Book not found"))
 
 
 @pytest.mark.parametrize("address", ["/api/v2", "/api/v2/", "/api/v2/nothing", f"{BOOKS}/1/2", "/api/v2/books.json"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PROPFIND"])
 def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address: str) -> None:
-    assert asked(api, method, address) == (404, error("NOT_FOUND", "Not Found"))
+    assert request_json(api, method, address) == (404, build_error("NOT_FOUND", "Not Found"))
 
 
 @pytest.mark.parametrize(
@@ -146,27 +146,29 @@ def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address
         ("DELETE", "/bulk", {"POST", "OPTIONS"}),
     ],
 )
-def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, method: str, end: str, methods: set[str]) -> None:
-    answer = api.request(method, BOOKS + end, content=b"{", headers={"X-Request-ID": ID})
+def test_the_answer_to_a_wrong_method_lists_the_right_ones(
+    api: httpx.Client, method: str, end: str, methods: set[str]
+) -> None:
+    answer = api.request(method, BOOKS + end, content=b"{", headers={"X-Request-ID": REQUEST_ID})
     assert (answer.status_code, answer.json()) == (
         405,
-        error("METHOD_NOT_ALLOWED", f'Method "{method}" not allowed.'),
+        build_error("METHOD_NOT_ALLOWED", f'Method "{method}" not allowed.'),
     )
-    assert allowed(answer) == methods
+    assert parse_allow(answer) == methods
 
 
 @pytest.mark.parametrize(("method", "end"), [("POST", ""), ("PUT", "/{id}"), ("PATCH", "/{id}")])
 def test_an_isbn_in_use_is_a_conflict_that_links_the_other_book(
     api: httpx.Client, book: dict[str, Any], method: str, end: str
 ) -> None:
-    another = api.post(BOOKS, json=new_book()).json()
+    another = api.post(BOOKS, json=build_book()).json()
     answer = api.request(
-        method, BOOKS + end.format(**another), json=new_book(isbn=book["isbn"]), headers={"X-Request-ID": ID}
+        method, BOOKS + end.format(**another), json=build_book(isbn=book["isbn"]), headers={"X-Request-ID": REQUEST_ID}
     )
     url = f"http://127.0.0.1:8000{BOOKS}/{book['id']}"
     assert (answer.status_code, answer.json()) == (
         409,
-        error("CONFLICT", "Another book has this isbn", ("isbn", f"The book at {url} has it")),
+        build_error("CONFLICT", "Another book has this isbn", ("isbn", f"The book at {url} has it")),
     )
     assert answer.headers["Link"] == f'<{url}>; rel="related"'
 
@@ -176,18 +178,18 @@ def test_an_isbn_in_use_is_a_conflict_that_links_the_other_book(
     [
         ("GET", "", "If-Match", {}),
         ("GET", "/{id}", "If-Match", {}),
-        ("PUT", "/{id}", "If-Match", {"json": new_book()}),
+        ("PUT", "/{id}", "If-Match", {"json": build_book()}),
         ("PATCH", "/{id}", "If-Match", {"json": {}}),
         ("DELETE", "/{id}", "If-Match", {}),
         ("DELETE", "/{id}", "If-None-Match", {}),
     ],
 )
-def test_a_precondition_that_does_not_hold_is_told(
+def test_a_precondition_that_does_not_hold_is_answered_412(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, header: str, content: dict[str, Any]
 ) -> None:
     tag = '"other"' if header == "If-Match" else "*"
-    status, body = asked(api, method, BOOKS + end.format(**book), headers={header: tag}, **content)
-    assert (status, body) == (412, error("PRECONDITION_FAILED", body["error"]["message"]))
+    status, body = request_json(api, method, BOOKS + end.format(**book), headers={header: tag}, **content)
+    assert (status, body) == (412, build_error("PRECONDITION_FAILED", body["error"]["message"]))
     assert body["error"]["message"]
 
 
@@ -198,13 +200,13 @@ def test_a_precondition_that_does_not_hold_is_told(
 def test_a_body_that_is_too_large_is_refused(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, size: int
 ) -> None:
-    answer = asked(api, method, BOOKS + end.format(**book), content=b" " * (size + 1))
-    assert answer == (413, error("PAYLOAD_TOO_LARGE", f"The body is over {size} bytes."))
+    answer = request_json(api, method, BOOKS + end.format(**book), content=b" " * (size + 1))
+    assert answer == (413, build_error("PAYLOAD_TOO_LARGE", f"The body is over {size} bytes."))
 
 
-@pytest.mark.parametrize("beginning", ["/api", "/api/v1"])
-def test_only_version_2_takes_larger_bodies(api: httpx.Client, beginning: str) -> None:
-    answer = asked(api, "PUT", f"{beginning}/books/bulk", content=OVER_A_MEBIBYTE)
+@pytest.mark.parametrize("prefix", ["/api", "/api/v1"])
+def test_only_version_2_takes_larger_bodies(api: httpx.Client, prefix: str) -> None:
+    answer = request_json(api, "PUT", f"{prefix}/books/bulk", content=OVERSIZED_BODY)
     assert answer == (413, {"detail": "The body is over 1048576 bytes."})
 
 
@@ -222,16 +224,18 @@ def test_only_version_2_takes_larger_bodies(api: httpx.Client, beginning: str) -
 def test_a_body_of_another_type_is_refused(
     api: httpx.Client, book: dict[str, Any], method: str, end: str, media_type: str
 ) -> None:
-    answer = asked(api, method, BOOKS + end.format(**book), content=b"{}", headers={"Content-Type": media_type})
-    assert answer == (415, error("UNSUPPORTED_MEDIA_TYPE", f'Unsupported media type "{media_type}" in request.'))
+    answer = request_json(api, method, BOOKS + end.format(**book), content=b"{}", headers={"Content-Type": media_type})
+    assert answer == (415, build_error("UNSUPPORTED_MEDIA_TYPE", f'Unsupported media type "{media_type}" in request.'))
 
 
 def test_all_problems_of_a_body_are_listed(api: httpx.Client) -> None:
-    status, body = asked(api, "POST", BOOKS, json={"title": 1, "year": "1984", "isbn": "", "genre": None, "shelf": 3})
+    status, body = request_json(
+        api, "POST", BOOKS, json={"title": 1, "year": "1984", "isbn": "", "genre": None, "shelf": 3}
+    )
     fields = ["author", "genre", "isbn", "shelf", "title", "year"]
     assert sorted(problem["field"] for problem in body["error"]["details"]) == fields
     details = [(problem["field"], problem["message"]) for problem in body["error"]["details"]]
-    assert (status, body) == (422, error("VALIDATION_ERROR", "The request is not valid", *details))
+    assert (status, body) == (422, build_error("VALIDATION_ERROR", "The request is not valid", *details))
 
 
 @pytest.mark.parametrize(
@@ -243,35 +247,35 @@ def test_all_problems_of_a_body_are_listed(api: httpx.Client) -> None:
         ("?year_min=MCM", [("year_min", NOT_AN_INTEGER)]),
     ],
 )
-def test_what_is_wrong_with_an_address_is_named(
-    api: httpx.Client, address: str, details: list[tuple[str, str]]
-) -> None:
-    expected = error("VALIDATION_ERROR", "The request is not valid", *details)
-    assert asked(api, "GET", BOOKS + address) == (422, expected)
+def test_the_problems_of_an_address_are_listed(api: httpx.Client, address: str, details: list[tuple[str, str]]) -> None:
+    expected = build_error("VALIDATION_ERROR", "The request is not valid", *details)
+    assert request_json(api, "GET", BOOKS + address) == (422, expected)
 
 
 def test_all_problems_of_a_query_are_listed(api: httpx.Client) -> None:
-    status, body = asked(api, "GET", f"{BOOKS}?limit=0&sort=shelf&fields=isbm&year_max=x&available=maybe&count=2")
+    status, body = request_json(
+        api, "GET", f"{BOOKS}?limit=0&sort=shelf&fields=isbm&year_max=x&available=maybe&count=2"
+    )
     assert (status, body["error"]["code"]) == (422, "VALIDATION_ERROR")
     fields = {problem["field"] for problem in body["error"]["details"]}
     assert fields == {"limit", "sort", "fields", "year_max", "available", "count"}
 
 
-def test_a_caller_beyond_the_limit_is_told_to_wait(strict: Service) -> None:
-    with strict.client() as client:
+def test_a_caller_beyond_the_limit_is_told_to_wait(limited_service: Service) -> None:
+    with limited_service.open_client() as client:
         client.get(BOOKS)
         answers = [
             client.get(f"{BOOKS}/0"),
             client.get(f"{BOOKS}/x"),
-            client.post(BOOKS, content=OVER_A_MEBIBYTE),
+            client.post(BOOKS, content=OVERSIZED_BODY),
             client.post(BOOKS, content=b"{}", headers={"Content-Type": "text/plain"}),
         ]
         for answer in answers:
             message = f"Request was throttled. Expected available in {answer.headers['Retry-After']} seconds."
-            expected = error("RATE_LIMIT", message, request_id=answer.headers["X-Request-ID"])
+            expected = build_error("RATE_LIMIT", message, request_id=answer.headers["X-Request-ID"])
             assert (answer.status_code, answer.json()) == (429, expected)
-        outranking = [client.delete(BOOKS), client.get("/api/v9/books"), client.get("/api/v2/nothing")]
-        assert [answer.status_code for answer in outranking] == [405, 400, 404]
+        earlier_errors = [client.delete(BOOKS), client.get("/api/v9/books"), client.get("/api/v2/nothing")]
+        assert [answer.status_code for answer in earlier_errors] == [405, 400, 404]
 
 
 @pytest.mark.parametrize(
@@ -279,51 +283,51 @@ def test_a_caller_beyond_the_limit_is_told_to_wait(strict: Service) -> None:
     [
         ("GET", "", {}),
         ("GET", "/1", {}),
-        ("POST", "", {"json": new_book()}),
-        ("PUT", "/1", {"json": new_book()}),
+        ("POST", "", {"json": build_book()}),
+        ("PUT", "/1", {"json": build_book()}),
         ("PATCH", "/1", {"json": {}}),
         ("DELETE", "/1", {}),
         ("POST", "/bulk", {"json": {"operations": [{"op": "delete", "id": 1}]}}),
     ],
 )
-def test_a_failure_tells_nothing_of_the_inside(
+def test_a_failure_shows_no_internal_details(
     api: httpx.Client, log: Log, method: str, end: str, content: dict[str, Any]
 ) -> None:
-    with broken_database(RuntimeError(INSIDE)):
-        answer = asked(api, method, BOOKS + end, **content)
-    assert answer == (500, error("INTERNAL_ERROR", "Internal Server Error"))
-    failure, access = log.objects()
-    assert INSIDE in failure["exception"]
-    assert (failure["request_id"], access["request_id"], access["status"]) == (ID, ID, 500)
+    with break_database(RuntimeError(INTERNAL_DETAIL)):
+        answer = request_json(api, method, BOOKS + end, **content)
+    assert answer == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
+    failure, access = log.parse_lines()
+    assert INTERNAL_DETAIL in failure["exception"]
+    assert (failure["request_id"], access["request_id"], access["status"]) == (REQUEST_ID, REQUEST_ID, 500)
 
 
 @pytest.mark.parametrize("key", ["", "once"])
-def test_a_failure_of_the_clock_tells_nothing_of_the_inside(
+def test_a_failure_of_the_clock_shows_no_internal_details(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     def fail() -> NoReturn:
-        raise OSError(INSIDE)
+        raise OSError(INTERNAL_DETAIL)
 
     headers = {"Idempotency-Key": key} if key else {}
     monkeypatch.setattr("django.utils.timezone.now", fail)
-    answer = asked(api, "POST", BOOKS, json=new_book(), headers=headers)
-    assert answer == (500, error("INTERNAL_ERROR", "Internal Server Error"))
+    answer = request_json(api, "POST", BOOKS, json=build_book(), headers=headers)
+    assert answer == (500, build_error("INTERNAL_ERROR", "Internal Server Error"))
 
 
 def test_a_database_out_of_reach_is_unavailable(api: httpx.Client) -> None:
-    with broken_database(OperationalError(INSIDE)):
-        answer = asked(api, "GET", BOOKS)
-    assert answer == (503, error("UNAVAILABLE", "The library is out of reach, try again later"))
+    with break_database(OperationalError(INTERNAL_DETAIL)):
+        answer = request_json(api, "GET", BOOKS)
+    assert answer == (503, build_error("UNAVAILABLE", "The library is out of reach, try again later"))
 
 
-@pytest.mark.parametrize("given", ["", "short", "with space", "a" * 65, '"quoted-id"'])
-def test_an_id_of_another_form_is_replaced_in_the_error_too(api: httpx.Client, given: str) -> None:
-    answer = api.get(f"{BOOKS}/0", headers={"X-Request-ID": given})
-    new = answer.headers["X-Request-ID"]
-    assert new != given
-    assert answer.json() == error("NOT_FOUND", "Book not found", request_id=new)
+@pytest.mark.parametrize("value", ["", "short", "with space", "a" * 65, '"quoted-id"'])
+def test_an_id_of_another_form_is_replaced_in_the_error_too(api: httpx.Client, value: str) -> None:
+    answer = api.get(f"{BOOKS}/0", headers={"X-Request-ID": value})
+    request_id = answer.headers["X-Request-ID"]
+    assert request_id != value
+    assert answer.json() == build_error("NOT_FOUND", "Book not found", request_id=request_id)
 
 
-def test_an_address_of_no_version_speaks_as_the_first(api: httpx.Client) -> None:
-    assert asked(api, "GET", "/nowhere") == (404, {"detail": "Not Found"})
-    assert asked(api, "POST", "/openapi/v2.json") == (405, {"detail": 'Method "POST" not allowed.'})
+def test_an_address_of_no_version_is_answered_as_version_1(api: httpx.Client) -> None:
+    assert request_json(api, "GET", "/nowhere") == (404, {"detail": "Not Found"})
+    assert request_json(api, "POST", "/openapi/v2.json") == (405, {"detail": 'Method "POST" not allowed.'})

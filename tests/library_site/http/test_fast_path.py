@@ -1,4 +1,4 @@
-"""What is answered before Django's handler is answered as Django does, to the byte, and by nobody who must be known."""
+"""The fast path answers as Django does, to the byte, and leaves requests with credentials to Django."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,31 +13,38 @@ from hypothesis import strategies as st
 
 from library_site.http.fast_path import Answer, FastRoute, PendingRead, try_fast_path
 from library_site.http.versions import VERSIONS
-from tests.support.applications import Way
-from tests.support.books import new_book
-from tests.support.strategies import thorough
+from tests.support.applications import ApplicationVariant
+from tests.support.books import build_book
+from tests.support.strategies import hypothesis_settings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-ID = {"X-Request-ID": "one-and-the-same"}
+REQUEST_ID = {"X-Request-ID": "one-and-the-same"}
 
 
 @pytest.fixture(scope="session")
-def without_front(application: "WSGIApplication") -> "WSGIApplication":
-    return Way(compiled=False).application
+def django_application(application: "WSGIApplication") -> "WSGIApplication":
+    return ApplicationVariant(compiled=False).application
 
 
 @pytest.fixture
-def plain(api: httpx.Client, without_front: "WSGIApplication") -> Iterator[httpx.Client]:
-    """A client of the application in which Django answers all."""
-    with httpx.Client(transport=httpx.WSGITransport(app=without_front), base_url="http://127.0.0.1") as client:
+def plain(api: httpx.Client, django_application: "WSGIApplication") -> Iterator[httpx.Client]:
+    """A client of an application in which Django answers every request."""
+    with httpx.Client(transport=httpx.WSGITransport(app=django_application), base_url="http://127.0.0.1") as client:
         yield client
 
 
-def same(api: httpx.Client, plain: httpx.Client, address: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """The answer of both. It is asked for twice, since the first is what the second is learned from."""
-    expected, *answers = (client.get(address, headers={**ID, **(headers or {})}) for client in (plain, api, api))
+def check_equal_answers(
+    api: httpx.Client, plain: httpx.Client, address: str, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    """Checks that both applications answer the same, and returns the answer.
+
+    Sends the request to the fast path twice: the second answer is made with what the first one taught it.
+    """
+    expected, *answers = (
+        client.get(address, headers={**REQUEST_ID, **(headers or {})}) for client in (plain, api, api)
+    )
     for answer in answers:
         assert answer.status_code == expected.status_code
         assert answer.headers.raw == expected.headers.raw
@@ -59,18 +66,18 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_a_list_is_the_same(api: httpx.Client, plain: httpx.Client, address: str) -> None:
     for number in range(3):
-        api.post("/api/books", json=new_book(title=f"Über {number} 📖"))
-    same(api, plain, address)
+        api.post("/api/books", json=build_book(title=f"Über {number} 📖"))
+    check_equal_answers(api, plain, address)
 
 
 @pytest.mark.parametrize(
-    "written",
+    "spelling",
     ["{}", "{}/", "0{}", "+{}", "-{}", "{}?", "{}?x=1", "{}?version=2", "{}.0", "{}%20", "0", "9" * 18, "9" * 19],
 )
-@pytest.mark.parametrize("home", ["/api", "/api/v1", "/api/v2", "/api/v3"])
-def test_a_book_is_the_same(api: httpx.Client, plain: httpx.Client, home: str, written: str) -> None:
-    book = api.post("/api/books", json=new_book(title="Über 📖")).json()
-    same(api, plain, f"{home}/books/{written.format(book['id'])}")
+@pytest.mark.parametrize("prefix", ["/api", "/api/v1", "/api/v2", "/api/v3"])
+def test_a_book_is_the_same(api: httpx.Client, plain: httpx.Client, prefix: str, spelling: str) -> None:
+    book = api.post("/api/books", json=build_book(title="Über 📖")).json()
+    check_equal_answers(api, plain, f"{prefix}/books/{spelling.format(book['id'])}")
 
 
 HEADERS: list[dict[str, str]] = [
@@ -91,70 +98,75 @@ HEADERS: list[dict[str, str]] = [
 def test_callers_are_answered_the_same(
     api: httpx.Client, plain: httpx.Client, address: str, headers: dict[str, str]
 ) -> None:
-    book = api.post("/api/books", json=new_book()).json()
-    same(api, plain, address.format(book["id"]))
-    same(api, plain, address.format(book["id"]), headers)
+    book = api.post("/api/books", json=build_book()).json()
+    check_equal_answers(api, plain, address.format(book["id"]))
+    check_equal_answers(api, plain, address.format(book["id"]), headers)
 
 
 numbers = st.integers(-2, 600).map(str) | st.sampled_from(["", "01", "1 ", "+1", "x", "9" * 20, "%31"])
 queries = st.lists(st.tuples(st.sampled_from(["skip", "limit", "author", "version", "x"]), numbers), max_size=3)
 paths = st.sampled_from(["/books", "/books/", "/books/{}", "/books/0", "/books/{}/", "/books//{}"])
-homes = st.sampled_from(["/api", "/api/v1", "/api/v2"])
+prefixes = st.sampled_from(["/api", "/api/v1", "/api/v2"])
 some_headers = st.lists(st.sampled_from(HEADERS), max_size=2)
 
 
-@thorough
-@given(home=homes, path=paths, query=queries, headers=some_headers)
-def test_whatever_is_asked_is_answered_the_same(
-    api: httpx.Client, plain: httpx.Client, home: str, path: str, query: list[tuple[str, str]], headers: list[Any]
+@hypothesis_settings
+@given(prefix=prefixes, path=paths, query=queries, headers=some_headers)
+def test_every_request_is_answered_the_same(
+    api: httpx.Client, plain: httpx.Client, prefix: str, path: str, query: list[tuple[str, str]], headers: list[Any]
 ) -> None:
-    books = api.get("/api/books?limit=1").json() or [api.post("/api/books", json=new_book()).json()]
-    written = "&".join(f"{name}={value}" for name, value in query)
-    address = f"{home}{path.format(books[0]['id'])}{'?' if written else ''}{written}"
-    same(api, plain, address, {name: value for one in headers for name, value in one.items()})
+    books = api.get("/api/books?limit=1").json() or [api.post("/api/books", json=build_book()).json()]
+    query_string = "&".join(f"{name}={value}" for name, value in query)
+    address = f"{prefix}{path.format(books[0]['id'])}{'?' if query_string else ''}{query_string}"
+    check_equal_answers(api, plain, address, {name: value for header in headers for name, value in header.items()})
 
 
 def test_a_change_is_seen_at_once(api: httpx.Client, plain: httpx.Client) -> None:
-    book = api.post("/api/v2/books", json=new_book()).json()
-    same(api, plain, f"/api/v2/books/{book['id']}")
+    book = api.post("/api/v2/books", json=build_book()).json()
+    check_equal_answers(api, plain, f"/api/v2/books/{book['id']}")
     api.patch(f"/api/v2/books/{book['id']}", json={"title": "Otherwise"})
-    assert same(api, plain, f"/api/v2/books/{book['id']}").json()["title"] == "Otherwise"
+    assert check_equal_answers(api, plain, f"/api/v2/books/{book['id']}").json()["title"] == "Otherwise"
     api.delete(f"/api/v2/books/{book['id']}")
-    assert same(api, plain, f"/api/v2/books/{book['id']}").status_code == 404
+    assert check_equal_answers(api, plain, f"/api/v2/books/{book['id']}").status_code == 404
 
 
-class Django:
-    """Stands where its handler is, and counts how often it is asked."""
+class DjangoHandler:
+    """Replaces Django's handler and counts its calls."""
 
     def __init__(self, *headers: tuple[str, str]) -> None:
-        self.asked, self.headers = 0, [("Content-Type", "application/json"), ("Content-Length", "2"), *headers]
+        self.calls, self.headers = 0, [("Content-Type", "application/json"), ("Content-Length", "2"), *headers]
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        self.asked += 1
+        self.calls += 1
         start_response("200 OK", self.headers)
         return [b"{}"]
 
 
-def two(*_: str) -> PendingRead:
+def answer_empty_object(*_: str) -> PendingRead:
     return lambda: Answer(b"{}")
 
 
-def asked_of(django: Django, *requests: dict[str, str], question: FastRoute = two) -> int:
-    """How often Django is asked in the end."""
+def count_django_calls(
+    django: DjangoHandler, *requests: dict[str, str], fast_route: FastRoute = answer_empty_object
+) -> int:
+    """Sends the requests and returns how many of them Django answered."""
     version = replace(VERSIONS[1])
-    version.__dict__["fast_routes"] = [question]
+    version.__dict__["fast_routes"] = [fast_route]
     application = try_fast_path(django)
-    always = {
+    environ = {
         "REQUEST_METHOD": "GET", "PATH_INFO": "/api/books", "QUERY_STRING": "", "HTTP_HOST": "127.0.0.1",
         "library.version": version, "library.refusal": "", "wsgi.url_scheme": "http",
     }  # fmt: skip
     for request in requests:
-        list(application({**always, **request}, lambda *_: lambda _: None))
-    return django.asked
+        list(application({**environ, **request}, lambda *_: lambda _: None))
+    return django.calls
 
 
-def test_django_is_asked_once() -> None:
-    assert asked_of(Django(), {}, {}, {"HTTP_ACCEPT": "application/json"}, {"HTTP_USER_AGENT": "wget"}) == 1
+def test_django_answers_only_the_first_request() -> None:
+    assert (
+        count_django_calls(DjangoHandler(), {}, {}, {"HTTP_ACCEPT": "application/json"}, {"HTTP_USER_AGENT": "wget"})
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +178,7 @@ def test_django_is_asked_once() -> None:
         {"HTTP_COOKIE": "a=b"},
         {"HTTP_IF_NONE_MATCH": "*"},
         {"HTTP_ORIGIN": "https://shop.example"},
-        {"HTTP_NEVER_HEARD_OF": "1"},
+        {"HTTP_UNKNOWN_HEADER": "1"},
         {"HTTP_ACCEPT": "text/html"},
         {"HTTP_HOST": "evil.example"},
         {"CONTENT_LENGTH": "5"},
@@ -175,17 +187,17 @@ def test_django_is_asked_once() -> None:
         {"library.refusal": "No such version."},
     ],
 )
-def test_of_an_unusual_request_django_is_asked(unusual: dict[str, str]) -> None:
-    assert asked_of(Django(), {}, {}, unusual) == 2
+def test_django_answers_an_unusual_request(unusual: dict[str, str]) -> None:
+    assert count_django_calls(DjangoHandler(), {}, {}, unusual) == 2
 
 
-def test_callers_cannot_have_it_learn_more_and_more() -> None:
+def test_callers_cannot_make_the_fast_path_remember_more_and_more() -> None:
     strange = {"HTTP_X_FORWARDED_PROTO": "a protocol of my own"}
-    assert asked_of(Django(), strange, strange, strange) == 3
+    assert count_django_calls(DjangoHandler(), strange, strange, strange) == 3
 
 
-def test_an_answer_that_tells_of_more_is_djangos() -> None:
-    assert asked_of(Django(("RateLimit", '"default";r=9;t=60')), {}, {}, {}) == 3
+def test_django_answers_where_the_answer_has_other_headers() -> None:
+    assert count_django_calls(DjangoHandler(("RateLimit", '"default";r=9;t=60')), {}, {}, {}) == 3
 
 
 def test_protected_books_are_left_to_django(settings: LazySettings) -> None:
@@ -197,9 +209,9 @@ def test_protected_books_are_left_to_django(settings: LazySettings) -> None:
 
 @pytest.mark.parametrize("failure", [OperationalError, RuntimeError])
 @pytest.mark.django_db
-def test_a_failure_is_djangos_to_tell(failure: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_django_answers_a_failure(failure: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> NoReturn:
         raise failure
 
     monkeypatch.setattr("django.db.connection.close", lambda: None)
-    assert asked_of(Django(), {}, {}, question=lambda *_: fail) == 2
+    assert count_django_calls(DjangoHandler(), {}, {}, fast_route=lambda *_: fail) == 2

@@ -1,4 +1,4 @@
-"""What is answered at /oauth/authorize (specification, Section 5; RFC 6749, 4.1), before and after sign-in."""
+"""The answers of /oauth/authorize before and after sign-in (specification, Section 5; RFC 6749, 4.1)."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,22 +15,22 @@ from oauth.models import Allowance
 from tests.support.oauth_flows import (
     CALLBACK,
     CHALLENGE,
-    CHALLENGED,
+    CHALLENGE_PARAMETERS,
     LOOPBACK,
-    app,
-    code_for,
-    confidential_app,
-    consent,
-    hidden,
-    librarian,
-    public_app,
-    reader,
-    redemption,
-    refusal,
-    request_for,
+    build_authorization_request,
+    build_code_request,
+    create_app,
+    create_confidential_app,
+    create_librarian,
+    create_public_app,
+    create_reader,
+    obtain_code,
+    obtain_tokens,
+    parse_oauth_error,
+    parse_redirect,
+    read_hidden_fields,
     sign_in,
-    tokens_for,
-    told,
+    submit_consent,
 )
 
 PAGE = "/oauth/authorize"
@@ -40,16 +40,16 @@ ISSUER = settings.PUBLIC_URL
 @pytest.fixture(params=["anonymous", "signed in"])
 def visitor(request: pytest.FixtureRequest, api: httpx.Client) -> httpx.Client:
     if request.param == "signed in":
-        sign_in(api, librarian())
+        sign_in(api, create_librarian())
     return api
 
 
-def superuser(name: str = "director") -> User:
+def create_superuser(name: str = "director") -> User:
     return User.objects.create(username=name, is_superuser=True)
 
 
 @pytest.mark.parametrize(
-    ("changed", "error"),
+    ("changes", "error"),
     [
         ({"client_id": None}, "invalid_client"),
         ({"client_id": ""}, "invalid_client"),
@@ -66,19 +66,22 @@ def superuser(name: str = "director") -> User:
         ({"redirect_uri": "https://evil.example/", "response_type": "token"}, "invalid_request"),
     ],
 )
-def test_what_is_wrong_with_client_or_response_type_is_told_here(
-    visitor: httpx.Client, changed: dict[str, str | None], error: str
+def test_a_wrong_client_or_response_type_is_answered_without_a_redirect(
+    visitor: httpx.Client, changes: dict[str, str | None], error: str
 ) -> None:
-    answer = visitor.get(PAGE, params=request_for(confidential_app(), **changed))
-    assert refusal(answer) == (400, error)
+    answer = visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), **changes))
+    assert parse_oauth_error(answer) == (400, error)
     assert "Location" not in answer.headers
 
 
 @pytest.mark.parametrize("grant_type", ["client-credentials", "password", "implicit"])
 def test_an_app_for_another_grant_is_refused(visitor: httpx.Client, grant_type: str) -> None:
-    application = confidential_app()
+    application = create_confidential_app()
     Application.objects.update(authorization_grant_type=grant_type)
-    assert refusal(visitor.get(PAGE, params=request_for(application))) == (400, "unauthorized_client")
+    assert parse_oauth_error(visitor.get(PAGE, params=build_authorization_request(application))) == (
+        400,
+        "unauthorized_client",
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,13 +114,13 @@ def test_an_app_for_another_grant_is_refused(visitor: httpx.Client, grant_type: 
     ],
 )
 def test_nobody_is_sent_to_an_address_that_the_app_has_not_registered(visitor: httpx.Client, redirect_uri: str) -> None:
-    answer = visitor.get(PAGE, params=request_for(confidential_app(), redirect_uri=redirect_uri))
-    assert refusal(answer) == (400, "invalid_request")
+    answer = visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), redirect_uri=redirect_uri))
+    assert parse_oauth_error(answer) == (400, "invalid_request")
     assert "Location" not in answer.headers
 
 
 @pytest.mark.parametrize(
-    ("registered", "asked"),
+    ("registered", "requested"),
     [
         ("http://127.0.0.1/callback", "http://127.0.0.1/callback"),
         ("http://127.0.0.1/callback", "http://127.0.0.1:1/callback"),
@@ -129,16 +132,16 @@ def test_nobody_is_sent_to_an_address_that_the_app_has_not_registered(visitor: h
         ("https://a.example/one?shop=1", "https://a.example/one?shop=1"),
     ],
 )
-def test_a_registered_address_is_redirected_to(api: httpx.Client, registered: str, asked: str) -> None:
-    shelf = app("shelf", "public", registered, "read", client_secret="")
-    sign_in(api, reader())
-    answer = consent(api, request_for(shelf, redirect_uri=asked))
-    assert told(answer).keys() - {"shop"} == {"code", "state", "iss"}
-    assert answer.headers["Location"].startswith(asked)
+def test_a_registered_address_is_redirected_to(api: httpx.Client, registered: str, requested: str) -> None:
+    shelf = create_app("shelf", "public", registered, "read", client_secret="")
+    sign_in(api, create_reader())
+    answer = submit_consent(api, build_authorization_request(shelf, redirect_uri=requested))
+    assert parse_redirect(answer).keys() - {"shop"} == {"code", "state", "iss"}
+    assert answer.headers["Location"].startswith(requested)
 
 
 @pytest.mark.parametrize(
-    ("registered", "asked"),
+    ("registered", "requested"),
     [
         ("http://127.0.0.1/callback", "http://127.0.0.1:51004/elsewhere"),
         ("http://127.0.0.1/callback", "https://127.0.0.1:51004/callback"),
@@ -158,29 +161,35 @@ def test_a_registered_address_is_redirected_to(api: httpx.Client, registered: st
         ("https://a.example/one?shop=1", "https://a.example/one?shop=1&shop=2"),
     ],
 )
-def test_only_the_port_of_a_loopback_address_is_free(visitor: httpx.Client, registered: str, asked: str) -> None:
-    shelf = app("shelf", "public", registered, "read", client_secret="")
-    assert refusal(visitor.get(PAGE, params=request_for(shelf, redirect_uri=asked))) == (400, "invalid_request")
+def test_only_the_port_of_a_loopback_address_is_free(visitor: httpx.Client, registered: str, requested: str) -> None:
+    shelf = create_app("shelf", "public", registered, "read", client_secret="")
+    assert parse_oauth_error(visitor.get(PAGE, params=build_authorization_request(shelf, redirect_uri=requested))) == (
+        400,
+        "invalid_request",
+    )
 
 
-def test_the_address_may_be_left_out_where_there_is_one(api: httpx.Client) -> None:
-    sign_in(api, reader())
-    answer = consent(api, request_for(confidential_app(), redirect_uri=None))
+def test_the_redirect_uri_may_be_omitted_where_the_app_has_one(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    answer = submit_consent(api, build_authorization_request(create_confidential_app(), redirect_uri=None))
     assert answer.headers["Location"].startswith(f"{CALLBACK}?code=")
 
 
-def test_the_address_must_be_named_where_there_are_two(visitor: httpx.Client) -> None:
-    two = app("two", "confidential", "https://a.example/one https://a.example/two", "read")
-    assert refusal(visitor.get(PAGE, params=request_for(two, redirect_uri=None))) == (400, "invalid_request")
+def test_the_redirect_uri_is_required_where_the_app_has_two(visitor: httpx.Client) -> None:
+    application = create_app("two", "confidential", "https://a.example/one https://a.example/two", "read")
+    assert parse_oauth_error(visitor.get(PAGE, params=build_authorization_request(application, redirect_uri=None))) == (
+        400,
+        "invalid_request",
+    )
 
 
 @pytest.mark.parametrize(
     "name", ["client_id", "redirect_uri", "response_type", "scope", "state", "code_challenge", "code_challenge_method"]
 )
-def test_a_parameter_is_given_once(visitor: httpx.Client, name: str) -> None:
-    asked = request_for(public_app())
-    answer = visitor.get(f"{PAGE}?{urlencode([*asked.items(), (name, asked[name])])}")
-    assert refusal(answer) == (400, "invalid_request")
+def test_a_repeated_parameter_is_refused(visitor: httpx.Client, name: str) -> None:
+    requested = build_authorization_request(create_public_app())
+    answer = visitor.get(f"{PAGE}?{urlencode([*requested.items(), (name, requested[name])])}")
+    assert parse_oauth_error(answer) == (400, "invalid_request")
     assert "Location" not in answer.headers
 
 
@@ -197,25 +206,25 @@ def test_a_parameter_is_given_once(visitor: httpx.Client, name: str) -> None:
         "nonce",
     ],
 )
-def test_nul_is_refused_wherever_it_is(visitor: httpx.Client, name: str) -> None:
-    answer = visitor.get(PAGE, params=request_for(public_app(), **{name: "a\0b"}))
-    assert refusal(answer) == (400, "invalid_request")
+def test_nul_is_refused_in_every_parameter(visitor: httpx.Client, name: str) -> None:
+    answer = visitor.get(PAGE, params=build_authorization_request(create_public_app(), **{name: "a\0b"}))
+    assert parse_oauth_error(answer) == (400, "invalid_request")
 
 
 def test_a_client_of_undecodable_bytes_is_unknown(visitor: httpx.Client) -> None:
-    asked = urlencode(request_for(confidential_app(), client_id=None))
-    assert refusal(visitor.get(f"{PAGE}?{asked}&client_id=%ff%fe")) == (400, "invalid_client")
+    requested = urlencode(build_authorization_request(create_confidential_app(), client_id=None))
+    assert parse_oauth_error(visitor.get(f"{PAGE}?{requested}&client_id=%ff%fe")) == (400, "invalid_client")
 
 
 def test_a_state_of_undecodable_bytes_harms_nothing(api: httpx.Client) -> None:
-    sign_in(api, reader())
-    asked = urlencode(request_for(confidential_app(), state=None))
-    page = api.get(f"{PAGE}?{asked}&state=%ff%fe")
+    sign_in(api, create_reader())
+    requested = urlencode(build_authorization_request(create_confidential_app(), state=None))
+    page = api.get(f"{PAGE}?{requested}&state=%ff%fe")
     assert page.status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("changed", "error"),
+    ("changes", "error"),
     [
         ({"scope": "nonsense"}, "invalid_scope"),
         ({"scope": "read nonsense"}, "invalid_scope"),
@@ -240,16 +249,16 @@ def test_a_state_of_undecodable_bytes_harms_nothing(api: httpx.Client) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["confidential", "public"])
-def test_the_app_is_told_of_the_rest(
-    visitor: httpx.Client, changed: dict[str, str | None], error: str, kind: str
+def test_the_app_receives_all_other_errors(
+    visitor: httpx.Client, changes: dict[str, str | None], error: str, kind: str
 ) -> None:
-    """A challenge is optional for confidential apps; one that is there is checked."""
-    asked = {"code_challenge": None, "code_challenge_method": None, **changed}
-    if kind == "public" and "code_challenge" not in changed:
-        asked |= CHALLENGED
-    application = confidential_app() if kind == "confidential" else public_app()
-    answer = visitor.get(PAGE, params=request_for(application, **asked))
-    query = told(answer)
+    """A challenge is optional for confidential apps, but it is checked if it is sent."""
+    requested = {"code_challenge": None, "code_challenge_method": None, **changes}
+    if kind == "public" and "code_challenge" not in changes:
+        requested |= CHALLENGE_PARAMETERS
+    application = create_confidential_app() if kind == "confidential" else create_public_app()
+    answer = visitor.get(PAGE, params=build_authorization_request(application, **requested))
+    query = parse_redirect(answer)
     query.pop("error_description", None)
     assert answer.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
     assert query == {"error": error, "state": "from-the-app", "iss": ISSUER}
@@ -257,51 +266,53 @@ def test_the_app_is_told_of_the_rest(
 
 
 def test_a_public_app_must_send_a_challenge(visitor: httpx.Client) -> None:
-    asked = request_for(public_app(), code_challenge=None, code_challenge_method=None)
-    assert told(visitor.get(PAGE, params=asked))["error"] == "invalid_request"
+    requested = build_authorization_request(create_public_app(), code_challenge=None, code_challenge_method=None)
+    assert parse_redirect(visitor.get(PAGE, params=requested))["error"] == "invalid_request"
 
 
-def test_an_error_without_state_tells_of_none(visitor: httpx.Client) -> None:
-    query = told(visitor.get(PAGE, params=request_for(confidential_app(), scope="nonsense", state=None)))
+def test_an_error_has_no_state_where_the_request_had_none(visitor: httpx.Client) -> None:
+    query = parse_redirect(
+        visitor.get(PAGE, params=build_authorization_request(create_confidential_app(), scope="nonsense", state=None))
+    )
     query.pop("error_description", None)
     assert query == {"error": "invalid_scope", "iss": ISSUER}
 
 
-def test_an_error_joins_the_query_of_the_address(visitor: httpx.Client) -> None:
-    shop = app("shop", "confidential", "https://a.example/one?shop=1", "read")
-    asked = request_for(shop, redirect_uri="https://a.example/one?shop=1", scope="nonsense")
-    query = told(visitor.get(PAGE, params=asked))
+def test_an_error_is_added_to_the_query_of_the_redirect_uri(visitor: httpx.Client) -> None:
+    shop = create_app("shop", "confidential", "https://a.example/one?shop=1", "read")
+    requested = build_authorization_request(shop, redirect_uri="https://a.example/one?shop=1", scope="nonsense")
+    query = parse_redirect(visitor.get(PAGE, params=requested))
     query.pop("error_description", None)
     assert query == {"shop": "1", "error": "invalid_scope", "state": "from-the-app", "iss": ISSUER}
 
 
-def test_who_is_not_signed_in_is_asked_to_and_comes_back(api: httpx.Client) -> None:
-    asked = request_for(confidential_app(), state="a&b=c /?é")
-    answer = api.get(PAGE, params=asked)
+def test_a_user_who_is_not_signed_in_is_led_to_sign_in_and_back(api: httpx.Client) -> None:
+    requested = build_authorization_request(create_confidential_app(), state="a&b=c /?é")
+    answer = api.get(PAGE, params=requested)
     assert answer.headers["Location"].startswith("/accounts/login?next=/oauth/authorize")
-    back = told(answer)["next"]
-    sign_in(api, reader())
-    page = api.get(back)
+    next_address = parse_redirect(answer)["next"]
+    sign_in(api, create_reader())
+    page = api.get(next_address)
     assert page.status_code == 200
     assert "Bookshop" in page.text
 
 
-def test_who_is_deactivated_must_sign_in(api: httpx.Client) -> None:
-    user = reader()
+def test_a_deactivated_user_must_sign_in(api: httpx.Client) -> None:
+    user = create_reader()
     sign_in(api, user)
     user.is_active = False
     user.save()
-    answer = api.get(PAGE, params=request_for(confidential_app()))
+    answer = api.get(PAGE, params=build_authorization_request(create_confidential_app()))
     assert answer.headers["Location"].startswith("/accounts/login?next=")
 
 
-@pytest.mark.parametrize("challenge", [{}, CHALLENGED])
+@pytest.mark.parametrize("challenge", [{}, CHALLENGE_PARAMETERS])
 @pytest.mark.parametrize("kind", ["confidential", "public"])
 def test_consent_answers_code_state_and_issuer(api: httpx.Client, challenge: dict[str, str | None], kind: str) -> None:
-    application = confidential_app() if kind == "confidential" else public_app()
-    sign_in(api, librarian())
-    answer = consent(api, request_for(application, **challenge))
-    query = told(answer)
+    application = create_confidential_app() if kind == "confidential" else create_public_app()
+    sign_in(api, create_librarian())
+    answer = submit_consent(api, build_authorization_request(application, **challenge))
+    query = parse_redirect(answer)
     assert query == {"code": query["code"], "state": "from-the-app", "iss": ISSUER}
     assert answer.headers["Location"].startswith(f"{LOOPBACK if kind == 'public' else CALLBACK}?")
     assert answer.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
@@ -309,32 +320,34 @@ def test_consent_answers_code_state_and_issuer(api: httpx.Client, challenge: dic
 
 
 def test_codes_cannot_be_guessed_and_are_not_stored(api: httpx.Client) -> None:
-    user, application = reader(), confidential_app()
-    codes = {code_for(api, user, application) for _ in range(3)}
+    user, application = create_reader(), create_confidential_app()
+    codes = {obtain_code(api, user, application) for _ in range(3)}
     assert len(codes) == 3
     assert min(map(len, codes)) >= 22
     assert codes.isdisjoint(Grant.objects.values_list("code", flat=True))
 
 
 @pytest.mark.parametrize("state", ["s" * 5000, "a&b=c#d%20e+f ?/é", None])
-def test_state_comes_back_as_it_was(api: httpx.Client, state: str | None) -> None:
-    sign_in(api, reader())
-    query = told(consent(api, request_for(confidential_app(), state=state)))
+def test_state_is_returned_unchanged(api: httpx.Client, state: str | None) -> None:
+    sign_in(api, create_reader())
+    query = parse_redirect(submit_consent(api, build_authorization_request(create_confidential_app(), state=state)))
     assert query.get("state") == state
 
 
 @pytest.mark.parametrize("name", ["nonce", "claims", "resource", "login_hint", "user", "extra"])
 @pytest.mark.parametrize("value", ["x" * 5000, "https://evil.example"])
-def test_unknown_parameters_are_passed_over(api: httpx.Client, name: str, value: str) -> None:
+def test_unknown_parameters_are_ignored(api: httpx.Client, name: str, value: str) -> None:
     """RFC 6749, 3.1."""
-    sign_in(api, reader())
-    assert told(consent(api, request_for(confidential_app(), **{name: value}))).keys() == {"code", "state", "iss"}
+    sign_in(api, create_reader())
+    assert parse_redirect(
+        submit_consent(api, build_authorization_request(create_confidential_app(), **{name: value}))
+    ).keys() == {"code", "state", "iss"}
 
 
-def test_who_denies_sends_the_app_away(api: httpx.Client) -> None:
-    sign_in(api, reader())
-    answer = consent(api, request_for(confidential_app()), allow=False)
-    query = told(answer)
+def test_a_denial_is_reported_to_the_app(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    answer = submit_consent(api, build_authorization_request(create_confidential_app()), allow=False)
+    query = parse_redirect(answer)
     query.pop("error_description", None)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
     assert query == {"error": "access_denied", "state": "from-the-app", "iss": ISSUER}
@@ -342,15 +355,15 @@ def test_who_denies_sends_the_app_away(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("form", [{"allow": "yes"}, {"allow": "yes", "csrfmiddlewaretoken": "a" * 64}, {}])
-def test_consent_from_elsewhere_is_refused(api: httpx.Client, form: dict[str, str]) -> None:
-    asked = request_for(confidential_app())
-    sign_in(api, reader())
-    api.get(PAGE, params=asked)
-    assert api.post(PAGE, params=asked, data=form).status_code == 403
+def test_consent_without_the_csrf_token_is_refused(api: httpx.Client, form: dict[str, str]) -> None:
+    requested = build_authorization_request(create_confidential_app())
+    sign_in(api, create_reader())
+    api.get(PAGE, params=requested)
+    assert api.post(PAGE, params=requested, data=form).status_code == 403
     assert not Grant.objects.exists()
 
 
-TAMPERED = {
+TAMPERED_MEMBERS = {
     "client_id": "shelf",
     "redirect_uri": "https://evil.example/callback",
     "response_type": "token",
@@ -364,13 +377,13 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("allow", [True, False])
-@pytest.mark.parametrize("names", [[name] for name in TAMPERED] + [list(TAMPERED)])
-def test_what_a_form_says_besides_changes_nothing(api: httpx.Client, allow: bool, names: list[str]) -> None:
-    public_app()
-    asked = request_for(confidential_app(), scope="read")
-    sign_in(api, librarian())
-    answer = consent(api, asked, allow, form={name: TAMPERED[name] for name in names})
-    query = told(answer)
+@pytest.mark.parametrize("names", [[name] for name in TAMPERED_MEMBERS] + [list(TAMPERED_MEMBERS)])
+def test_other_members_of_the_form_change_nothing(api: httpx.Client, allow: bool, names: list[str]) -> None:
+    create_public_app()
+    requested = build_authorization_request(create_confidential_app(), scope="read")
+    sign_in(api, create_librarian())
+    answer = submit_consent(api, requested, allow, form={name: TAMPERED_MEMBERS[name] for name in names})
+    query = parse_redirect(answer)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
     assert (query["state"], query["iss"], "code" in query, "error" in query) == (
         "from-the-app",
@@ -383,15 +396,15 @@ def test_what_a_form_says_besides_changes_nothing(api: httpx.Client, allow: bool
     )
 
 
-def test_a_form_cannot_exchange_the_challenge(api: httpx.Client) -> None:
-    sign_in(api, reader())
-    consent(api, request_for(public_app()), form={"code_challenge": "a" * 43})
+def test_a_form_cannot_replace_the_challenge(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    submit_consent(api, build_authorization_request(create_public_app()), form={"code_challenge": "a" * 43})
     assert list(Grant.objects.values_list("code_challenge", "code_challenge_method")) == [(CHALLENGE, "S256")]
 
 
 @pytest.mark.parametrize("allow", [True, False])
 @pytest.mark.parametrize(
-    ("changed", "error"),
+    ("changes", "error"),
     [
         ({"client_id": "nobody"}, "invalid_client"),
         ({"redirect_uri": "https://evil.example/callback"}, "invalid_request"),
@@ -399,59 +412,70 @@ def test_a_form_cannot_exchange_the_challenge(api: httpx.Client) -> None:
         ({"state": "a\0b"}, "invalid_request"),
     ],
 )
-def test_consent_is_validated_as_the_page_was(
-    api: httpx.Client, allow: bool, changed: dict[str, str | None], error: str
+def test_consent_is_validated_like_the_page(
+    api: httpx.Client, allow: bool, changes: dict[str, str | None], error: str
 ) -> None:
-    application = confidential_app()
-    sign_in(api, reader())
-    answer = consent(api, request_for(application), allow, sent_to=request_for(application, **changed))
-    assert refusal(answer) == (400, error)
+    application = create_confidential_app()
+    sign_in(api, create_reader())
+    answer = submit_consent(
+        api,
+        build_authorization_request(application),
+        allow,
+        submit_parameters=build_authorization_request(application, **changes),
+    )
+    assert parse_oauth_error(answer) == (400, error)
     assert "Location" not in answer.headers
     assert not Grant.objects.exists()
 
 
 def test_nobody_consents_to_more_than_was_shown(api: httpx.Client) -> None:
-    application = confidential_app(scopes="read")
-    sign_in(api, librarian())
-    page = hidden(api.get(PAGE, params=request_for(application)).text)
+    application = create_confidential_app(scopes="read")
+    sign_in(api, create_librarian())
+    page = read_hidden_fields(api.get(PAGE, params=build_authorization_request(application)).text)
     Allowance.objects.update(scopes="read write")
-    api.post(PAGE, params=request_for(application), data={**page, "allow": "yes"})
+    api.post(PAGE, params=build_authorization_request(application), data={**page, "allow": "yes"})
     assert Grant.objects.get().scope == "read"
 
 
-def test_a_consent_that_asks_for_more_is_refused_more(api: httpx.Client) -> None:
-    application = confidential_app(scopes="read")
-    sign_in(api, librarian())
-    query = told(consent(api, request_for(application), sent_to=request_for(application, scope="write")))
+def test_a_consent_to_a_scope_that_the_app_may_not_have_is_refused(api: httpx.Client) -> None:
+    application = create_confidential_app(scopes="read")
+    sign_in(api, create_librarian())
+    query = parse_redirect(
+        submit_consent(
+            api,
+            build_authorization_request(application),
+            submit_parameters=build_authorization_request(application, scope="write"),
+        )
+    )
     assert (query["error"], query["state"]) == ("invalid_scope", "from-the-app")
 
 
 @pytest.mark.parametrize(
-    "waiver", [{"approval_prompt": "auto"}, {"prompt": "none"}, {"prompt": "login"}, {"allow": "yes"}]
+    "parameters", [{"approval_prompt": "auto"}, {"prompt": "none"}, {"prompt": "login"}, {"allow": "yes"}]
 )
-def test_no_app_waives_consent(api: httpx.Client, waiver: dict[str, str | None]) -> None:
-    user, application = librarian(), confidential_app(skip_authorization=True)
-    tokens_for(api, user, application)
-    page = api.get(PAGE, params=request_for(application, **waiver))
+def test_no_app_waives_consent(api: httpx.Client, parameters: dict[str, str | None]) -> None:
+    user, application = create_librarian(), create_confidential_app(skip_authorization=True)
+    obtain_tokens(api, user, application)
+    page = api.get(PAGE, params=build_authorization_request(application, **parameters))
     assert page.status_code == 200
     assert not Grant.objects.exists()
 
 
-def test_the_page_says_who_asks_for_what(api: httpx.Client) -> None:
-    application = confidential_app()
+def test_the_page_names_the_app_and_the_scopes(api: httpx.Client) -> None:
+    application = create_confidential_app()
     application.name = "<b>Books & Co</b>"
     application.save()
-    sign_in(api, librarian())
-    page = api.get(PAGE, params=request_for(application))
+    sign_in(api, create_librarian())
+    page = api.get(PAGE, params=build_authorization_request(application))
     assert "&lt;b&gt;Books &amp; Co&lt;/b&gt;" in page.text
     assert "<b>Books" not in page.text
     assert "Add, change and delete books" in page.text
     assert "Manage webhooks" not in page.text
 
 
-def test_the_page_is_neither_framed_nor_kept(api: httpx.Client) -> None:
-    sign_in(api, reader())
-    page = api.get(PAGE, params=request_for(confidential_app()))
+def test_the_page_is_neither_framed_nor_cached(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    page = api.get(PAGE, params=build_authorization_request(create_confidential_app()))
     policy = dict(part.strip().partition(" ")[::2] for part in page.headers["Content-Security-Policy"].split(";"))
     assert page.headers["X-Frame-Options"] == "DENY"
     assert page.headers["Referrer-Policy"] == "same-origin"
@@ -466,65 +490,75 @@ def test_the_page_is_neither_framed_nor_kept(api: httpx.Client) -> None:
     }
 
 
-@pytest.mark.parametrize("asked", [{}, {"client_id": "nobody"}])
-def test_no_answer_is_kept(api: httpx.Client, asked: dict[str, str | None]) -> None:
-    assert "no-store" in api.get(PAGE, params=request_for(confidential_app(), **asked)).headers["Cache-Control"]
+@pytest.mark.parametrize("requested", [{}, {"client_id": "nobody"}])
+def test_no_answer_is_cached(api: httpx.Client, requested: dict[str, str | None]) -> None:
+    assert (
+        "no-store"
+        in api.get(PAGE, params=build_authorization_request(create_confidential_app(), **requested)).headers[
+            "Cache-Control"
+        ]
+    )
 
 
 @pytest.mark.parametrize(
-    ("asked", "of_the_app", "person", "granted"),
+    ("requested", "app_scopes", "make_user", "scopes"),
     [
-        ("read write", "read write", librarian, "read write"),
-        ("write read", "read write", librarian, "read write"),
-        ("write", "read write", librarian, "write"),
-        ("read", "read write", librarian, "read"),
-        (None, "read write", librarian, "read"),
-        ("", "read write", librarian, "read"),
-        ("read write", "read", librarian, "read"),
-        ("read write", "read write", reader, "read"),
-        ("read write webhooks", "read write webhooks", librarian, "read write"),
-        ("read write webhooks", "read write webhooks", superuser, "read write webhooks"),
-        ("read write webhooks", "write", superuser, "write"),
+        ("read write", "read write", create_librarian, "read write"),
+        ("write read", "read write", create_librarian, "read write"),
+        ("write", "read write", create_librarian, "write"),
+        ("read", "read write", create_librarian, "read"),
+        (None, "read write", create_librarian, "read"),
+        ("", "read write", create_librarian, "read"),
+        ("read write", "read", create_librarian, "read"),
+        ("read write", "read write", create_reader, "read"),
+        ("read write webhooks", "read write webhooks", create_librarian, "read write"),
+        ("read write webhooks", "read write webhooks", create_superuser, "read write webhooks"),
+        ("read write webhooks", "write", create_superuser, "write"),
     ],
 )
-def test_a_token_may_what_was_asked_for_the_app_may_and_the_person_may(
-    api: httpx.Client, asked: str | None, of_the_app: str, person: Any, granted: str
+def test_a_token_has_the_requested_scopes_that_app_and_user_may_have(
+    api: httpx.Client, requested: str | None, app_scopes: str, make_user: Any, scopes: str
 ) -> None:
-    application = confidential_app(scopes=of_the_app)
-    assert tokens_for(api, person(), application, scope=asked)["scope"] == granted
+    application = create_confidential_app(scopes=app_scopes)
+    assert obtain_tokens(api, make_user(), application, scope=requested)["scope"] == scopes
 
 
 @pytest.mark.parametrize(
-    ("asked", "of_the_app", "person"), [("write", "read write", reader), ("write", "read", librarian)]
+    ("requested", "app_scopes", "make_user"),
+    [("write", "read write", create_reader), ("write", "read", create_librarian)],
 )
-def test_where_nothing_is_left_the_app_is_told(api: httpx.Client, asked: str, of_the_app: str, person: Any) -> None:
-    application = confidential_app(scopes=of_the_app)
-    sign_in(api, person())
-    query = told(api.get(PAGE, params=request_for(application, scope=asked)))
+def test_the_app_gets_an_error_where_no_scope_remains(
+    api: httpx.Client, requested: str, app_scopes: str, make_user: Any
+) -> None:
+    application = create_confidential_app(scopes=app_scopes)
+    sign_in(api, make_user())
+    query = parse_redirect(api.get(PAGE, params=build_authorization_request(application, scope=requested)))
     assert query == {"error": "invalid_scope", "state": "from-the-app", "iss": ISSUER}
 
 
 def test_an_app_without_an_allowance_may_read(api: httpx.Client) -> None:
-    application = confidential_app()
+    application = create_confidential_app()
     Allowance.objects.all().delete()
     application.refresh_from_db()
-    assert tokens_for(api, librarian(), application)["scope"] == "read"
+    assert obtain_tokens(api, create_librarian(), application)["scope"] == "read"
 
 
 @pytest.mark.parametrize(
     ("age", "expected"),
     [(timedelta(minutes=9, seconds=30), (200, None)), (timedelta(minutes=10), (400, "code_expired"))],
 )
-def test_a_code_is_good_for_ten_minutes(api: httpx.Client, age: timedelta, expected: tuple[int, str | None]) -> None:
-    application = confidential_app()
-    code = code_for(api, reader(), application)
+def test_a_code_is_valid_for_ten_minutes(api: httpx.Client, age: timedelta, expected: tuple[int, str | None]) -> None:
+    application = create_confidential_app()
+    code = obtain_code(api, create_reader(), application)
     Grant.objects.update(expires=F("expires") - age)
-    assert refusal(api.post("/oauth/token", data=redemption(application, code))) == expected
+    assert parse_oauth_error(api.post("/oauth/token", data=build_code_request(application, code))) == expected
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 def test_other_methods_are_not_allowed(api: httpx.Client, method: str) -> None:
-    sign_in(api, reader())
+    sign_in(api, create_reader())
     api.cookies.set("csrftoken", "a" * 32)
-    answer = api.request(method, PAGE, params=request_for(confidential_app()), headers={"X-CSRFToken": "a" * 32})
+    answer = api.request(
+        method, PAGE, params=build_authorization_request(create_confidential_app()), headers={"X-CSRFToken": "a" * 32}
+    )
     assert answer.status_code == 405

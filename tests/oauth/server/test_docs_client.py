@@ -1,4 +1,4 @@
-"""The documentation as an app of the library; `test_browser` authorizes with it."""
+"""The app of the documentation pages, with which a user can authorize there."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from oauth2_provider.models import Application
 from oauth.server import docs_client
 
 
-def stored_client() -> dict[str, Any]:
-    found = Application.objects.select_related("allowance").get(client_id="library-docs")
+def read_docs_client() -> dict[str, Any]:
+    application = Application.objects.select_related("allowance").get(client_id="library-docs")
     return {
-        "name": found.name,
-        "type": found.client_type,
-        "redirect_uris": found.redirect_uris,
-        "scopes": found.allowance.scopes,
-        "skips consent": found.skip_authorization,
+        "name": application.name,
+        "type": application.client_type,
+        "redirect_uris": application.redirect_uris,
+        "scopes": application.allowance.scopes,
+        "skips consent": application.skip_authorization,
     }
 
 
 def test_the_documentation_is_an_app(db: None, settings: LazySettings) -> None:
-    assert stored_client() == {
+    assert read_docs_client() == {
         "name": "Library documentation",
         "type": "public",
         "redirect_uris": f"{settings.PUBLIC_URL}/docs/oauth2-redirect.html",
@@ -32,27 +32,29 @@ def test_the_documentation_is_an_app(db: None, settings: LazySettings) -> None:
     }
 
 
-def test_the_documentations_app_follows_the_library_when_it_moves(db: None, settings: LazySettings) -> None:
-    moved = {"deepLinking": True, "oauth2RedirectUrl": "https://library.example/docs/oauth2-redirect.html"}
-    settings.SPECTACULAR_SETTINGS = {**settings.SPECTACULAR_SETTINGS, "SWAGGER_UI_SETTINGS": moved}
+def test_the_redirect_uri_of_the_documentation_follows_the_settings(db: None, settings: LazySettings) -> None:
+    swagger_settings = {"deepLinking": True, "oauth2RedirectUrl": "https://library.example/docs/oauth2-redirect.html"}
+    settings.SPECTACULAR_SETTINGS = {**settings.SPECTACULAR_SETTINGS, "SWAGGER_UI_SETTINGS": swagger_settings}
     call_command("migrate", verbosity=0)
     call_command("migrate", "books", verbosity=0)
-    assert stored_client()["redirect_uris"] == "https://library.example/docs/oauth2-redirect.html"
+    assert read_docs_client()["redirect_uris"] == "https://library.example/docs/oauth2-redirect.html"
 
 
-def test_the_documentations_app_waits_for_its_tables(db: None) -> None:
+def test_the_app_of_the_documentation_is_not_created_before_its_tables(db: None) -> None:
     Application.objects.all().delete()
     docs_client.sync_docs_client(apps=ProjectState().apps)
     assert not Application.objects.exists()
 
 
-def test_the_documentation_tells_where_authorizing_works(api: httpx.Client, settings: LazySettings) -> None:
-    home = f"{settings.PUBLIC_URL}/docs/v2"
-    assert f'to authorize, open <a class="link" href="{home}">' in api.get("http://localhost/docs/v2").text
-    assert "to authorize" not in api.get(home).text
+def test_the_documentation_says_at_which_address_a_user_can_authorize(
+    api: httpx.Client, settings: LazySettings
+) -> None:
+    docs_url = f"{settings.PUBLIC_URL}/docs/v2"
+    assert f'to authorize, open <a class="link" href="{docs_url}">' in api.get("http://localhost/docs/v2").text
+    assert "to authorize" not in api.get(docs_url).text
 
 
-def test_what_authorizing_answers_reaches_the_page_that_reads_it(api: httpx.Client) -> None:
+def test_the_redirect_page_passes_the_query_on(api: httpx.Client) -> None:
     answer = api.get("/docs/oauth2-redirect.html?code=one&state=two")
     page = answer.headers["Location"]
     assert (answer.status_code, httpx.URL(page).query) == (302, b"code=one&state=two")

@@ -1,4 +1,4 @@
-"""What a client can find out by itself (RFC 8414, RFC 7517)."""
+"""Clients can read the metadata and the keys of the server (RFC 8414, RFC 7517)."""
 
 import time
 from typing import Any
@@ -10,7 +10,7 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 
 from oauth.tokens import jwks
-from tests.support.oauth_flows import confidential_app, reader, tokens_for
+from tests.support.oauth_flows import create_confidential_app, create_reader, obtain_tokens
 
 ISSUER = settings.PUBLIC_URL
 METADATA = "/.well-known/oauth-authorization-server"
@@ -41,15 +41,13 @@ def test_the_server_describes_itself(api: httpx.Client) -> None:
     }
 
 
-def test_the_issuer_is_configured_not_asked_for(api: httpx.Client) -> None:
+def test_the_issuer_comes_from_the_settings_not_from_the_request(api: httpx.Client) -> None:
     assert api.get(METADATA, headers={"Host": "localhost"}).json()["issuer"] == ISSUER
 
 
-def test_every_endpoint_described_is_there(api: httpx.Client) -> None:
-    described: dict[str, Any] = api.get(METADATA).json()
-    addresses = {
-        name: address.removeprefix(ISSUER) for name, address in described.items() if name.endswith("_endpoint")
-    }
+def test_every_endpoint_in_the_metadata_exists(api: httpx.Client) -> None:
+    metadata: dict[str, Any] = api.get(METADATA).json()
+    addresses = {name: address.removeprefix(ISSUER) for name, address in metadata.items() if name.endswith("_endpoint")}
     assert {name: api.get(address).status_code for name, address in addresses.items()} == {
         "authorization_endpoint": 400,
         "token_endpoint": 405,
@@ -60,38 +58,47 @@ def test_every_endpoint_described_is_there(api: httpx.Client) -> None:
 
 def test_the_keys_are_public(api: httpx.Client) -> None:
     answer = api.get(JWKS)
-    own = jwks.get_keys().signing.as_dict(private=False)
+    public_key = jwks.get_keys().signing_key.as_dict(private=False)
     assert answer.status_code == 200
     assert answer.json() == {
-        "keys": [{"kty": "RSA", "n": own["n"], "e": own["e"], "kid": own["kid"], "use": "sig", "alg": "RS256"}]
+        "keys": [
+            {
+                "kty": "RSA",
+                "n": public_key["n"],
+                "e": public_key["e"],
+                "kid": public_key["kid"],
+                "use": "sig",
+                "alg": "RS256",
+            }
+        ]
     }
     assert answer.headers["Cache-Control"] == "public, max-age=300"
 
 
 def test_a_token_is_verified_by_the_published_keys(api: httpx.Client) -> None:
-    token = tokens_for(api, reader(), confidential_app())["access_token"]
+    token = obtain_tokens(api, create_reader(), create_confidential_app())["access_token"]
     published = KeySet.import_key_set(api.get(JWKS).json())
     assert jws.deserialize_compact(token, published, registry=jws.JWSRegistry(algorithms=["RS256"]))
 
 
 def test_replaced_and_prepared_keys_are_published_while_they_verify() -> None:
     now = int(time.time())
-    old, signing, coming = jwks.generate_key(now), jwks.generate_key(now), jwks.generate_key(now)
-    keys = jwks.parse_keys([signing, {**old, "exp": now + 60}, {**coming, "prepared": True}])
-    published = [[key["kid"] for key in jwks.build_public_jwks(keys, at)["keys"]] for at in (now, now + 60)]
-    assert published == [[signing["kid"], old["kid"], coming["kid"]], [signing["kid"], coming["kid"]]]
+    old, signing, prepared = jwks.generate_key(now), jwks.generate_key(now), jwks.generate_key(now)
+    keys = jwks.parse_keys([signing, {**old, "exp": now + 60}, {**prepared, "prepared": True}])
+    published = [[key["kid"] for key in jwks.build_public_jwks(keys, moment)["keys"]] for moment in (now, now + 60)]
+    assert published == [[signing["kid"], old["kid"], prepared["kid"]], [signing["kid"], prepared["kid"]]]
     for key in jwks.build_public_jwks(keys, now)["keys"]:
         assert key.keys() == {"kty", "n", "e", "kid", "use", "alg"}
 
 
 @pytest.mark.parametrize("address", [METADATA, JWKS])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_they_can_only_be_read(api: httpx.Client, address: str, method: str) -> None:
+def test_metadata_and_keys_can_only_be_read(api: httpx.Client, address: str, method: str) -> None:
     assert api.request(method, address).status_code == 405
 
 
 @pytest.mark.parametrize("address", [METADATA, JWKS])
-def test_they_take_neither_session_nor_query(api: httpx.Client, address: str) -> None:
+def test_metadata_and_keys_ignore_session_and_query(api: httpx.Client, address: str) -> None:
     answer = api.get(address)
     assert "Set-Cookie" not in answer.headers
     assert api.get(address, params={"version": "9", "format": "html"}).json() == answer.json()

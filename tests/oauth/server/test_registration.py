@@ -1,4 +1,4 @@
-"""Which apps there may be, and what becomes of their secrets."""
+"""The rules for apps at registration, and how their secrets are stored and renewed."""
 
 import httpx
 import pytest
@@ -12,31 +12,31 @@ from tests.support import oauth_flows
 
 pytestmark = pytest.mark.django_db
 
-GRANTED = frozenset({"read", "write"})
+SCOPES = frozenset({"read", "write"})
 
 
 @pytest.fixture(autouse=True)
-def no_app(db: None) -> None:
-    """Nor the documentation's own."""
+def delete_apps(db: None) -> None:
+    """Deletes all apps, also that of the documentation pages."""
     Application.objects.all().delete()
 
 
-def app(**members: str) -> Application:
-    """One that is fit, and not registered."""
-    fit = {"name": "Bookshop", "client_type": "confidential", "redirect_uris": oauth_flows.CALLBACK}
-    return Application(**{**fit, **members})
+def build_app(**members: str) -> Application:
+    """Returns a valid app that is not registered."""
+    values = {"name": "Bookshop", "client_type": "confidential", "redirect_uris": oauth_flows.CALLBACK}
+    return Application(**{**values, **members})
 
 
-def registered(**members: str) -> Application:
-    made = app(**members)
-    registration.register_app(made, GRANTED)
-    return made
+def register_app(**members: str) -> Application:
+    application = build_app(**members)
+    registration.register_app(application, SCOPES)
+    return application
 
 
-def test_an_app_gets_a_secret_that_is_kept_as_a_hash() -> None:
-    made = app()
-    secret = registration.register_app(made, GRANTED)
-    stored = Application.objects.get(client_id=made.client_id)
+def test_an_app_gets_a_secret_that_is_stored_as_a_hash() -> None:
+    application = build_app()
+    secret = registration.register_app(application, SCOPES)
+    stored = Application.objects.get(client_id=application.client_id)
     assert len(secret) == 128
     assert secret not in stored.client_secret
     assert stored.client_secret.startswith("generated_secret$")
@@ -44,45 +44,45 @@ def test_an_app_gets_a_secret_that_is_kept_as_a_hash() -> None:
 
 
 def test_a_public_app_has_no_secret() -> None:
-    made = app(client_type="public")
-    assert registration.register_app(made, GRANTED) == ""
-    assert Application.objects.get(pk=made.pk).client_secret == ""
+    application = build_app(client_type="public")
+    assert registration.register_app(application, SCOPES) == ""
+    assert Application.objects.get(pk=application.pk).client_secret == ""
 
 
-def test_a_registered_app_is_let_in(api: httpx.Client) -> None:
-    made = app()
-    secret = registration.register_app(made, GRANTED)
-    code = oauth_flows.code_for(api, oauth_flows.librarian(), made)
-    answer = api.post("/oauth/token", data=oauth_flows.redemption(made, code, client_secret=secret))
+def test_a_registered_app_gets_tokens(api: httpx.Client) -> None:
+    application = build_app()
+    secret = registration.register_app(application, SCOPES)
+    code = oauth_flows.obtain_code(api, oauth_flows.create_librarian(), application)
+    answer = api.post("/oauth/token", data=oauth_flows.build_code_request(application, code, client_secret=secret))
     assert answer.json()["scope"] == "read write"
 
 
-def test_a_public_app_is_let_in_without_a_secret(api: httpx.Client) -> None:
-    made = registered(client_type="public", redirect_uris="http://127.0.0.1/callback")
-    assert oauth_flows.tokens_for(api, oauth_flows.librarian(), made)["scope"] == "read write"
+def test_a_public_app_gets_tokens_without_a_secret(api: httpx.Client) -> None:
+    application = register_app(client_type="public", redirect_uris="http://127.0.0.1/callback")
+    assert oauth_flows.obtain_tokens(api, oauth_flows.create_librarian(), application)["scope"] == "read write"
 
 
-def test_no_blank_secret_speaks_for_a_public_app(api: httpx.Client) -> None:
-    made = registered(client_type="public")
-    answer = api.post("/oauth/introspect", data={"token": "any"}, auth=(made.client_id, ""))
+def test_a_blank_secret_does_not_authenticate_a_public_app(api: httpx.Client) -> None:
+    application = register_app(client_type="public")
+    answer = api.post("/oauth/introspect", data={"token": "any"}, auth=(application.client_id, ""))
     assert answer.status_code == 401
 
 
-def test_of_two_secrets_the_newer_is_good(api: httpx.Client) -> None:
-    made = app()
-    old = registration.register_app(made, GRANTED)
-    new = registration.renew_secret(made)
+def test_a_new_secret_replaces_the_old(api: httpx.Client) -> None:
+    application = build_app()
+    old = registration.register_app(application, SCOPES)
+    new = registration.renew_secret(application)
 
     def status(secret: str) -> int:
-        return api.post("/oauth/introspect", data={"token": "any"}, auth=(made.client_id, secret)).status_code
+        return api.post("/oauth/introspect", data={"token": "any"}, auth=(application.client_id, secret)).status_code
 
     assert (status(old), status(new)) == (401, 200)
-    assert new not in Application.objects.get(pk=made.pk).client_secret
+    assert new not in Application.objects.get(pk=application.pk).client_secret
 
 
 def test_a_public_app_gets_no_new_secret() -> None:
     with pytest.raises(registration.NoSecret):
-        registration.renew_secret(registered(client_type="public"))
+        registration.renew_secret(register_app(client_type="public"))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_public_app_gets_no_new_secret() -> None:
         "https://one.example/ https://two.example/\nhttp://localhost/",
     ],
 )
-def test_fit_redirect_uris(uri: str) -> None:
-    assert registered(redirect_uris=uri).redirect_uris == uri
+def test_valid_redirect_uris_are_accepted(uri: str) -> None:
+    assert register_app(redirect_uris=uri).redirect_uris == uri
 
 
 @pytest.mark.parametrize(
@@ -142,43 +142,43 @@ def test_fit_redirect_uris(uri: str) -> None:
         " ".join(f"https://app.example/{number}" for number in range(21)),
     ],
 )
-def test_unfit_redirect_uris(uri: str) -> None:
+def test_invalid_redirect_uris_are_refused(uri: str) -> None:
     with pytest.raises(ValidationError):
-        registered(redirect_uris=uri)
+        register_app(redirect_uris=uri)
     assert not Application.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["", " ", "n" * 101, "a\0b", "a\nb", "bank\u202eelpmaxe", "\u200b", "\ud800"])
-def test_unfit_names(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(ValidationError):
-        registered(name=name)
+        register_app(name=name)
     assert not Application.objects.exists()
 
 
-def test_an_app_may_be_granted_something() -> None:
+def test_an_app_needs_at_least_one_scope() -> None:
     with pytest.raises(ValidationError):
-        registration.register_app(app(), frozenset())
+        registration.register_app(build_app(), frozenset())
     assert not Application.objects.exists()
 
 
-def test_access_beyond_what_an_app_may_now_have_ends(api: httpx.Client) -> None:
-    app, librarian = oauth_flows.confidential_app(), oauth_flows.librarian()
-    token = oauth_flows.tokens_for(api, librarian, app)["access_token"]
-    narrow = oauth_flows.tokens_for(api, librarian, app, scope="read")["access_token"]
+def test_access_beyond_the_new_scopes_of_an_app_ends(api: httpx.Client) -> None:
+    app, librarian = oauth_flows.create_confidential_app(), oauth_flows.create_librarian()
+    token = oauth_flows.obtain_tokens(api, librarian, app)["access_token"]
+    read_token = oauth_flows.obtain_tokens(api, librarian, app, scope="read")["access_token"]
     key = {"name": "import", "scopes": "write"}
-    assert api.post("/api/v2/api-keys", json=key, headers=oauth_flows.bearer(token)).status_code == 201
+    assert api.post("/api/v2/api-keys", json=key, headers=oauth_flows.build_bearer_header(token)).status_code == 201
 
     registration.change_app(app, frozenset({"read"}), timezone.now())
 
     assert Authorization.objects.get(ended_at=None).scopes == "read"
     assert not APIKey.objects.filter(revoked_at=None).exists()
-    assert api.get("/api/books", headers=oauth_flows.bearer(narrow)).status_code == 200
+    assert api.get("/api/books", headers=oauth_flows.build_bearer_header(read_token)).status_code == 200
 
 
 def test_a_change_keeps_access_and_secret(api: httpx.Client) -> None:
-    app = oauth_flows.confidential_app()
-    tokens = oauth_flows.tokens_for(api, oauth_flows.librarian(), app)
+    app = oauth_flows.create_confidential_app()
+    tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_librarian(), app)
     app.name = "Bookshop and Café"
-    registration.change_app(app, GRANTED | {"webhooks"}, timezone.now())
-    answer = api.post("/oauth/refresh", data=oauth_flows.refreshing(app, tokens["refresh_token"]))
+    registration.change_app(app, SCOPES | {"webhooks"}, timezone.now())
+    answer = api.post("/oauth/refresh", data=oauth_flows.build_refresh_request(app, tokens["refresh_token"]))
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""What is answered at /oauth/resource (specification, Section 5), and which tokens are ours (RFC 9068, 4)."""
+"""The answers of /oauth/resource (specification, Section 5), and which tokens are valid (RFC 9068, 4)."""
 
 import json
 import time
@@ -11,8 +11,15 @@ from django.contrib.auth.models import User
 from joserfc.jwk import RSAKey
 
 from oauth.tokens import jwks
-from tests.support.forged_tokens import claims_of, decoded, encoded, forged, spoken
-from tests.support.oauth_flows import bearer, confidential_app, librarian, reader, refusal, tokens_for
+from tests.support.forged_tokens import build_claims, decode_part, decode_token, encode_part, forge_token
+from tests.support.oauth_flows import (
+    build_bearer_header,
+    create_confidential_app,
+    create_librarian,
+    create_reader,
+    obtain_tokens,
+    parse_oauth_error,
+)
 
 RESOURCE = "/oauth/resource"
 CHALLENGE = 'Bearer realm="Library API"'
@@ -21,16 +28,16 @@ INVALID = f'{CHALLENGE}, error="invalid_token"'
 
 @pytest.fixture
 def user(db: None) -> User:
-    return librarian()
+    return create_librarian()
 
 
-def answered(api: httpx.Client, token: str) -> tuple[int, str | None]:
-    return refusal(api.get(RESOURCE, headers=bearer(token)))
+def request_resource(api: httpx.Client, token: str) -> tuple[int, str | None]:
+    return parse_oauth_error(api.get(RESOURCE, headers=build_bearer_header(token)))
 
 
-def test_a_token_tells_whom_it_speaks_for(api: httpx.Client, user: User) -> None:
-    token = tokens_for(api, user, confidential_app())["access_token"]
-    answer = api.get(RESOURCE, headers=bearer(token))
+def test_the_answer_names_the_user_and_the_scopes(api: httpx.Client, user: User) -> None:
+    token = obtain_tokens(api, user, create_confidential_app())["access_token"]
+    answer = api.get(RESOURCE, headers=build_bearer_header(token))
     assert answer.status_code == 200
     assert answer.json() == {
         "user_id": str(user.pk),
@@ -43,7 +50,7 @@ def test_a_token_tells_whom_it_speaks_for(api: httpx.Client, user: User) -> None
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_scheme_is_read_in_any_case(api: httpx.Client, user: User, scheme: str) -> None:
-    token = tokens_for(api, user, confidential_app())["access_token"]
+    token = obtain_tokens(api, user, create_confidential_app())["access_token"]
     assert api.get(RESOURCE, headers={"Authorization": f"{scheme} {token}"}).status_code == 200
 
 
@@ -59,30 +66,32 @@ def test_the_scheme_is_read_in_any_case(api: httpx.Client, user: User, scheme: s
         {"X-API-Key": "lib_0123456789ab_" + "x" * 43},
     ],
 )
-def test_a_missing_token_is_told(api: httpx.Client, headers: dict[str, str]) -> None:
+def test_a_missing_token_is_reported(api: httpx.Client, headers: dict[str, str]) -> None:
     answer = api.get(RESOURCE, headers=headers)
-    assert refusal(answer) == (401, "missing_token")
+    assert parse_oauth_error(answer) == (401, "missing_token")
     assert answer.headers["WWW-Authenticate"] == CHALLENGE
     assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "Authorization"])
 def test_a_token_in_the_query_is_not_read(api: httpx.Client, user: User, name: str) -> None:
-    token = tokens_for(api, user, confidential_app())["access_token"]
-    assert refusal(api.get(RESOURCE, params={name: token})) == (401, "missing_token")
+    token = obtain_tokens(api, user, create_confidential_app())["access_token"]
+    assert parse_oauth_error(api.get(RESOURCE, params={name: token})) == (401, "missing_token")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_only_reading_is_allowed(api: httpx.Client, user: User, method: str) -> None:
-    token = tokens_for(api, user, confidential_app())["access_token"]
-    assert api.request(method, RESOURCE, headers=bearer(token)).status_code == 405
+    token = obtain_tokens(api, user, create_confidential_app())["access_token"]
+    assert api.request(method, RESOURCE, headers=build_bearer_header(token)).status_code == 405
 
 
 @pytest.mark.parametrize("age", [3600, 3601, 10**6])
-def test_an_expired_token_is_told(api: httpx.Client, user: User, age: int) -> None:
+def test_an_expired_token_is_reported(api: httpx.Client, user: User, age: int) -> None:
     now = int(time.time())
-    answer = api.get(RESOURCE, headers=bearer(forged(claims_of(user.pk, iat=now - age, exp=now - age + 3600))))
-    assert refusal(answer) == (401, "token_expired")
+    answer = api.get(
+        RESOURCE, headers=build_bearer_header(forge_token(build_claims(user.pk, iat=now - age, exp=now - age + 3600)))
+    )
+    assert parse_oauth_error(answer) == (401, "token_expired")
     assert answer.headers["WWW-Authenticate"] == INVALID
 
 
@@ -99,30 +108,30 @@ def test_an_expired_token_is_told(api: httpx.Client, user: User, age: int) -> No
         "ey" + "." * 1000,
         "A" * 4000,
         "[" * 4000,
-        encoded(b"[" * 2500) + ".e30.e30",
-        encoded(b'{"alg":"RS256","kid":[1]}') + ".e30.e30",
-        encoded(b'{"alg":"RS256","kid":{"a":1}}') + ".e30.e30",
-        encoded(b'{"alg":1,"typ":2,"kid":3}') + ".e30.e30",
-        encoded(b"[]") + ".e30.e30",
-        encoded(b"null") + ".e30.e30",
-        encoded(b'{"alg":"RS256"}') + ".e30.e30.e30.e30",
+        encode_part(b"[" * 2500) + ".e30.e30",
+        encode_part(b'{"alg":"RS256","kid":[1]}') + ".e30.e30",
+        encode_part(b'{"alg":"RS256","kid":{"a":1}}') + ".e30.e30",
+        encode_part(b'{"alg":1,"typ":2,"kid":3}') + ".e30.e30",
+        encode_part(b"[]") + ".e30.e30",
+        encode_part(b"null") + ".e30.e30",
+        encode_part(b'{"alg":"RS256"}') + ".e30.e30.e30.e30",
     ],
 )
-def test_what_is_no_token_is_refused(api: httpx.Client, db: None, token: str) -> None:
-    answer = api.get(RESOURCE, headers=bearer(token))
-    assert refusal(answer) == (401, "invalid_token")
+def test_a_text_that_is_no_token_is_refused(api: httpx.Client, db: None, token: str) -> None:
+    answer = api.get(RESOURCE, headers=build_bearer_header(token))
+    assert parse_oauth_error(answer) == (401, "invalid_token")
     assert answer.headers["WWW-Authenticate"] == INVALID
 
 
-def test_what_a_good_forgery_looks_like(api: httpx.Client, user: User) -> None:
-    """So that each of the others fails for what is wrong with it."""
-    assert answered(api, forged(claims_of(user.pk))) == (200, None)
+def test_an_unchanged_forged_token_is_accepted(api: httpx.Client, user: User) -> None:
+    """Shows that each other forged token is refused only for its change."""
+    assert request_resource(api, forge_token(build_claims(user.pk))) == (200, None)
 
 
 def test_the_media_type_may_be_written_in_full(api: httpx.Client, user: User) -> None:
     """RFC 9068, 4."""
-    assert answered(api, forged(claims_of(user.pk), typ="application/at+jwt")) == (200, None)
-    assert answered(api, forged(claims_of(user.pk), typ="AT+JWT")) == (200, None)
+    assert request_resource(api, forge_token(build_claims(user.pk), typ="application/at+jwt")) == (200, None)
+    assert request_resource(api, forge_token(build_claims(user.pk), typ="AT+JWT")) == (200, None)
 
 
 @pytest.mark.parametrize(
@@ -145,56 +154,58 @@ def test_the_media_type_may_be_written_in_full(api: httpx.Client, user: User) ->
         {"crit": []},
     ],
 )
-def test_a_header_is_as_we_write_it(api: httpx.Client, user: User, header: dict[str, Any]) -> None:
-    assert answered(api, forged(claims_of(user.pk), **header)) == (401, "invalid_token")
+def test_another_header_is_refused(api: httpx.Client, user: User, header: dict[str, Any]) -> None:
+    assert request_resource(api, forge_token(build_claims(user.pk), **header)) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", ""])
 @pytest.mark.parametrize("signature", ["", "AAAA"])
 def test_a_token_without_a_signature_is_refused(api: httpx.Client, user: User, algorithm: str, signature: str) -> None:
-    head, _, _ = forged(claims_of(user.pk), alg=algorithm).rpartition(".")
-    assert answered(api, f"{head}.{signature}") == (401, "invalid_token")
+    head, _, _ = forge_token(build_claims(user.pk), alg=algorithm).rpartition(".")
+    assert request_resource(api, f"{head}.{signature}") == (401, "invalid_token")
 
 
-def public_pem() -> bytes:
-    return jwks.get_keys().signing.as_pem(private=False)
+def export_public_pem() -> bytes:
+    return jwks.get_keys().signing_key.as_pem(private=False)
 
 
-def public_jwk() -> bytes:
-    return json.dumps(jwks.get_keys().signing.as_dict(private=False)).encode()
+def export_public_jwk() -> bytes:
+    return json.dumps(jwks.get_keys().signing_key.as_dict(private=False)).encode()
 
 
-def public_jwk_as_published() -> bytes:
+def read_published_jwk() -> bytes:
     return json.dumps(jwks.build_public_jwks(jwks.get_keys(), time.time())["keys"][0]).encode()
 
 
-@pytest.mark.parametrize("secret", [public_pem, public_jwk, public_jwk_as_published, lambda: public_pem().strip()])
-def test_the_public_key_is_no_secret_to_sign_with(api: httpx.Client, user: User, secret: Any) -> None:
-    assert answered(api, forged(claims_of(user.pk), secret(), alg="HS256")) == (401, "invalid_token")
+@pytest.mark.parametrize(
+    "secret", [export_public_pem, export_public_jwk, read_published_jwk, lambda: export_public_pem().strip()]
+)
+def test_a_token_signed_with_the_public_key_as_secret_is_refused(api: httpx.Client, user: User, secret: Any) -> None:
+    assert request_resource(api, forge_token(build_claims(user.pk), secret(), alg="HS256")) == (401, "invalid_token")
 
 
-def test_the_key_of_another_is_refused(api: httpx.Client, user: User) -> None:
+def test_a_token_signed_with_another_key_is_refused(api: httpx.Client, user: User) -> None:
     key = RSAKey.generate_key(2048)
-    assert answered(api, forged(claims_of(user.pk), key)) == (401, "invalid_token")
-    embedded = forged(claims_of(user.pk), key, kid=None, jwk=key.as_dict(private=False))
-    assert answered(api, embedded) == (401, "invalid_token")
+    assert request_resource(api, forge_token(build_claims(user.pk), key)) == (401, "invalid_token")
+    embedded = forge_token(build_claims(user.pk), key, kid=None, jwk=key.as_dict(private=False))
+    assert request_resource(api, embedded) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize(("name", "value"), [("sub", "0"), ("scope", "read write webhooks"), ("exp", 2**40)])
 def test_a_tampered_token_is_refused(api: httpx.Client, user: User, name: str, value: Any) -> None:
-    token = tokens_for(api, user, confidential_app())["access_token"]
+    token = obtain_tokens(api, user, create_confidential_app())["access_token"]
     header, _, signature = token.split(".")
-    _, claims = spoken(token)
-    payload = encoded(json.dumps({**claims, name: value}).encode())
-    assert answered(api, f"{header}.{payload}.{signature}") == (401, "invalid_token")
+    _, claims = decode_token(token)
+    payload = encode_part(json.dumps({**claims, name: value}).encode())
+    assert request_resource(api, f"{header}.{payload}.{signature}") == (401, "invalid_token")
 
 
 def test_a_tampered_signature_is_refused(api: httpx.Client, user: User) -> None:
-    head, _, signature = tokens_for(api, user, confidential_app())["access_token"].rpartition(".")
-    raw = bytearray(decoded(signature))
+    head, _, signature = obtain_tokens(api, user, create_confidential_app())["access_token"].rpartition(".")
+    raw = bytearray(decode_part(signature))
     raw[0] ^= 1
-    for forgery in (encoded(bytes(raw)), "", signature[:-4], f"{signature}AAAA", encoded(bytes(256))):
-        assert answered(api, f"{head}.{forgery}") == (401, "invalid_token")
+    for forgery in (encode_part(bytes(raw)), "", signature[:-4], f"{signature}AAAA", encode_part(bytes(256))):
+        assert request_resource(api, f"{head}.{forgery}") == (401, "invalid_token")
 
 
 CLAIMS = ["iss", "aud", "sub", "client_id", "scope", "sid", "jti", "iat", "exp"]
@@ -202,19 +213,19 @@ CLAIMS = ["iss", "aud", "sub", "client_id", "scope", "sid", "jti", "iat", "exp"]
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_every_claim_must_be_there(api: httpx.Client, user: User, name: str) -> None:
-    assert answered(api, forged(claims_of(user.pk, **{name: None}))) == (401, "invalid_token")
+    assert request_resource(api, forge_token(build_claims(user.pk, **{name: None}))) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize("name", ["iss", "aud", "sub", "client_id", "scope", "sid", "jti"])
 @pytest.mark.parametrize("value", [["read"], {}, True, 1])
-def test_texts_are_texts(api: httpx.Client, user: User, name: str, value: Any) -> None:
-    assert answered(api, forged(claims_of(user.pk, **{name: value}))) == (401, "invalid_token")
+def test_a_text_claim_of_another_type_is_refused(api: httpx.Client, user: User, name: str, value: Any) -> None:
+    assert request_resource(api, forge_token(build_claims(user.pk, **{name: value}))) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize("name", ["iat", "exp", "nbf"])
 @pytest.mark.parametrize("value", [[], True, 1e30, "later", str(2**40)])
-def test_times_are_integers(api: httpx.Client, user: User, name: str, value: Any) -> None:
-    assert answered(api, forged(claims_of(user.pk, **{name: value}))) == (401, "invalid_token")
+def test_a_time_that_is_no_integer_is_refused(api: httpx.Client, user: User, name: str, value: Any) -> None:
+    assert request_resource(api, forge_token(build_claims(user.pk, **{name: value}))) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize(
@@ -234,24 +245,24 @@ def test_times_are_integers(api: httpx.Client, user: User, name: str, value: Any
         ("nbf", int(time.time()) + 3600),
     ],
 )
-def test_a_claim_that_is_not_ours_is_refused(api: httpx.Client, user: User, name: str, value: Any) -> None:
-    assert answered(api, forged(claims_of(user.pk, **{name: value}))) == (401, "invalid_token")
+def test_a_claim_with_another_value_is_refused(api: httpx.Client, user: User, name: str, value: Any) -> None:
+    assert request_resource(api, forge_token(build_claims(user.pk, **{name: value}))) == (401, "invalid_token")
 
 
 @pytest.mark.parametrize("payload", [b"", b"null", b"[]", b"1", b'"text"', b"{", b"\xff", b"[" * 2000, b'{"exp": NaN}'])
 def test_a_payload_that_is_no_object_is_refused(api: httpx.Client, db: None, payload: bytes) -> None:
-    assert answered(api, forged(payload)) == (401, "invalid_token")
+    assert request_resource(api, forge_token(payload)) == (401, "invalid_token")
 
 
-def test_clocks_may_differ_by_seconds(api: httpx.Client, user: User) -> None:
+def test_a_small_difference_of_clocks_is_tolerated(api: httpx.Client, user: User) -> None:
     now = int(time.time())
-    assert answered(api, forged(claims_of(user.pk, iat=now + 20, exp=now + 3620))) == (200, None)
+    assert request_resource(api, forge_token(build_claims(user.pk, iat=now + 20, exp=now + 3620))) == (200, None)
 
 
 def test_a_huge_token_is_refused(api: httpx.Client, user: User) -> None:
-    assert answered(api, forged(claims_of(user.pk, extra="x" * 100_000))) == (401, "invalid_token")
+    assert request_resource(api, forge_token(build_claims(user.pk, extra="x" * 100_000))) == (401, "invalid_token")
 
 
-def test_two_headers_are_no_token(api: httpx.Client, db: None) -> None:
-    token = tokens_for(api, reader(), confidential_app())["access_token"]
-    assert answered(api, f"{token}, Bearer {token}") == (401, "invalid_token")
+def test_two_tokens_in_a_header_are_refused(api: httpx.Client, db: None) -> None:
+    token = obtain_tokens(api, create_reader(), create_confidential_app())["access_token"]
+    assert request_resource(api, f"{token}, Bearer {token}") == (401, "invalid_token")

@@ -1,4 +1,4 @@
-"""How an app gives a token back (RFC 7009)."""
+"""An app can revoke its tokens (RFC 7009)."""
 
 import base64
 from typing import Any
@@ -9,97 +9,97 @@ from django.contrib.auth.models import User
 from oauth2_provider.models import Application
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from tests.support.forged_tokens import claims_of, forged
+from tests.support.forged_tokens import build_claims, forge_token
 from tests.support.oauth_flows import (
     SECRET,
-    bearer,
-    confidential_app,
-    librarian,
-    public_app,
-    refreshing,
-    refusal,
-    tokens_for,
+    build_bearer_header,
+    build_refresh_request,
+    create_confidential_app,
+    create_librarian,
+    create_public_app,
+    obtain_tokens,
+    parse_oauth_error,
 )
 
 ENDPOINT = "/oauth/revoke"
 
 
-@pytest.fixture(params=[confidential_app, public_app])
-def registered(request: pytest.FixtureRequest, db: None) -> Application:
-    made: Application = request.param()
-    return made
+@pytest.fixture(params=[create_confidential_app, create_public_app])
+def app(request: pytest.FixtureRequest, db: None) -> Application:
+    app: Application = request.param()
+    return app
 
 
 @pytest.fixture
 def user(db: None) -> User:
-    return librarian()
+    return create_librarian()
 
 
-def revoking(application: Application, token: str, /, **members: str) -> dict[str, str]:
+def build_form(application: Application, token: str, /, **members: str) -> dict[str, str]:
     secret = {} if application.client_type == "public" else {"client_secret": SECRET}
     return {"client_id": application.client_id, **secret, "token": token, **members}
 
 
-def alive(api: httpx.Client, application: Application, tokens: dict[str, Any]) -> tuple[bool, bool]:
-    """Whether the access token and the refresh token are good."""
-    used = api.get("/oauth/resource", headers=bearer(tokens["access_token"]))
-    refreshed = api.post("/oauth/refresh", data=refreshing(application, tokens["refresh_token"]))
-    return used.status_code == 200, refreshed.status_code == 200
+def check_tokens(api: httpx.Client, application: Application, tokens: dict[str, Any]) -> tuple[bool, bool]:
+    """Tells whether the access token is accepted, and whether the refresh token is."""
+    resource_response = api.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
+    refresh_response = api.post("/oauth/refresh", data=build_refresh_request(application, tokens["refresh_token"]))
+    return resource_response.status_code == 200, refresh_response.status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
 @pytest.mark.parametrize("hint", [None, "access_token", "refresh_token", "nonsense", ""])
 def test_either_token_ends_both(
     api: httpx.Client,
-    registered: Application,
+    app: Application,
     user: User,
     kind: str,
     hint: str | None,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    given = tokens_for(api, user, registered)
-    hinted = {} if hint is None else {"token_type_hint": hint}
+    tokens = obtain_tokens(api, user, app)
+    hint_member = {} if hint is None else {"token_type_hint": hint}
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data=revoking(registered, given[kind], **hinted))
+        answer = api.post(ENDPOINT, data=build_form(app, tokens[kind], **hint_member))
     assert (answer.status_code, answer.text) == (200, "")
     assert answer.headers["Cache-Control"] == "no-store"
-    assert alive(api, registered, given) == (False, False)
+    assert check_tokens(api, app, tokens) == (False, False)
 
 
-def test_an_app_that_was_revoked_may_ask_again(
+def test_an_app_can_get_new_tokens_after_a_revocation(
     api: httpx.Client,
-    registered: Application,
+    app: Application,
     user: User,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    given = tokens_for(api, user, registered)
+    tokens = obtain_tokens(api, user, app)
     with django_capture_on_commit_callbacks(execute=True):
-        api.post(ENDPOINT, data=revoking(registered, given["access_token"]))
-    assert alive(api, registered, tokens_for(api, user, registered)) == (True, True)
+        api.post(ENDPOINT, data=build_form(app, tokens["access_token"]))
+    assert check_tokens(api, app, obtain_tokens(api, user, app)) == (True, True)
 
 
-def test_another_grant_lives_on(
+def test_a_revocation_ends_no_other_grant(
     api: httpx.Client,
-    registered: Application,
+    app: Application,
     user: User,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    other, given = tokens_for(api, user, registered), tokens_for(api, user, registered)
+    other, tokens = obtain_tokens(api, user, app), obtain_tokens(api, user, app)
     with django_capture_on_commit_callbacks(execute=True):
-        api.post(ENDPOINT, data=revoking(registered, given["refresh_token"]))
-    assert alive(api, registered, other) == (True, True)
+        api.post(ENDPOINT, data=build_form(app, tokens["refresh_token"]))
+    assert check_tokens(api, app, other) == (True, True)
 
 
 @pytest.mark.parametrize("token", ["nonsense", "a.b.c", "é", "x" * 100_000])
-def test_a_token_that_is_none_is_gone_already(api: httpx.Client, registered: Application, token: str) -> None:
-    answer = api.post(ENDPOINT, data=revoking(registered, token))
+def test_the_revocation_of_an_unknown_token_succeeds(api: httpx.Client, app: Application, token: str) -> None:
+    answer = api.post(ENDPOINT, data=build_form(app, token))
     assert (answer.status_code, answer.text) == (200, "")
 
 
-def test_a_token_twice_revoked_is_gone(api: httpx.Client, registered: Application, user: User) -> None:
-    given = tokens_for(api, user, registered)
+def test_a_token_can_be_revoked_twice(api: httpx.Client, app: Application, user: User) -> None:
+    tokens = obtain_tokens(api, user, app)
     statuses = [
-        api.post(ENDPOINT, data=revoking(registered, given[kind])).status_code
+        api.post(ENDPOINT, data=build_form(app, tokens[kind])).status_code
         for kind in ("refresh_token", "refresh_token", "access_token")
     ]
     assert statuses == [200, 200, 200]
@@ -107,49 +107,49 @@ def test_a_token_twice_revoked_is_gone(api: httpx.Client, registered: Applicatio
 
 def test_a_forged_token_ends_nothing(
     api: httpx.Client,
-    registered: Application,
+    app: Application,
     user: User,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    given = tokens_for(api, user, registered)
-    unsigned = given["access_token"].rpartition(".")[0] + "."
+    tokens = obtain_tokens(api, user, app)
+    unsigned = tokens["access_token"].rpartition(".")[0] + "."
     with django_capture_on_commit_callbacks(execute=True):
-        assert api.post(ENDPOINT, data=revoking(registered, unsigned)).status_code == 200
-        strange = forged(claims_of(user.pk, client_id=registered.client_id))
-        assert api.post(ENDPOINT, data=revoking(registered, strange)).status_code == 200
-    assert alive(api, registered, given) == (True, True)
+        assert api.post(ENDPOINT, data=build_form(app, unsigned)).status_code == 200
+        forged = forge_token(build_claims(user.pk, client_id=app.client_id))
+        assert api.post(ENDPOINT, data=build_form(app, forged)).status_code == 200
+    assert check_tokens(api, app, tokens) == (True, True)
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
-@pytest.mark.parametrize("make", [confidential_app, public_app])
-def test_a_token_of_another_app_is_left_alone(
+@pytest.mark.parametrize("make", [create_confidential_app, create_public_app])
+def test_an_app_cannot_revoke_the_token_of_another(
     api: httpx.Client,
-    registered: Application,
+    app: Application,
     user: User,
     kind: str,
     make: Any,
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    given = tokens_for(api, user, registered)
+    tokens = obtain_tokens(api, user, app)
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data=revoking(make("stranger"), given[kind]))
+        answer = api.post(ENDPOINT, data=build_form(make("stranger"), tokens[kind]))
     assert answer.status_code == 200
-    assert alive(api, registered, given) == (True, True)
+    assert check_tokens(api, app, tokens) == (True, True)
 
 
 def test_a_rotated_token_ends_its_grant_too(
     api: httpx.Client, user: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    shelf = public_app()
-    first = tokens_for(api, user, shelf)
-    second = api.post("/oauth/refresh", data=refreshing(shelf, first["refresh_token"])).json()
+    shelf = create_public_app()
+    first = obtain_tokens(api, user, shelf)
+    second = api.post("/oauth/refresh", data=build_refresh_request(shelf, first["refresh_token"])).json()
     with django_capture_on_commit_callbacks(execute=True):
-        api.post(ENDPOINT, data=revoking(shelf, first["refresh_token"]))
-    assert alive(api, shelf, second) == (False, False)
+        api.post(ENDPOINT, data=build_form(shelf, first["refresh_token"]))
+    assert check_tokens(api, shelf, second) == (False, False)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [
         {"client_secret": "wrong"},
         {"client_secret": ""},
@@ -158,46 +158,46 @@ def test_a_rotated_token_ends_its_grant_too(
         {"client_id": "shelf", "client_secret": "guess"},
     ],
 )
-def test_who_is_not_the_app_revokes_nothing(
+def test_a_client_that_does_not_authenticate_revokes_nothing(
     api: httpx.Client,
     user: User,
-    changed: dict[str, str],
+    changes: dict[str, str],
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    bookshop, _ = confidential_app(), public_app()
-    given = tokens_for(api, user, bookshop)
+    bookshop, _ = create_confidential_app(), create_public_app()
+    tokens = obtain_tokens(api, user, bookshop)
     with django_capture_on_commit_callbacks(execute=True):
-        answer = api.post(ENDPOINT, data={**revoking(bookshop, given["access_token"]), **changed})
+        answer = api.post(ENDPOINT, data={**build_form(bookshop, tokens["access_token"]), **changes})
     assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
-    assert alive(api, bookshop, given) == (True, True)
+    assert check_tokens(api, bookshop, tokens) == (True, True)
 
 
-def test_an_app_may_show_its_secret_in_the_header(
+def test_an_app_may_send_its_secret_in_the_header(
     api: httpx.Client, user: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    bookshop = confidential_app()
-    given = tokens_for(api, user, bookshop)
+    bookshop = create_confidential_app()
+    tokens = obtain_tokens(api, user, bookshop)
     headers = {"Authorization": f"Basic {base64.b64encode(f'bookshop:{SECRET}'.encode()).decode()}"}
     with django_capture_on_commit_callbacks(execute=True):
-        assert api.post(ENDPOINT, data={"token": given["access_token"]}, headers=headers).status_code == 200
-    assert alive(api, bookshop, given) == (False, False)
+        assert api.post(ENDPOINT, data={"token": tokens["access_token"]}, headers=headers).status_code == 200
+    assert check_tokens(api, bookshop, tokens) == (False, False)
 
 
-def test_who_fails_with_basic_is_asked_for_basic(api: httpx.Client, db: None) -> None:
-    confidential_app()
+def test_a_failed_basic_authentication_is_challenged_with_basic(api: httpx.Client, db: None) -> None:
+    create_confidential_app()
     headers = {"Authorization": f"Basic {base64.b64encode(b'bookshop:wrong').decode()}"}
     answer = api.post(ENDPOINT, data={"token": "nonsense"}, headers=headers)
-    assert refusal(answer) == (401, "invalid_client")
+    assert parse_oauth_error(answer) == (401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-def test_header_and_body_at_once_are_refused(api: httpx.Client, db: None) -> None:
+def test_credentials_in_header_and_body_are_refused(api: httpx.Client, db: None) -> None:
     headers = {"Authorization": f"Basic {base64.b64encode(f'bookshop:{SECRET}'.encode()).decode()}"}
-    answer = api.post(ENDPOINT, data=revoking(confidential_app(), "nonsense"), headers=headers)
-    assert refusal(answer) == (400, "invalid_request")
+    answer = api.post(ENDPOINT, data=build_form(create_confidential_app(), "nonsense"), headers=headers)
+    assert parse_oauth_error(answer) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("token", [None, ""])
-def test_a_token_is_required(api: httpx.Client, registered: Application, token: str | None) -> None:
-    form = {name: value for name, value in {**revoking(registered, ""), "token": token}.items() if value is not None}
-    assert refusal(api.post(ENDPOINT, data=form)) == (400, "invalid_request")
+def test_a_token_is_required(api: httpx.Client, app: Application, token: str | None) -> None:
+    form = {name: value for name, value in {**build_form(app, ""), "token": token}.items() if value is not None}
+    assert parse_oauth_error(api.post(ENDPOINT, data=form)) == (400, "invalid_request")

@@ -1,4 +1,4 @@
-"""What ends an access token before its hour is over: at once in this process, within five seconds in every other."""
+"""Revocations end an access token early: immediately in this process, within five seconds in every other."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,332 +18,347 @@ from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import NO_SCOPES, parse_scopes
 from oauth.tokens import access_tokens, revocations
 from oauth.tokens.revocations import RevocationList
-from tests.support.forged_tokens import claims_of, forged
+from tests.support.forged_tokens import build_claims, forge_token
 from tests.support.oauth_flows import (
-    bearer,
-    code_for,
-    confidential_app,
-    librarian,
-    public_app,
-    redemption,
-    refreshing,
-    tokens_for,
+    build_bearer_header,
+    build_code_request,
+    build_refresh_request,
+    create_confidential_app,
+    create_librarian,
+    create_public_app,
+    obtain_code,
+    obtain_tokens,
 )
 
 
-class World:
-    """A librarian with two apps, and what each was given."""
+class Scenario:
+    """A librarian with two apps, and the tokens of each."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
-        self.user = librarian()
+        self.user = create_librarian()
         self.group = Group.objects.get(name="Librarians")
         self.permission = Permission.objects.get(codename="change_book")
-        self.bookshop, self.shelf = confidential_app(), public_app()
-        self.code = code_for(client, self.user, self.shelf)
-        self.of_shelf = client.post("/oauth/token", data=redemption(self.shelf, self.code)).json()
-        self.of_bookshop = tokens_for(client, self.user, self.bookshop)
+        self.bookshop, self.shelf = create_confidential_app(), create_public_app()
+        self.code = obtain_code(client, self.user, self.shelf)
+        self.shelf_tokens = client.post("/oauth/token", data=build_code_request(self.shelf, self.code)).json()
+        self.bookshop_tokens = obtain_tokens(client, self.user, self.bookshop)
 
-    def left(self, given: dict[str, Any]) -> str | None:
-        """The scopes that the library still grants to an access token."""
-        answer = self.client.get("/oauth/resource", headers=bearer(given["access_token"]))
+    def read_scopes(self, tokens: dict[str, Any]) -> str | None:
+        """Returns the scopes that the library still grants to an access token."""
+        answer = self.client.get("/oauth/resource", headers=build_bearer_header(tokens["access_token"]))
         scope: str | None = answer.json().get("scope")
         return scope
 
 
-Change = Callable[[World], object]
+Change = Callable[[Scenario], object]
 
 
 @pytest.fixture
-def world(api: httpx.Client) -> World:
-    return World(api)
+def scenario(api: httpx.Client) -> Scenario:
+    return Scenario(api)
 
 
-def revoke(world: World) -> None:
-    form = {"client_id": "shelf", "token": world.of_shelf["refresh_token"]}
-    assert world.client.post("/oauth/revoke", data=form).status_code == 200
+def revoke(scenario: Scenario) -> None:
+    form = {"client_id": "shelf", "token": scenario.shelf_tokens["refresh_token"]}
+    assert scenario.client.post("/oauth/revoke", data=form).status_code == 200
 
 
-def replay_the_code(world: World) -> None:
-    assert world.client.post("/oauth/token", data=redemption(world.shelf, world.code)).status_code == 400
+def replay_the_code(scenario: Scenario) -> None:
+    assert (
+        scenario.client.post("/oauth/token", data=build_code_request(scenario.shelf, scenario.code)).status_code == 400
+    )
 
 
-def reuse_a_refresh_token(world: World) -> None:
-    form = refreshing(world.shelf, world.of_shelf["refresh_token"])
-    assert [world.client.post("/oauth/refresh", data=form).status_code for _ in range(2)] == [200, 400]
+def reuse_a_refresh_token(scenario: Scenario) -> None:
+    form = build_refresh_request(scenario.shelf, scenario.shelf_tokens["refresh_token"])
+    assert [scenario.client.post("/oauth/refresh", data=form).status_code for _ in range(2)] == [200, 400]
 
 
-def delete_the_app(world: World) -> None:
-    world.shelf.delete()
+def delete_the_app(scenario: Scenario) -> None:
+    scenario.shelf.delete()
 
 
-def delete_apps(world: World) -> None:
+def delete_apps(scenario: Scenario) -> None:
     Application.objects.filter(client_id="shelf").delete()
 
 
-def delete_the_user(world: World) -> None:
-    world.user.delete()
+def delete_the_user(scenario: Scenario) -> None:
+    scenario.user.delete()
 
 
-def delete_users(world: World) -> None:
-    User.objects.filter(pk=world.user.pk).delete()
+def delete_users(scenario: Scenario) -> None:
+    User.objects.filter(pk=scenario.user.pk).delete()
 
 
-def change_the_password(world: World) -> None:
-    world.user.set_password("a new one, long enough")
-    world.user.save()
+def change_the_password(scenario: Scenario) -> None:
+    scenario.user.set_password("a new one, long enough")
+    scenario.user.save()
 
 
-def forget_the_password(world: World) -> None:
-    world.user.set_unusable_password()
-    world.user.save()
+def remove_the_password(scenario: Scenario) -> None:
+    scenario.user.set_unusable_password()
+    scenario.user.save()
 
 
-def deactivate(world: World) -> None:
-    world.user.is_active = False
-    world.user.save()
+def deactivate(scenario: Scenario) -> None:
+    scenario.user.is_active = False
+    scenario.user.save()
 
 
-def deactivate_alone(world: World) -> None:
-    world.user.is_active = False
-    world.user.save(update_fields=["is_active"])
+def deactivate_with_update_fields(scenario: Scenario) -> None:
+    scenario.user.is_active = False
+    scenario.user.save(update_fields=["is_active"])
 
 
-OF_ONE_GRANT: list[Change] = [revoke, replay_the_code, reuse_a_refresh_token, delete_the_app, delete_apps]
-OF_A_PERSON: list[Change] = [
+GRANT_CHANGES: list[Change] = [revoke, replay_the_code, reuse_a_refresh_token, delete_the_app, delete_apps]
+USER_CHANGES: list[Change] = [
     delete_the_user,
     delete_users,
     change_the_password,
-    forget_the_password,
+    remove_the_password,
     deactivate,
-    deactivate_alone,
+    deactivate_with_update_fields,
 ]
-OF_A_ROLE: dict[str, Change] = {
-    "user.groups.remove": lambda world: world.user.groups.remove(world.group),
-    "user.groups.clear": lambda world: world.user.groups.clear(),
-    "user.groups.set": lambda world: world.user.groups.set([]),
-    "group.user_set.remove": lambda world: world.group.user_set.remove(world.user),
-    "group.user_set.clear": lambda world: world.group.user_set.clear(),
-    "group.permissions.remove": lambda world: world.group.permissions.remove(world.permission),
-    "group.permissions.clear": lambda world: world.group.permissions.clear(),
-    "group.permissions.set": lambda world: world.group.permissions.set([]),
-    "permission.group_set.remove": lambda world: world.permission.group_set.remove(world.group),
-    "permission.group_set.clear": lambda world: world.permission.group_set.clear(),
-    "group.delete": lambda world: world.group.delete(),
-    "groups.delete": lambda world: Group.objects.filter(pk=world.group.pk).delete(),
+ROLE_CHANGES: dict[str, Change] = {
+    "user.groups.remove": lambda scenario: scenario.user.groups.remove(scenario.group),
+    "user.groups.clear": lambda scenario: scenario.user.groups.clear(),
+    "user.groups.set": lambda scenario: scenario.user.groups.set([]),
+    "group.user_set.remove": lambda scenario: scenario.group.user_set.remove(scenario.user),
+    "group.user_set.clear": lambda scenario: scenario.group.user_set.clear(),
+    "group.permissions.remove": lambda scenario: scenario.group.permissions.remove(scenario.permission),
+    "group.permissions.clear": lambda scenario: scenario.group.permissions.clear(),
+    "group.permissions.set": lambda scenario: scenario.group.permissions.set([]),
+    "permission.group_set.remove": lambda scenario: scenario.permission.group_set.remove(scenario.group),
+    "permission.group_set.clear": lambda scenario: scenario.permission.group_set.clear(),
+    "group.delete": lambda scenario: scenario.group.delete(),
+    "groups.delete": lambda scenario: Group.objects.filter(pk=scenario.group.pk).delete(),
 }
 
 
-@pytest.mark.parametrize("change", OF_ONE_GRANT)
-def test_a_grant_ends_at_once(
-    world: World, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+@pytest.mark.parametrize("change", GRANT_CHANGES)
+def test_a_grant_ends_immediately(
+    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    before = world.left(world.of_shelf), world.left(world.of_bookshop)
+    before = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
     with django_capture_on_commit_callbacks(execute=True):
-        change(world)
-    after = world.left(world.of_shelf), world.left(world.of_bookshop)
+        change(scenario)
+    after = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
     assert (before, after) == (("read write", "read write"), (None, "read write"))
 
 
-@pytest.mark.parametrize("change", OF_A_PERSON)
-def test_all_that_a_person_granted_ends_at_once(
-    world: World, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+@pytest.mark.parametrize("change", USER_CHANGES)
+def test_all_grants_of_a_user_end_immediately(
+    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    before = world.left(world.of_shelf), world.left(world.of_bookshop)
+    before = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
     with django_capture_on_commit_callbacks(execute=True):
-        change(world)
-    after = world.left(world.of_shelf), world.left(world.of_bookshop)
+        change(scenario)
+    after = scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)
     assert (before, after) == (("read write", "read write"), (None, None))
 
 
-@pytest.mark.parametrize("change", OF_A_ROLE.values(), ids=OF_A_ROLE)
-def test_a_lost_role_is_lost_at_once(
-    world: World, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+@pytest.mark.parametrize("change", ROLE_CHANGES.values(), ids=ROLE_CHANGES)
+def test_a_lost_role_has_effect_immediately(
+    scenario: Scenario, change: Change, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    before = world.left(world.of_shelf)
+    before = scenario.read_scopes(scenario.shelf_tokens)
     with django_capture_on_commit_callbacks(execute=True):
-        change(world)
-    assert (before, world.left(world.of_shelf)) == ("read write", "read")
+        change(scenario)
+    assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
-@pytest.mark.parametrize("take", ["remove", "clear", "set"])
+@pytest.mark.parametrize("operation", ["remove", "clear", "set"])
 @pytest.mark.parametrize("side", ["user", "permission"])
-def test_a_permission_of_ones_own_is_lost_at_once(
-    world: World, take: str, side: str, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+def test_a_lost_permission_of_a_user_has_effect_immediately(
+    scenario: Scenario, operation: str, side: str, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    world.user.groups.clear()
-    world.user.user_permissions.add(world.permission)
-    relation: Any = world.user.user_permissions if side == "user" else world.permission.user_set
-    other = world.permission if side == "user" else world.user
+    scenario.user.groups.clear()
+    scenario.user.user_permissions.add(scenario.permission)
+    relation: Any = scenario.user.user_permissions if side == "user" else scenario.permission.user_set
+    other = scenario.permission if side == "user" else scenario.user
     arguments: dict[str, list[Any]] = {"remove": [other], "clear": [], "set": [[]]}
-    before = world.left(world.of_shelf)
+    before = scenario.read_scopes(scenario.shelf_tokens)
     with django_capture_on_commit_callbacks(execute=True):
-        getattr(relation, take)(*arguments[take])
-    assert (before, world.left(world.of_shelf)) == ("read write", "read")
+        getattr(relation, operation)(*arguments[operation])
+    assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
-def test_a_lost_superuser_is_lost_at_once(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+def test_a_lost_superuser_status_has_effect_immediately(
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    world.user.groups.clear()
-    world.user.is_superuser = True
-    world.user.save()
-    before = world.left(world.of_shelf)
+    scenario.user.groups.clear()
+    scenario.user.is_superuser = True
+    scenario.user.save()
+    before = scenario.read_scopes(scenario.shelf_tokens)
     with django_capture_on_commit_callbacks(execute=True):
-        world.user.is_superuser = False
-        world.user.save()
-    assert (before, world.left(world.of_shelf)) == ("read write", "read")
+        scenario.user.is_superuser = False
+        scenario.user.save()
+    assert (before, scenario.read_scopes(scenario.shelf_tokens)) == ("read write", "read")
 
 
 def test_a_role_that_is_held_twice_is_lost_with_the_second(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    world.user.user_permissions.add(world.permission)
-    left = []
-    for take in (world.user.groups.clear, world.user.user_permissions.clear):
+    scenario.user.user_permissions.add(scenario.permission)
+    read_scopes = []
+    for operation in (scenario.user.groups.clear, scenario.user.user_permissions.clear):
         with django_capture_on_commit_callbacks(execute=True):
-            take()
-        left.append(world.left(world.of_shelf))
-    assert left == ["read write", "read"]
+            operation()
+        read_scopes.append(scenario.read_scopes(scenario.shelf_tokens))
+    assert read_scopes == ["read write", "read"]
 
 
 def test_others_keep_what_they_have(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    given = tokens_for(world.client, librarian("other"), world.bookshop)
+    tokens = obtain_tokens(scenario.client, create_librarian("other"), scenario.bookshop)
     with django_capture_on_commit_callbacks(execute=True):
-        world.group.user_set.remove(world.user)
-        change_the_password(world)
-        deactivate(world)
-        delete_the_user(world)
-    assert world.left(given) == "read write"
+        scenario.group.user_set.remove(scenario.user)
+        change_the_password(scenario)
+        deactivate(scenario)
+        delete_the_user(scenario)
+    assert scenario.read_scopes(tokens) == "read write"
 
 
 def test_a_grant_after_a_new_password_is_good(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        change_the_password(world)
-    assert world.left(tokens_for(world.client, world.user, world.bookshop)) == "read write"
+        change_the_password(scenario)
+    assert scenario.read_scopes(obtain_tokens(scenario.client, scenario.user, scenario.bookshop)) == "read write"
 
 
-def test_who_comes_back_must_consent_anew(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+def test_a_reactivated_user_must_consent_again(
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        deactivate(world)
-        world.user.is_active = True
-        world.user.save()
-    assert world.left(world.of_shelf) is None
-    assert world.left(tokens_for(world.client, world.user, world.bookshop)) == "read write"
+        deactivate(scenario)
+        scenario.user.is_active = True
+        scenario.user.save()
+    assert scenario.read_scopes(scenario.shelf_tokens) is None
+    assert scenario.read_scopes(obtain_tokens(scenario.client, scenario.user, scenario.bookshop)) == "read write"
 
 
-def test_what_is_no_change_of_rights_ends_nothing(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+def test_other_changes_end_nothing(
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        world.user.email = "jane@library.example"
-        world.user.save()
-        world.user.save(update_fields=["last_login"])
-        world.shelf.name = "Bookshelf"
-        world.shelf.save()
-    assert (world.left(world.of_shelf), world.left(world.of_bookshop)) == ("read write", "read write")
+        scenario.user.email = "jane@library.example"
+        scenario.user.save()
+        scenario.user.save(update_fields=["last_login"])
+        scenario.shelf.name = "Bookshelf"
+        scenario.shelf.save()
+    assert (scenario.read_scopes(scenario.shelf_tokens), scenario.read_scopes(scenario.bookshop_tokens)) == (
+        "read write",
+        "read write",
+    )
 
 
-def test_what_is_rolled_back_ends_nothing(world: World) -> None:
+def test_a_change_that_is_rolled_back_ends_nothing(scenario: Scenario) -> None:
     with transaction.atomic():
-        deactivate(world)
+        deactivate(scenario)
         transaction.set_rollback(True)
     revocations.REVOCATION_LIST.invalidate()
-    assert world.left(world.of_shelf) == "read write"
+    assert scenario.read_scopes(scenario.shelf_tokens) == "read write"
 
 
-@pytest.mark.parametrize("change", [revoke, deactivate, change_the_password, OF_A_ROLE["user.groups.clear"]])
-def test_another_process_knows_before_five_seconds_have_passed(world: World, change: Change) -> None:
-    claims = access_tokens.verify_access_token(world.of_shelf["access_token"], now=timezone.now().timestamp())
+@pytest.mark.parametrize("change", [revoke, deactivate, change_the_password, ROLE_CHANGES["user.groups.clear"]])
+def test_another_process_knows_before_five_seconds_have_passed(scenario: Scenario, change: Change) -> None:
+    claims = access_tokens.verify_access_token(scenario.shelf_tokens["access_token"], now=timezone.now().timestamp())
     other = RevocationList()
 
-    def left() -> frozenset[str]:
-        return other.current().get_remaining_scopes(claims.sid, claims.user_id, claims.scopes) or NO_SCOPES
+    def read_scopes() -> frozenset[str]:
+        return other.get_revocations().get_remaining_scopes(claims.sid, claims.user_id, claims.scopes) or NO_SCOPES
 
-    before = left()
-    change(world)
+    before = read_scopes()
+    change(scenario)
     other.read_at -= 5
     assert before == {"read", "write"}
-    assert left() < before
+    assert read_scopes() < before
 
 
-def test_a_process_asks_again_only_after_seconds(
-    world: World, django_assert_num_queries: DjangoAssertNumQueries
+def test_a_process_reads_the_list_again_only_after_some_seconds(
+    scenario: Scenario, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     other = RevocationList()
     with django_assert_num_queries(2):
-        other.current()
+        other.get_revocations()
     with django_assert_num_queries(0):
         for _ in range(10):
-            other.current()
+            other.get_revocations()
     other.read_at -= 5
     with django_assert_num_queries(2):
-        other.current()
+        other.get_revocations()
 
 
-def test_the_list_holds_no_more_than_can_matter(world: World) -> None:
-    """The last token of what ended at noon is over at one."""
-    revoke(world)
-    world.user.groups.clear()
+def test_the_list_holds_only_what_valid_tokens_need(scenario: Scenario) -> None:
+    """A grant that ended at 12:00 had its last token until 13:00."""
+    revoke(scenario)
+    scenario.user.groups.clear()
     now = timezone.now()
     for hours, entries in ((0, 1), (1, 1), (2, 0)):
-        found = revocations.load_revocations(now + timedelta(hours=hours))
-        assert (len(found.ended), len(found.rights)) == (entries, entries)
+        state = revocations.load_revocations(now + timedelta(hours=hours))
+        assert (len(state.ended_ids), len(state.rights)) == (entries, entries)
 
 
-def test_a_record_outlives_its_person_and_its_app(world: World) -> None:
-    delete_the_user(world)
-    world.shelf.delete()
+def test_a_record_outlives_its_user_and_its_app(scenario: Scenario) -> None:
+    delete_the_user(scenario)
+    scenario.shelf.delete()
     assert Authorization.objects.filter(user=None, ended_at__isnull=False).count() == 2
     assert ChangedRights.objects.count() <= 1
-    assert revocations.load_revocations(timezone.now()).ended == set(Authorization.objects.values_list("pk", flat=True))
+    assert revocations.load_revocations(timezone.now()).ended_ids == set(
+        Authorization.objects.values_list("pk", flat=True)
+    )
 
 
-@pytest.mark.parametrize("change", [*OF_ONE_GRANT, *OF_A_PERSON])
-def test_keys_made_by_a_token_end_with_its_grant(world: World, change: Change) -> None:
-    claims = access_tokens.verify_access_token(world.of_shelf["access_token"], now=timezone.now().timestamp())
+@pytest.mark.parametrize("change", [*GRANT_CHANGES, *USER_CHANGES])
+def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario, change: Change) -> None:
+    claims = access_tokens.verify_access_token(scenario.shelf_tokens["access_token"], now=timezone.now().timestamp())
     _, text = api_keys.create_key(
-        world.user, "by the app", parse_scopes("read"), timezone.now(), maker=credential(authorization=claims.sid)
+        scenario.user,
+        "by the app",
+        parse_scopes("read"),
+        timezone.now(),
+        maker=make_credential(authorization=claims.sid),
     )
     headers = {"X-API-Key": text}
-    before = world.client.get("/api/books", headers=headers).status_code
-    change(world)
-    assert (before, world.client.get("/api/books", headers=headers).status_code) == (200, 401)
+    before = scenario.client.get("/api/books", headers=headers).status_code
+    change(scenario)
+    assert (before, scenario.client.get("/api/books", headers=headers).status_code) == (200, 401)
 
 
-def credential(**of: Any) -> Credential:
-    return Credential("any", parse_scopes("read"), **of)
+def make_credential(**members: Any) -> Credential:
+    return Credential("any", parse_scopes("read"), **members)
 
 
-def test_a_revoked_key_takes_those_it_made_along(world: World) -> None:
+def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:
     now = timezone.now()
-    first, _ = api_keys.create_key(world.user, "first", parse_scopes("read"), now)
-    second, _ = api_keys.create_key(world.user, "second", parse_scopes("read"), now, maker=credential(key=first.pk))
-    _, text = api_keys.create_key(world.user, "third", parse_scopes("read"), now, maker=credential(key=second.pk))
-    other, _ = api_keys.create_key(world.user, "other", parse_scopes("read"), now)
+    first, _ = api_keys.create_key(scenario.user, "first", parse_scopes("read"), now)
+    second, _ = api_keys.create_key(
+        scenario.user, "second", parse_scopes("read"), now, maker=make_credential(key=first.pk)
+    )
+    _, text = api_keys.create_key(
+        scenario.user, "third", parse_scopes("read"), now, maker=make_credential(key=second.pk)
+    )
+    other, _ = api_keys.create_key(scenario.user, "other", parse_scopes("read"), now)
     assert api_keys.revoke_keys(APIKey.objects.filter(pk=first.pk), now) == 3
-    assert world.client.get("/api/books", headers={"X-API-Key": text}).status_code == 401
-    assert list(api_keys.active_keys(now)) == [other]
+    assert scenario.client.get("/api/books", headers={"X-API-Key": text}).status_code == 401
+    assert list(api_keys.get_active_keys(now)) == [other]
 
 
-def test_a_token_of_an_unknown_grant_is_narrowed_by_its_persons_rights(
-    world: World, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+def test_a_token_of_an_unknown_grant_is_limited_to_the_rights_of_its_user(
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    token = {"access_token": forged(claims_of(world.user.pk, scope="read write webhooks"))}
+    token = {"access_token": forge_token(build_claims(scenario.user.pk, scope="read write webhooks"))}
     with django_capture_on_commit_callbacks(execute=True):
-        world.user.groups.clear()
-    assert world.left(token) == "read"
+        scenario.user.groups.clear()
+    assert scenario.read_scopes(token) == "read"
 
 
 def test_nothing_is_left_of_an_ended_grant() -> None:
-    found = revocations.Revocations(frozenset(), {7: parse_scopes("read")})
-    claims = claims_of(7)
-    assert found.get_remaining_scopes(claims["sid"], 7, parse_scopes("read write")) == parse_scopes("read")
-    assert found.get_remaining_scopes(claims["sid"], 7, parse_scopes("write")) == NO_SCOPES
-    assert found.get_remaining_scopes(claims["sid"], 8, parse_scopes("read write")) == parse_scopes("read write")
+    state = revocations.Revocations(frozenset(), {7: parse_scopes("read")})
+    claims = build_claims(7)
+    assert state.get_remaining_scopes(claims["sid"], 7, parse_scopes("read write")) == parse_scopes("read")
+    assert state.get_remaining_scopes(claims["sid"], 7, parse_scopes("write")) == NO_SCOPES
+    assert state.get_remaining_scopes(claims["sid"], 8, parse_scopes("read write")) == parse_scopes("read write")

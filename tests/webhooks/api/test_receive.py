@@ -1,4 +1,4 @@
-"""What a service may rely on that sends events here."""
+"""What a service may rely on when it sends events to the library."""
 
 import json
 import time
@@ -11,83 +11,87 @@ import pytest
 from django.db import OperationalError
 from hypothesis import given
 
-from tests.support.concurrency import at_once
-from tests.support.failures import broken_database, error
-from tests.support.responses import ID
-from tests.support.serving import Service, in_shell
-from tests.support.sources import NAME, event, post, source
-from tests.support.strategies import any_json, any_text, thorough
+from tests.support.concurrency import run_concurrently
+from tests.support.failures import break_database, build_error
+from tests.support.responses import REQUEST_ID
+from tests.support.service import Service, run_in_shell
+from tests.support.sources import SOURCE_NAME, build_event, create_source, post_event
+from tests.support.strategies import any_json, any_text, hypothesis_settings
 from webhooks.models import Received, SignatureForm, Source, SourceSecret
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP
 
-NOT_VALID = error("UNAUTHENTICATED", "The signature is not valid")
-# Made in the service's database, which is none of this process's.
-PREPARATION = f"from tests.support.sources import source; source({NAME!r})"
+NOT_VALID = build_error("UNAUTHENTICATED", "The signature is not valid")
+# Runs in a process that uses the service's database, which this process does not.
+CREATE_SOURCE = f"from tests.support.sources import create_source; create_source({SOURCE_NAME!r})"
 
 
-def refused(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
+def parse_uncached_error(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
     assert answer.headers["Cache-Control"] == "no-store"
     return answer.status_code, answer.json()
 
 
-def test_an_event_is_kept_to_the_byte(api: httpx.Client) -> None:
-    sender, body = source(), b'{"event": "shelf.moved",  "id": "1", "data": {"to": "\xc3\xbc"}}\n'
-    answer = post(api, body)
+def test_the_body_of_an_event_is_stored_unchanged(api: httpx.Client) -> None:
+    source, body = create_source(), b'{"event": "shelf.moved",  "id": "1", "data": {"to": "\xc3\xbc"}}\n'
+    answer = post_event(api, body)
     assert (answer.status_code, answer.json()) == (200, {"received": True})
     assert (answer.headers["Cache-Control"], answer.headers["Content-Type"]) == ("no-store", "application/json")
-    kept = Received.objects.get()
-    assert (kept.source, kept.event_id, kept.kind, bytes(kept.body)) == (sender, "1", "shelf.moved", body)
-    assert (kept.state, kept.attempted, kept.claimed, kept.lease) == ("waiting", 0, 0, None)
+    row = Received.objects.get()
+    assert (row.source, row.event_id, row.kind, bytes(row.body)) == (source, "1", "shelf.moved", body)
+    assert (row.state, row.attempted, row.claimed, row.lease) == ("waiting", 0, 0, None)
 
 
-def test_an_event_that_is_sent_again_is_kept_once(api: httpx.Client) -> None:
-    source()
-    sent = event(data={"try": 1})
-    answers = [post(api, sent), post(api, sent), post(api, {**sent, "data": {"try": 2}})]
+def test_an_event_that_is_sent_again_is_stored_once(api: httpx.Client) -> None:
+    create_source()
+    event = build_event(data={"try": 1})
+    answers = [post_event(api, event), post_event(api, event), post_event(api, {**event, "data": {"try": 2}})]
     assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"received": True})] * 3
-    assert json.loads(bytes(Received.objects.get().body)) == sent
+    assert json.loads(bytes(Received.objects.get().body)) == event
 
 
-def test_ids_are_their_sources_own(api: httpx.Client) -> None:
-    sent = event()
+def test_two_sources_may_use_the_same_event_id(api: httpx.Client) -> None:
+    event = build_event()
     for name in ("north", "south"):
-        source(name)
-        assert post(api, sent, name).status_code == 200
-    assert Received.objects.filter(event_id=sent["id"]).count() == 2
+        create_source(name)
+        assert post_event(api, event, name).status_code == 200
+    assert Received.objects.filter(event_id=event["id"]).count() == 2
 
 
-def test_an_event_that_many_send_at_once_is_kept_once(service: Service) -> None:
-    in_shell(service.database_url, PREPARATION)
-    events = [event() for _ in range(4)]
-    answers = at_once(service, [partial(post, body=one) for one in events * 6])
+def test_an_event_that_is_sent_many_times_at_once_is_stored_once(service: Service) -> None:
+    run_in_shell(service.database_url, CREATE_SOURCE)
+    events = [build_event() for _ in range(4)]
+    answers = run_concurrently(service, [partial(post_event, body=event) for event in events * 6])
     assert {(answer.status_code, answer.text) for answer in answers} == {(200, '{"received":true}')}
-    sent = sorted(one["id"] for one in events)
-    # Others use the service, too.
-    assert sorted(kept for (kept,) in service.sql("SELECT event_id FROM webhooks_received") if kept in sent) == sent
+    expected_ids = sorted(event["id"] for event in events)
+    rows = service.fetch_all("SELECT event_id FROM webhooks_received")
+    # Other tests use the service, too.
+    assert sorted(event_id for (event_id,) in rows if event_id in expected_ids) == expected_ids
 
 
 @pytest.mark.parametrize("form", SignatureForm.values)
-def test_a_source_signs_in_its_own_form_alone(api: httpx.Client, form: str) -> None:
-    source(form=form)
-    assert post(api, event(), form=form).status_code == 200
+def test_a_source_may_sign_in_its_own_form_only(api: httpx.Client, form: str) -> None:
+    create_source(form=form)
+    assert post_event(api, build_event(), form=form).status_code == 200
     [other] = set(SignatureForm.values) - {form}
-    assert post(api, event(), form=other).status_code == 401
+    assert post_event(api, build_event(), form=other).status_code == 401
 
 
 def test_each_secret_of_a_source_is_good(api: httpx.Client) -> None:
-    source(secrets=("whsec_old", "whsec_new"))
-    assert [post(api, event(), secret=secret).status_code for secret in ("whsec_old", "whsec_new")] == [200, 200]
+    create_source(secrets=("whsec_old", "whsec_new"))
+    assert [post_event(api, build_event(), secret=secret).status_code for secret in ("whsec_old", "whsec_new")] == [
+        200,
+        200,
+    ]
 
 
-def test_a_secret_that_cannot_be_read_is_passed_over(api: httpx.Client) -> None:
-    sender = source(secrets=("whsec_read",))
-    SourceSecret.objects.create(source=sender, sealed="sealed by another key", created_at=sender.created_at)
-    assert post(api, event(), secret="whsec_read").status_code == 200
-    assert post(api, event(), secret="sealed by another key").status_code == 401
+def test_a_secret_that_cannot_be_decrypted_is_skipped(api: httpx.Client) -> None:
+    source = create_source(secrets=("whsec_read",))
+    SourceSecret.objects.create(source=source, sealed="sealed by another key", created_at=source.created_at)
+    assert post_event(api, build_event(), secret="whsec_read").status_code == 200
+    assert post_event(api, build_event(), secret="sealed by another key").status_code == 401
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "changes",
     [
         {"secret": "whsec_of-the-south"},
         {"secret": ""},
@@ -96,44 +100,44 @@ def test_a_secret_that_cannot_be_read_is_passed_over(api: httpx.Client) -> None:
         {"headers": {TIMESTAMP: "1"}},
     ],
 )
-def test_what_is_not_signed_well_is_not_kept(api: httpx.Client, wrong: dict[str, Any]) -> None:
-    source()
-    source("south", secrets=("whsec_of-the-south",))
-    answer = post(api, b"no JSON either", **wrong)
-    assert refused(answer) == (401, NOT_VALID)
+def test_an_event_with_a_wrong_signature_is_not_stored(api: httpx.Client, changes: dict[str, Any]) -> None:
+    create_source()
+    create_source("south", secrets=("whsec_of-the-south",))
+    answer = post_event(api, b"no JSON either", **changes)
+    assert parse_uncached_error(answer) == (401, NOT_VALID)
     assert answer.headers["WWW-Authenticate"] == "X-Webhook-Signature"
     assert not Received.objects.exists()
 
 
-def test_what_is_not_signed_at_all_is_not_kept(api: httpx.Client) -> None:
-    source("unsigned", secrets=())
-    for name in ("unsigned", source().name):
-        answer = api.post(f"/webhooks/receive/{name}", json=event(), headers={"X-Request-ID": ID})
-        assert refused(answer) == (401, NOT_VALID)
-    assert post(api, event(), "unsigned", secret="").status_code == 401
+def test_an_event_without_a_signature_is_not_stored(api: httpx.Client) -> None:
+    create_source("unsigned", secrets=())
+    for name in ("unsigned", create_source().name):
+        answer = api.post(f"/webhooks/receive/{name}", json=build_event(), headers={"X-Request-ID": REQUEST_ID})
+        assert parse_uncached_error(answer) == (401, NOT_VALID)
+    assert post_event(api, build_event(), "unsigned", secret="").status_code == 401
     assert not Received.objects.exists()
 
 
-def test_nobody_learns_which_sources_are_disabled(api: httpx.Client) -> None:
-    source(enabled=False)
-    answers = [post(api, event(), name) for name in (NAME, "nobody", "n" * 500)]
-    assert [refused(answer) for answer in answers] == [(404, error("NOT_FOUND", "Not Found"))] * 3
+def test_a_disabled_source_is_answered_like_an_unknown_one(api: httpx.Client) -> None:
+    create_source(enabled=False)
+    answers = [post_event(api, build_event(), name) for name in (SOURCE_NAME, "nobody", "n" * 500)]
+    assert [parse_uncached_error(answer) for answer in answers] == [(404, build_error("NOT_FOUND", "Not Found"))] * 3
     assert not Received.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["%00", "%ff", "ü", "a/b", "a%2Fb", "", "."])
-def test_strange_names_are_nobodys(service: Service, name: str) -> None:
-    with service.client() as client:
-        answer = post(client, event(), name)
-    assert (answer.status_code, answer.json()) == (404, error("NOT_FOUND", "Not Found"))
+def test_strange_names_are_not_found(service: Service, name: str) -> None:
+    with service.open_client() as client:
+        answer = post_event(client, build_event(), name)
+    assert (answer.status_code, answer.json()) == (404, build_error("NOT_FOUND", "Not Found"))
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"id": NaN}', b"[" * 100_000, b'"\xed\xa0\x80"', b"\0"])
 def test_a_body_must_be_json(api: httpx.Client, body: bytes) -> None:
-    source()
-    answer = post(api, body)
+    create_source()
+    answer = post_event(api, body)
     message = "The body is not valid JSON."
-    assert refused(answer) == (400, error("MALFORMED_REQUEST", message, ("body", message)))
+    assert parse_uncached_error(answer) == (400, build_error("MALFORMED_REQUEST", message, ("body", message)))
     assert not Received.objects.exists()
 
 
@@ -156,74 +160,76 @@ def test_a_body_must_be_json(api: httpx.Client, body: bytes) -> None:
     ],
 )
 def test_an_event_has_an_id_and_a_kind(api: httpx.Client, body: bytes, fields: list[str]) -> None:
-    source()
-    status, told = refused(post(api, body))
-    assert (status, told["error"]["code"]) == (422, "VALIDATION_ERROR")
-    assert [problem["field"] for problem in told["error"]["details"]] == fields
+    create_source()
+    status, answer = parse_uncached_error(post_event(api, body))
+    assert (status, answer["error"]["code"]) == (422, "VALIDATION_ERROR")
+    assert [problem["field"] for problem in answer["error"]["details"]] == fields
     assert not Received.objects.exists()
 
 
 @pytest.mark.parametrize("id", ["i" * 200, " ", "ü" * 200, "\U0001f4d6" * 200, "1"])
 def test_any_text_is_an_id(api: httpx.Client, id: str) -> None:
-    source()
-    assert post(api, event(id=id, event="e" * 100)).status_code == 200
+    create_source()
+    assert post_event(api, build_event(id=id, event="e" * 100)).status_code == 200
     assert Received.objects.get().event_id == id
 
 
 def test_the_header_names_the_kind_of_the_body(api: httpx.Client) -> None:
-    source()
-    answer = post(api, event(), headers={EVENT: "shelf.burnt"})
+    create_source()
+    answer = post_event(api, build_event(), headers={EVENT: "shelf.burnt"})
     problem = (EVENT, "It names another kind than the body.")
-    assert refused(answer) == (422, error("VALIDATION_ERROR", "The request is not valid", problem))
+    assert parse_uncached_error(answer) == (422, build_error("VALIDATION_ERROR", "The request is not valid", problem))
     assert not Received.objects.exists()
-    sent = json.dumps(event()).encode()
-    assert post(api, sent).status_code == 200
+    body = json.dumps(build_event()).encode()
+    assert post_event(api, body).status_code == 200
 
 
 def test_a_body_may_have_a_mebibyte(api: httpx.Client) -> None:
-    source()
-    sent = json.dumps(event()).encode()
-    assert post(api, sent.ljust(1024 * 1024)).status_code == 200
-    answer = post(api, sent.ljust(1024 * 1024 + 1))
-    assert refused(answer) == (413, error("PAYLOAD_TOO_LARGE", "The body is too large"))
+    create_source()
+    body = json.dumps(build_event()).encode()
+    assert post_event(api, body.ljust(1024 * 1024)).status_code == 200
+    answer = post_event(api, body.ljust(1024 * 1024 + 1))
+    assert parse_uncached_error(answer) == (413, build_error("PAYLOAD_TOO_LARGE", "The body is too large"))
 
 
 def test_a_body_of_unknown_length_is_read(service: Service) -> None:
     def chunks(size: int) -> Iterator[bytes]:
         yield b"{}".ljust(size)
 
-    with service.client() as client:
+    with service.open_client() as client:
         answers = [client.post("/webhooks/receive/nobody", content=chunks(size)) for size in (2, 1024 * 1024 + 1)]
     assert [answer.status_code for answer in answers] == [404, 413]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_events_are_posted(api: httpx.Client, method: str) -> None:
-    source()
-    answer = api.request(method, f"/webhooks/receive/{NAME}")
+def test_events_may_only_be_posted(api: httpx.Client, method: str) -> None:
+    create_source()
+    answer = api.request(method, f"/webhooks/receive/{SOURCE_NAME}")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_the_body_is_what_counts(api: httpx.Client, type: str) -> None:
-    source()
-    answer = post(api, event(), f"{NAME}/", headers={"Content-Type": type, "Authorization": "Bearer of others"})
+def test_other_headers_and_a_slash_at_the_end_change_nothing(api: httpx.Client, type: str) -> None:
+    create_source()
+    answer = post_event(
+        api, build_event(), f"{SOURCE_NAME}/", headers={"Content-Type": type, "Authorization": "Bearer of others"}
+    )
     assert (answer.status_code, answer.json()) == (200, {"received": True})
     assert "Set-Cookie" not in answer.headers
 
 
-@thorough
-@given(id=any_text | any_json, kind=any_text | any_json, more=any_json)
-def test_whatever_is_sent_has_an_answer(api: httpx.Client, id: Any, kind: Any, more: Any) -> None:
+@hypothesis_settings
+@given(id=any_text | any_json, kind=any_text | any_json, data=any_json)
+def test_whatever_is_sent_has_an_answer(api: httpx.Client, id: Any, kind: Any, data: Any) -> None:
     if not Source.objects.exists():
-        source()
-    answer = post(api, json.dumps({"id": id, "event": kind, "data": more}).encode())
+        create_source()
+    answer = post_event(api, json.dumps({"id": id, "event": kind, "data": data}).encode())
     assert answer.status_code in (200, 400, 422)
-    assert post(api, json.dumps(more).encode()).status_code in (400, 422)
+    assert post_event(api, json.dumps(data).encode()).status_code in (400, 422)
 
 
-def test_an_event_is_not_taken_while_it_cannot_be_kept(api: httpx.Client) -> None:
-    source()
-    with broken_database(OperationalError("gone")):
-        answer = post(api, event())
+def test_an_event_is_not_accepted_while_the_database_fails(api: httpx.Client) -> None:
+    create_source()
+    with break_database(OperationalError("gone")):
+        answer = post_event(api, build_event())
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")

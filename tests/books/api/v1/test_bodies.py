@@ -1,4 +1,4 @@
-"""What a body may hold, the same on creation and change."""
+"""What a body may contain; the rules are the same for a creation and a change."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.books import LENGTHS, new_book
-from tests.support.responses import places, problems, refusal
-from tests.support.serving import Service
+from tests.support.books import MAX_LENGTHS, build_book
+from tests.support.responses import list_locations, list_problems, parse_refusal
+from tests.support.service import Service
 
 MIB = 2**20
 
@@ -18,12 +18,12 @@ Send = Callable[..., httpx.Response]
 
 @pytest.fixture(params=["POST", "PUT"])
 def send(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any]) -> Send:
-    """Sends members, the rest of a creation's being valid; or a body as it stands."""
+    """Sends these members, in a creation beside valid others; or this body, unchanged."""
     address = {"POST": "/api/books", "PUT": f"/api/books/{book['id']}"}[request.param]
 
     def send(body: bytes | Iterator[bytes] | None = None, **members: Any) -> httpx.Response:
-        whole = new_book(**members) if request.param == "POST" else members
-        return api.request(request.param, address, content=json.dumps(whole) if body is None else body)
+        content = build_book(**members) if request.param == "POST" else members
+        return api.request(request.param, address, content=json.dumps(content) if body is None else body)
 
     return send
 
@@ -41,14 +41,14 @@ def test_each_missing_member_is_named(api: httpx.Client) -> None:
 
 @pytest.mark.parametrize("name", ["title", "author", "year", "isbn", "genre"])
 def test_no_member_of_a_creation_may_be_absent(api: httpx.Client, name: str) -> None:
-    body = new_book()
+    body = build_book()
     del body[name]
     answer = api.post("/api/books", json=body)
-    assert (answer.status_code, problems(answer)) == (422, [(f"body.{name}", "missing")])
+    assert (answer.status_code, list_problems(answer)) == (422, [(f"body.{name}", "missing")])
     assert api.get("/api/books").json() == []
 
 
-def test_all_problems_of_a_body_are_told_at_once(send: Send) -> None:
+def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     answer = send(title=123, author="a" * 501, year=19.5, isbn=None, genre="g" * 201)
     assert answer.status_code == 422
     assert answer.json() == {
@@ -74,11 +74,11 @@ def test_all_problems_of_a_body_are_told_at_once(send: Send) -> None:
     }
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize("value", [None, 123, 1.5, True, [], ["a"], {}], ids=json.dumps)
 def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
     answer = send(**{name: value})
-    assert (answer.status_code, problems(answer)) == (422, [(f"body.{name}", "string_type")])
+    assert (answer.status_code, list_problems(answer)) == (422, [(f"body.{name}", "string_type")])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
 )
 def test_a_year_is_a_json_integer(send: Send, value: object, kind: str) -> None:
     answer = send(year=value)
-    assert (answer.status_code, problems(answer)) == (422, [("body.year", kind)])
+    assert (answer.status_code, list_problems(answer)) == (422, [("body.year", kind)])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_year_is_a_json_integer(send: Send, value: object, kind: str) -> None:
     ],
 )
 def test_a_number_without_a_fraction_is_an_integer(api: httpx.Client, send: Send, literal: str, year: int) -> None:
-    answer = send(json.dumps(new_book()).replace("1813", literal).encode())
+    answer = send(json.dumps(build_book()).replace("1813", literal).encode())
     assert json.dumps(answer.json()["year"]) == str(year)
     assert api.get(f"/api/books/{answer.json()['id']}").json() == answer.json()
 
@@ -137,12 +137,12 @@ def test_a_number_without_a_fraction_is_an_integer(api: httpx.Client, send: Send
     ],
 )
 def test_a_year_outside_32_bits_is_refused(send: Send, literal: str, kind: str) -> None:
-    answer = send(json.dumps(new_book()).replace("1813", literal).encode())
-    assert (answer.status_code, problems(answer)) == (422, [("body.year", kind)])
+    answer = send(json.dumps(build_book()).replace("1813", literal).encode())
+    assert (answer.status_code, list_problems(answer)) == (422, [("body.year", kind)])
 
 
 @pytest.mark.parametrize("character", ["a", "é", "書", "𐐨"], ids=["ASCII", "two bytes", "three bytes", "four bytes"])
-@pytest.mark.parametrize(("name", "length"), LENGTHS.items())
+@pytest.mark.parametrize(("name", "length"), MAX_LENGTHS.items())
 def test_a_text_may_be_as_long_as_its_bound(
     api: httpx.Client, send: Send, name: str, length: int, character: str
 ) -> None:
@@ -152,13 +152,13 @@ def test_a_text_may_be_as_long_as_its_bound(
 
 
 @pytest.mark.parametrize("character", ["a", " ", "𐐨"], ids=["ASCII", "blank", "four bytes"])
-@pytest.mark.parametrize(("name", "length"), LENGTHS.items())
+@pytest.mark.parametrize(("name", "length"), MAX_LENGTHS.items())
 def test_a_text_one_over_its_bound_is_refused(send: Send, name: str, length: int, character: str) -> None:
     answer = send(**{name: character * (length + 1)})
-    assert (answer.status_code, problems(answer)) == (422, [(f"body.{name}", "string_too_long")])
+    assert (answer.status_code, list_problems(answer)) == (422, [(f"body.{name}", "string_too_long")])
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -185,17 +185,17 @@ def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, name: str
     assert api.get("/api/books").json()[-1] == answer.json()
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text", ["\0", "a\0b", "\ud800", "a\udfffb", "\udc00\ud800", "\0\ud800"], ids=lambda text: ascii(text)[1:-1]
 )
 def test_nul_and_lone_surrogates_are_refused(send: Send, name: str, text: str) -> None:
     answer = send(**{name: text})
-    assert (answer.status_code, places(answer)) == (422, [f"body.{name}"])
+    assert (answer.status_code, list_locations(answer)) == (422, [f"body.{name}"])
 
 
 def test_a_pair_of_surrogates_is_one_character(send: Send) -> None:
-    body = json.dumps(new_book(title="𐐨"))
+    body = json.dumps(build_book(title="𐐨"))
     assert "\\ud801\\udc28" in body
     assert send(body.encode()).json()["title"] == "𐐨"
 
@@ -232,9 +232,9 @@ def test_a_pair_of_surrogates_is_one_character(send: Send) -> None:
         pytest.param(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, id="100,000 objects"),
     ],
 )
-def test_what_is_no_json_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], body: bytes) -> None:
+def test_invalid_json_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], body: bytes) -> None:
     answer = send(body)
-    assert (answer.status_code, problems(answer)) == (422, [("body", "json_invalid")])
+    assert (answer.status_code, list_problems(answer)) == (422, [("body", "json_invalid")])
     assert api.get("/api/books").json() == [book]
 
 
@@ -243,14 +243,14 @@ def test_a_body_must_not_be_empty(
     api: httpx.Client, send: Send, book: dict[str, Any], body: bytes | Iterator[bytes]
 ) -> None:
     answer = send(body)
-    assert (answer.status_code, problems(answer)) == (422, [("body", "missing")])
+    assert (answer.status_code, list_problems(answer)) == (422, [("body", "missing")])
     assert api.get("/api/books").json() == [book]
 
 
 @pytest.mark.parametrize("body", [b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]", b'[["title", "a"]]'])
 def test_a_body_that_is_no_object_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], body: bytes) -> None:
     answer = send(body)
-    assert (answer.status_code, places(answer)) == (422, ["body"])
+    assert (answer.status_code, list_locations(answer)) == (422, ["body"])
     assert api.get("/api/books").json() == [book]
 
 
@@ -266,47 +266,47 @@ def test_a_body_that_is_no_object_is_refused(api: httpx.Client, send: Send, book
         pytest.param(f'"shelf": {"9" * 5000}', id="5,000 digits"),
     ],
 )
-def test_what_an_unknown_member_holds_does_not_matter(send: Send, member: str) -> None:
-    answer = send(json.dumps(new_book(title="Emma")).replace("{", f"{{{member}, ", 1).encode())
+def test_the_value_of_an_unknown_member_does_not_matter(send: Send, member: str) -> None:
+    answer = send(json.dumps(build_book(title="Emma")).replace("{", f"{{{member}, ", 1).encode())
     assert (answer.is_success, answer.json()["title"]) == (True, "Emma")
 
 
 @pytest.mark.parametrize("first", ['"first"', "1", "null"])
-def test_of_a_member_given_twice_the_last_counts(send: Send, first: str) -> None:
-    answer = send(json.dumps(new_book(title="last")).replace("{", f'{{"title": {first}, ', 1).encode())
+def test_the_last_of_two_equal_members_counts(send: Send, first: str) -> None:
+    answer = send(json.dumps(build_book(title="last")).replace("{", f'{{"title": {first}, ', 1).encode())
     assert answer.json()["title"] == "last"
 
 
-def test_of_a_member_given_twice_the_last_is_judged(send: Send) -> None:
-    answer = send(json.dumps(new_book(title=1)).replace("{", '{"title": "first", ', 1).encode())
-    assert (answer.status_code, problems(answer)) == (422, [("body.title", "string_type")])
+def test_the_last_of_two_equal_members_is_validated(send: Send) -> None:
+    answer = send(json.dumps(build_book(title=1)).replace("{", '{"title": "first", ', 1).encode())
+    assert (answer.status_code, list_problems(answer)) == (422, [("body.title", "string_type")])
 
 
 def test_a_body_may_have_one_mebibyte(send: Send) -> None:
-    body = json.dumps(new_book(title="Emma")).encode().ljust(MIB)
+    body = json.dumps(build_book(title="Emma")).encode().ljust(MIB)
     assert send(body).json()["title"] == "Emma"
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 2 * MIB])
 def test_a_larger_body_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], size: int) -> None:
-    answer = send(json.dumps(new_book()).encode().ljust(size))
-    assert refusal(answer) == (413, ["detail"])
+    answer = send(json.dumps(build_book()).encode().ljust(size))
+    assert parse_refusal(answer) == (413, ["detail"])
     assert api.get("/api/books").json() == [book]
 
 
 def test_a_body_in_chunks_is_read(send: Send) -> None:
-    body = json.dumps(new_book(title="Emma")).encode()
+    body = json.dumps(build_book(title="Emma")).encode()
     answer = send(iter([body[:7], body[7:40], body[40:]]))
     assert answer.json()["title"] == "Emma"
 
 
 def test_a_larger_body_in_chunks_is_refused(send: Send) -> None:
-    assert refusal(send(iter([b" " * MIB, b" "]))) == (413, ["detail"])
+    assert parse_refusal(send(iter([b" " * MIB, b" "]))) == (413, ["detail"])
 
 
 def test_the_server_refuses_a_larger_body(service: Service) -> None:
-    with service.client() as client:
-        assert refusal(client.post("/api/books", content=b" " * 2 * MIB)) == (413, ["detail"])
+    with service.open_client() as client:
+        assert parse_refusal(client.post("/api/books", content=b" " * 2 * MIB)) == (413, ["detail"])
 
 
 @pytest.mark.parametrize(
@@ -320,11 +320,11 @@ def test_the_server_refuses_a_larger_body(service: Service) -> None:
     ],
 )
 def test_json_is_read(api: httpx.Client, book: dict[str, Any], headers: dict[str, str]) -> None:
-    body = json.dumps(new_book(title="Émma"), ensure_ascii=False).encode()
-    created = api.post("/api/books", content=body, headers=headers)
-    changed = api.put(f"/api/books/{book['id']}", content='{"title": "Émma"}'.encode(), headers=headers)
-    assert (created.status_code, created.json()["title"]) == (201, "Émma")
-    assert (changed.status_code, changed.json()["title"]) == (200, "Émma")
+    body = json.dumps(build_book(title="Émma"), ensure_ascii=False).encode()
+    creation = api.post("/api/books", content=body, headers=headers)
+    change = api.put(f"/api/books/{book['id']}", content='{"title": "Émma"}'.encode(), headers=headers)
+    assert (creation.status_code, creation.json()["title"]) == (201, "Émma")
+    assert (change.status_code, change.json()["title"]) == (200, "Émma")
 
 
 @pytest.mark.parametrize(
@@ -343,28 +343,28 @@ def test_json_is_read(api: httpx.Client, book: dict[str, Any], headers: dict[str
     ],
 )
 def test_another_media_type_is_refused(api: httpx.Client, book: dict[str, Any], media_type: str) -> None:
-    body, headers = json.dumps(new_book()).encode(), {"Content-Type": media_type}
-    created = api.post("/api/books", content=body, headers=headers)
-    changed = api.put(f"/api/books/{book['id']}", content=body, headers=headers)
-    assert [refusal(created), refusal(changed)] == [(415, ["detail"])] * 2
+    body, headers = json.dumps(build_book()).encode(), {"Content-Type": media_type}
+    creation = api.post("/api/books", content=body, headers=headers)
+    change = api.put(f"/api/books/{book['id']}", content=body, headers=headers)
+    assert [parse_refusal(creation), parse_refusal(change)] == [(415, ["detail"])] * 2
     assert api.get("/api/books").json() == [book]
 
 
 def test_a_form_is_refused(api: httpx.Client) -> None:
-    assert refusal(api.post("/api/books", data=new_book())) == (415, ["detail"])
-    assert refusal(api.post("/api/books", data=new_book(), files={"cover": b"png"})) == (415, ["detail"])
+    assert parse_refusal(api.post("/api/books", data=build_book())) == (415, ["detail"])
+    assert parse_refusal(api.post("/api/books", data=build_book(), files={"cover": b"png"})) == (415, ["detail"])
 
 
-def test_what_is_checked_first_is_answered(api: httpx.Client) -> None:
-    text, large = {"Content-Type": "text/plain"}, b" " * 2 * MIB
-    unknown, wrong = "/api/books/987654321", "/api/books/abc"
+def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
+    headers, large = {"Content-Type": "text/plain"}, b" " * 2 * MIB
+    unknown, malformed = "/api/books/987654321", "/api/books/abc"
     answers = [
-        api.patch(unknown, content=large, headers=text),
-        api.put(unknown, content=large, headers=text),
-        api.put(unknown, content=b"{", headers=text),
-        api.put(wrong, content=b"{", headers=text),
+        api.patch(unknown, content=large, headers=headers),
+        api.put(unknown, content=large, headers=headers),
+        api.put(unknown, content=b"{", headers=headers),
+        api.put(malformed, content=b"{", headers=headers),
         api.put(unknown, content=b"{"),
-        api.put(wrong, content=b"{}"),
+        api.put(malformed, content=b"{}"),
     ]
     assert [answer.status_code for answer in answers] == [405, 413, 415, 415, 404, 422]
 
@@ -382,7 +382,7 @@ def test_what_is_checked_first_is_answered(api: httpx.Client) -> None:
         pytest.param(b'{"Zanzibar"', id="malformed"),
     ],
 )
-def test_what_was_sent_is_not_echoed(send: Send, body: bytes) -> None:
+def test_a_refusal_does_not_repeat_the_body(send: Send, body: bytes) -> None:
     answer = send(body)
     assert answer.status_code == 422
     assert "Zanzibar" not in answer.text
@@ -397,7 +397,7 @@ def test_what_was_sent_is_not_echoed(send: Send, body: bytes) -> None:
         "/api/books?genre=Zanzibar%00",
     ],
 )
-def test_what_was_asked_is_not_echoed(api: httpx.Client, address: str) -> None:
+def test_a_refusal_does_not_repeat_the_query(api: httpx.Client, address: str) -> None:
     answer = api.get(address)
     assert answer.status_code == 422
     assert "Zanzibar" not in answer.text

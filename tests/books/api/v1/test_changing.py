@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.responses import problems, refusal
+from tests.support.books import build_book
+from tests.support.responses import list_problems, parse_refusal
 
 OTHERS = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "9780141439587", "genre": "Comedy"}
 
@@ -35,7 +35,7 @@ def test_only_the_members_present_change(api: httpx.Client, book: dict[str, Any]
 
 
 def test_only_the_book_named_changes(api: httpx.Client, book: dict[str, Any]) -> None:
-    other = api.post("/api/books", json=new_book()).json()
+    other = api.post("/api/books", json=build_book()).json()
     api.put(f"/api/books/{book['id']}", json=OTHERS)
     assert api.get(f"/api/books/{other['id']}").json() == other
 
@@ -69,9 +69,9 @@ def test_a_book_keeps_its_own_isbn(api: httpx.Client, book: dict[str, Any]) -> N
 
 
 def test_the_isbn_of_another_book_is_refused(api: httpx.Client, book: dict[str, Any]) -> None:
-    other = api.post("/api/books", json=new_book()).json()
+    other = api.post("/api/books", json=build_book()).json()
     answer = api.put(f"/api/books/{book['id']}", json={"title": "Another", "isbn": other["isbn"]})
-    assert refusal(answer) == (409, ["detail"])
+    assert parse_refusal(answer) == (409, ["detail"])
     assert api.get("/api/books").json() == [book, other]
 
 
@@ -93,24 +93,24 @@ def test_a_body_with_a_problem_changes_nothing(api: httpx.Client, book: dict[str
     ],
 )
 def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, body: bytes) -> None:
-    api.post("/api/books", json=new_book(isbn="in use"))
+    api.post("/api/books", json=build_book(isbn="in use"))
     answer = api.put("/api/books/987654321", content=body)
     assert (answer.status_code, answer.json()) == (404, {"detail": "Book not found"})
 
 
 def test_a_change_never_makes_a_book(api: httpx.Client) -> None:
-    assert api.put("/api/books/987654321", json=new_book()).status_code == 404
+    assert api.put("/api/books/987654321", json=build_book()).status_code == 404
     assert api.get("/api/books").json() == []
 
 
-def test_a_bad_id_and_a_bad_body_are_named_at_once(api: httpx.Client) -> None:
+def test_a_bad_id_and_a_bad_body_are_listed_together(api: httpx.Client) -> None:
     answer = api.put("/api/books/first", json={"year": "1984"})
-    assert problems(answer) == [("path.book_id", "int_parsing"), ("body.year", "int_type")]
+    assert list_problems(answer) == [("path.book_id", "int_parsing"), ("body.year", "int_type")]
 
 
 @pytest.mark.parametrize(
     ("body", "problem"), [(b"{", "json_invalid"), (b"", "missing"), (b"[]", "model_attributes_type")]
 )
-def test_a_bad_id_and_no_json_are_named_at_once(api: httpx.Client, body: bytes, problem: str) -> None:
+def test_a_bad_id_and_invalid_json_are_listed_together(api: httpx.Client, body: bytes, problem: str) -> None:
     answer = api.put("/api/books/first", content=body)
-    assert problems(answer) == [("path.book_id", "int_parsing"), ("body", problem)]
+    assert list_problems(answer) == [("path.book_id", "int_parsing"), ("body", problem)]

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.responses import refusal
-from tests.support.serving import Service
+from tests.support.books import build_book
+from tests.support.responses import parse_refusal
+from tests.support.service import Service
 
 STALE = '"of another time"'
 
@@ -22,29 +22,29 @@ def etag(api: httpx.Client, address: str) -> str:
     return str(api.get(address).headers["ETag"])
 
 
-def test_every_answer_of_a_book_names_its_state(api: httpx.Client) -> None:
-    created = api.post("/api/books", json=new_book())
-    address = created.headers["Location"]
+def test_every_answer_with_a_book_has_its_etag(api: httpx.Client) -> None:
+    creation = api.post("/api/books", json=build_book())
+    address = creation.headers["Location"]
     read = api.get(address)
-    changed = api.put(address, json={"year": 2000})
-    again = api.get(address)
-    assert created.headers["ETag"] == read.headers["ETag"]
-    assert changed.headers["ETag"] == again.headers["ETag"]
-    assert read.headers["ETag"] != again.headers["ETag"]
+    change = api.put(address, json={"year": 2000})
+    reread = api.get(address)
+    assert creation.headers["ETag"] == read.headers["ETag"]
+    assert change.headers["ETag"] == reread.headers["ETag"]
+    assert read.headers["ETag"] != reread.headers["ETag"]
 
 
 def test_a_strong_tag_is_quoted(etag: str) -> None:
     assert etag[0] == etag[-1] == '"'
 
 
-def test_two_books_are_in_different_states(api: httpx.Client, etag: str) -> None:
-    assert api.post("/api/books", json=new_book()).headers["ETag"] != etag
+def test_two_books_have_different_etags(api: httpx.Client, etag: str) -> None:
+    assert api.post("/api/books", json=build_book()).headers["ETag"] != etag
 
 
-def test_no_state_comes_back(api: httpx.Client, book: dict[str, Any], address: str, etag: str) -> None:
-    away = api.put(address, json={"year": 2000}).headers["ETag"]
-    back = api.put(address, json={"year": book["year"]}).headers["ETag"]
-    assert len({etag, away, back}) == 3
+def test_no_etag_is_used_twice(api: httpx.Client, book: dict[str, Any], address: str, etag: str) -> None:
+    first_change = api.put(address, json={"year": 2000}).headers["ETag"]
+    second_change = api.put(address, json={"year": book["year"]}).headers["ETag"]
+    assert len({etag, first_change, second_change}) == 3
 
 
 @pytest.mark.parametrize("members", [[], ["title"], ["year"], ["title", "author", "year", "isbn", "genre"]])
@@ -61,7 +61,7 @@ def test_the_book_a_client_has_is_not_sent_again(api: httpx.Client, address: str
 
 
 @pytest.mark.parametrize("value", ["W/{etag}", "*", f"{STALE}, {{etag}}", f"W/{STALE}, W/{{etag}}", "{etag},"])
-def test_any_of_several_states_will_do(api: httpx.Client, address: str, etag: str, value: str) -> None:
+def test_any_of_several_etags_may_match(api: httpx.Client, address: str, etag: str, value: str) -> None:
     assert api.get(address, headers={"If-None-Match": value.format(etag=etag)}).status_code == 304
 
 
@@ -73,7 +73,7 @@ def test_a_book_in_another_state_is_sent(
     assert (answer.status_code, answer.json(), answer.headers["ETag"]) == (200, book, etag)
 
 
-def test_a_change_makes_a_clients_book_old(api: httpx.Client, book: dict[str, Any], address: str, etag: str) -> None:
+def test_a_changed_book_is_sent_again(api: httpx.Client, book: dict[str, Any], address: str, etag: str) -> None:
     api.put(address, json={"year": 2000})
     answer = api.get(address, headers={"If-None-Match": etag})
     assert (answer.status_code, answer.json()) == (200, {**book, "year": 2000})
@@ -102,9 +102,9 @@ def test_a_book_in_another_state_is_left_alone(
         api.put(address, json={"year": 2000}, headers=headers),
         api.delete(address, headers=headers),
     ]
-    assert [refusal(answer) for answer in answers] == [(412, ["detail"])] * 3
-    now = api.get(address)
-    assert (now.json(), now.headers["ETag"]) == (book, etag)
+    assert [parse_refusal(answer) for answer in answers] == [(412, ["detail"])] * 3
+    read = api.get(address)
+    assert (read.json(), read.headers["ETag"]) == (book, etag)
 
 
 @pytest.mark.parametrize("value", ["{etag}", "W/{etag}", "*"])
@@ -113,7 +113,7 @@ def test_a_change_may_be_for_other_states_only(
 ) -> None:
     headers = {"If-None-Match": value.format(etag=etag)}
     answers = [api.put(address, json={"year": 2000}, headers=headers), api.delete(address, headers=headers)]
-    assert [refusal(answer) for answer in answers] == [(412, ["detail"])] * 2
+    assert [parse_refusal(answer) for answer in answers] == [(412, ["detail"])] * 2
     assert api.get(address).json() == book
 
 
@@ -139,14 +139,14 @@ def test_a_bad_body_outranks_the_state(api: httpx.Client, address: str) -> None:
 
 
 def test_the_state_outranks_an_isbn_in_use(api: httpx.Client, address: str) -> None:
-    other = api.post("/api/books", json=new_book()).json()
+    other = api.post("/api/books", json=build_book()).json()
     answer = api.put(address, json={"isbn": other["isbn"]}, headers={"If-Match": STALE})
     assert answer.status_code == 412
 
 
 def test_the_server_sends_a_book_once(service: Service) -> None:
-    with service.client() as client:
+    with service.open_client() as client:
         read = client.get("/api/books/2")
         headers = {"If-None-Match": read.headers["ETag"]}
-        again = [client.get("/api/books/2", headers=headers), client.head("/api/books/2", headers=headers)]
-    assert [(answer.status_code, answer.content) for answer in again] == [(304, b"")] * 2
+        answers = [client.get("/api/books/2", headers=headers), client.head("/api/books/2", headers=headers)]
+    assert [(answer.status_code, answer.content) for answer in answers] == [(304, b"")] * 2

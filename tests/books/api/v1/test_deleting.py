@@ -4,32 +4,32 @@ from typing import Any
 
 import httpx
 
-from tests.support.books import new_book
+from tests.support.books import build_book
 
 
 def test_a_deleted_book_is_gone(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
     answer = api.delete(address)
     assert (answer.status_code, answer.json()) == (200, {"message": "Book deleted successfully"})
-    later = [api.get(address), api.put(address, json={"year": 2000}), api.delete(address)]
-    assert [(again.status_code, again.json()) for again in later] == [(404, {"detail": "Book not found"})] * 3
+    answers = [api.get(address), api.put(address, json={"year": 2000}), api.delete(address)]
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(404, {"detail": "Book not found"})] * 3
     assert api.get("/api/books").json() == []
 
 
 def test_only_the_book_named_is_deleted(api: httpx.Client, book: dict[str, Any]) -> None:
-    other = api.post("/api/books", json=new_book()).json()
+    other = api.post("/api/books", json=build_book()).json()
     api.delete(f"/api/books/{book['id']}")
     assert api.get("/api/books").json() == [other]
 
 
-def test_the_id_of_the_last_book_is_never_given_out_again(api: httpx.Client) -> None:
+def test_the_id_of_a_deleted_book_is_never_used_again(api: httpx.Client) -> None:
     ids = []
     for _ in range(3):
-        ids.append(api.post("/api/books", json=new_book()).json()["id"])
+        ids.append(api.post("/api/books", json=build_book()).json()["id"])
         api.delete(f"/api/books/{ids[-1]}")
     assert ids == sorted(set(ids))
 
 
-def test_a_body_of_a_deletion_is_not_looked_at(api: httpx.Client, book: dict[str, Any]) -> None:
+def test_the_body_of_a_deletion_is_ignored(api: httpx.Client, book: dict[str, Any]) -> None:
     answer = api.request("DELETE", f"/api/books/{book['id']}", content=b"{", headers={"Content-Type": "text/plain"})
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""What a client learns when the library itself fails."""
+"""What a client is answered when the library itself fails."""
 
 import json
 import os
@@ -10,9 +10,9 @@ import httpx
 import pytest
 from django.db import connection
 
-from tests.support.books import new_book
+from tests.support.books import build_book
 
-ASK = """
+REQUEST_ALL = """
 import httpx, json
 from library_site.wsgi import application
 
@@ -29,10 +29,10 @@ print(json.dumps([[answer.status_code, answer.json()] for answer in answers]))
 """
 
 
-def test_an_unexpected_failure_tells_nothing_of_the_inside(api: httpx.Client) -> None:
+def test_an_unexpected_failure_shows_no_internals(api: httpx.Client) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
-    answer = api.post("/api/books", json=new_book())
+    answer = api.post("/api/books", json=build_book())
     assert (answer.status_code, answer.json()) == (500, {"detail": "Internal Server Error"})
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -45,13 +45,13 @@ def test_a_failure_leaves_nothing_behind(api: httpx.Client, book: dict[str, Any]
     assert api.get("/api/books").json() == [book]
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL has a name of its own for it")
-def test_a_database_that_may_only_be_read_is_out_of_reach_for_writers(api: httpx.Client, book: dict[str, Any]) -> None:
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="only PostgreSQL has read-only transactions")
+def test_writes_to_a_read_only_database_are_answered_503(api: httpx.Client, book: dict[str, Any]) -> None:
     address = f"/api/books/{book['id']}"
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
     answers = [
-        api.post("/api/books", json=new_book()),
+        api.post("/api/books", json=build_book()),
         api.put(address, json={"title": "Otherwise"}),
         api.delete(address),
     ]
@@ -61,10 +61,11 @@ def test_a_database_that_may_only_be_read_is_out_of_reach_for_writers(api: httpx
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/library.sqlite3", "postgresql://nobody@127.0.0.1:1/library"])
-def test_a_library_without_its_database_says_so(url: str) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", ASK], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, check=True
+def test_a_library_without_its_database_answers_503(url: str) -> None:
+    environment = os.environ | {"DATABASE_URL": url}
+    process = subprocess.run(
+        [sys.executable, "-c", REQUEST_ALL], env=environment, capture_output=True, text=True, check=True
     )
-    root, *books = json.loads(run.stdout)
+    root, *books = json.loads(process.stdout)
     assert root[0] == 200
     assert books == [[503, {"detail": "The library is out of reach, try again later"}]] * 5

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.responses import allowed, refusal
-from tests.support.serving import Service
+from tests.support.books import build_book
+from tests.support.responses import parse_allow, parse_refusal
+from tests.support.service import Service
 
 ALLOWED = {
     "/": {"GET", "HEAD", "OPTIONS"},
@@ -31,48 +31,48 @@ def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(("method", "address"), WRONG)
-def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, method: str, address: str) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, method: str, address: str) -> None:
     answer = api.request(method, address, content=b"{")
-    assert refusal(answer) == (405, ["detail"])
-    assert allowed(answer) == ALLOWED[address]
+    assert parse_refusal(answer) == (405, ["detail"])
+    assert parse_allow(answer) == ALLOWED[address]
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_the_documentation_is_only_read(api: httpx.Client, method: str) -> None:
+def test_the_documentation_may_only_be_read(api: httpx.Client, method: str) -> None:
     answer = api.request(method, "/docs")
-    assert (answer.status_code, allowed(answer)) == (405, {"GET", "HEAD", "OPTIONS"})
+    assert (answer.status_code, parse_allow(answer)) == (405, {"GET", "HEAD", "OPTIONS"})
 
 
 @pytest.mark.parametrize("address", ALLOWED)
-def test_options_tell_the_methods(api: httpx.Client, address: str) -> None:
+def test_options_lists_the_methods(api: httpx.Client, address: str) -> None:
     answer = api.options(address)
     assert answer.is_success
-    assert allowed(answer) == ALLOWED[address]
+    assert parse_allow(answer) == ALLOWED[address]
 
 
 @pytest.mark.parametrize(
     "address", ["/", "/api/books", "/api/books?limit=3", "/api/books/2", "/api/books/987654321", "/api/books/abc", "/x"]
 )
 def test_head_is_get_without_a_body(service: Service, address: str) -> None:
-    with service.client() as client:
+    with service.open_client() as client:
         get, head = client.get(address), client.head(address)
     assert (head.status_code, head.content) == (get.status_code, b"")
-    assert steady(head) == steady(get)
+    assert get_stable_headers(head) == get_stable_headers(get)
 
 
-def steady(answer: httpx.Response) -> dict[str, str]:
+def get_stable_headers(answer: httpx.Response) -> dict[str, str]:
     """The headers that do not change from one request to the next."""
     return {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id")}
 
 
 def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
-    created = api.post("/api/books/", json=new_book())
-    address = f"/api/books/{created.json()['id']}/"
-    assert created.status_code == 201
-    assert api.get("/api/books/").json() == [created.json()]
+    creation = api.post("/api/books/", json=build_book())
+    address = f"/api/books/{creation.json()['id']}/"
+    assert creation.status_code == 201
+    assert api.get("/api/books/").json() == [creation.json()]
     assert api.get("/api/books/?limit=0").status_code == 422
-    assert api.get(address).json() == created.json()
-    assert api.put(address, json={"year": 2000}).json() == {**created.json(), "year": 2000}
+    assert api.get(address).json() == creation.json()
+    assert api.put(address, json={"year": 2000}).json() == {**creation.json(), "year": 2000}
     assert api.delete(address).json() == {"message": "Book deleted successfully"}
     assert api.get(address).json() == {"detail": "Book not found"}
 
@@ -104,14 +104,14 @@ def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "", "nonsense"])
 @pytest.mark.parametrize("query", ["", "?format=xml", "?format=api", "?format="])
-def test_answers_are_json_whatever_is_asked_for(
+def test_answers_are_json_whatever_the_client_accepts(
     api: httpx.Client, book: dict[str, Any], accept: str, query: str
 ) -> None:
     headers = {"Accept": accept}
     answers = [
         api.get(f"/api/books{query}", headers=headers),
         api.get(f"/api/books/{book['id']}{query}", headers=headers),
-        api.post(f"/api/books{query}", json=new_book(), headers=headers),
+        api.post(f"/api/books{query}", json=build_book(), headers=headers),
         api.put(f"/api/books/{book['id']}{query}", json={"year": 2000}, headers=headers),
         api.get(f"/api/books/abc{query}", headers=headers),
         api.patch(f"/api/books{query}", headers=headers),

@@ -1,4 +1,4 @@
-"""What an answer costs the database."""
+"""The number of queries that an answer takes."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from books import changes
 from books.models import Book, sort_expression
-from tests.support.books import new_book
+from tests.support.books import build_book
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 500])
@@ -20,8 +20,8 @@ from tests.support.books import new_book
 def test_a_list_of_any_length_is_one_query(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, count: int, query: str, texts: int
 ) -> None:
-    """SQLite's index is asked before, for each text, whether few books match."""
-    changes.add_books([new_book() for _ in range(count)], now=datetime.now(UTC))
+    """On SQLite, a query for each text first checks whether few books match."""
+    changes.add_books([build_book() for _ in range(count)], now=datetime.now(UTC))
     with django_assert_num_queries(1 + (texts if connection.vendor == "sqlite" else 0)):
         answer = api.get(f"/api/books?limit=500{query}")
     assert len(answer.json()) == max(count - query.count("skip"), 0)
@@ -36,7 +36,7 @@ def test_a_book_is_one_query(
         api.get("/api/books/987654321")
 
 
-def test_a_refused_question_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(0):
         api.get("/api/books?skip=-1&author=austen")
         api.get("/api/books/abc")
@@ -46,8 +46,8 @@ def test_a_refused_question_is_no_query(api: httpx.Client, django_assert_num_que
 
 @pytest.mark.usefixtures("db")
 @pytest.mark.parametrize("member", ["title", "author"])
-def test_a_sorted_list_is_read_along_its_index(member: str) -> None:
+def test_a_sorted_list_uses_its_index(member: str) -> None:
     if connection.vendor == "postgresql":
-        # So few books it would rather sort.
+        # With so few books the planner prefers to sort.
         connection.cursor().execute("SET LOCAL enable_sort = off")
     assert f"book_by_{member}" in Book.objects.order_by(sort_expression(member), "pk")[:1].explain()

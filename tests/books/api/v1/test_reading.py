@@ -1,36 +1,36 @@
-"""GET /api/books/{book_id}, and how a book is named."""
+"""GET /api/books/{book_id}, and which texts are ids."""
 
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.responses import problems
-from tests.support.serving import Service
+from tests.support.books import build_book
+from tests.support.responses import list_problems
+from tests.support.service import Service
 
 METHODS = ["GET", "PUT", "DELETE"]
 
 
 def test_a_book_is_answered_whole(api: httpx.Client) -> None:
-    created = api.post("/api/books", json=new_book(isbn="9780141439518")).json()
-    answer = api.get(f"/api/books/{created['id']}")
+    book = api.post("/api/books", json=build_book(isbn="9780141439518")).json()
+    answer = api.get(f"/api/books/{book['id']}")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.json() == {
-        "id": created["id"],
+        "id": book["id"],
         "title": "Pride and Prejudice",
         "author": "Jane Austen",
         "year": 1813,
         "isbn": "9780141439518",
         "genre": "Novel",
         "available": True,
-        "created_at": created["created_at"],
+        "created_at": book["created_at"],
     }
 
 
-def ask(client: httpx.Client, method: str, book_id: str) -> httpx.Response:
-    """Asks for a book in one of the three ways, with a body where it takes one."""
+def request_book(client: httpx.Client, method: str, book_id: str) -> httpx.Response:
+    """Sends a request for a book, with a body for PUT."""
     return client.request(method, f"/api/books/{book_id}", content=b'{"year": 2000}' if method == "PUT" else None)
 
 
@@ -55,7 +55,7 @@ def ask(client: httpx.Client, method: str, book_id: str) -> httpx.Response:
 def test_an_integer_that_names_no_book_is_not_found(
     api: httpx.Client, book: dict[str, Any], method: str, book_id: str
 ) -> None:
-    answer = ask(api, method, book_id)
+    answer = request_book(api, method, book_id)
     assert (answer.status_code, answer.json()) == (404, {"detail": "Book not found"})
     assert api.get("/api/books").json() == [book]
 
@@ -68,8 +68,8 @@ def test_an_integer_that_names_no_book_is_not_found(
 def test_an_id_that_is_no_integer_is_refused(
     api: httpx.Client, book: dict[str, Any], method: str, book_id: str
 ) -> None:
-    answer = ask(api, method, book_id)
-    assert (answer.status_code, problems(answer)) == (422, [("path.book_id", "int_parsing")])
+    answer = request_book(api, method, book_id)
+    assert (answer.status_code, list_problems(answer)) == (422, [("path.book_id", "int_parsing")])
     assert api.get("/api/books").json() == [book]
 
 
@@ -85,9 +85,9 @@ def test_an_id_that_is_no_integer_is_refused(
     ],
 )
 def test_digits_other_than_ascii_are_no_integer(service: Service, method: str, book_id: str) -> None:
-    with service.client() as client:
-        answer = ask(client, method, book_id)
-    assert (answer.status_code, problems(answer)) == (422, [("path.book_id", "int_parsing")])
+    with service.open_client() as client:
+        answer = request_book(client, method, book_id)
+    assert (answer.status_code, list_problems(answer)) == (422, [("path.book_id", "int_parsing")])
 
 
 def test_leading_zeros_change_nothing(api: httpx.Client, book: dict[str, Any]) -> None:

@@ -6,46 +6,46 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.books import new_book
-from tests.support.pages import refused
-from tests.support.serving import Service
+from tests.support.books import build_book
+from tests.support.pages import parse_error
+from tests.support.service import Service
 
 BOOKS = "/api/v2/books"
 UNKNOWN = f"{BOOKS}/987654321"
 STALE = '"of another time"'
 MIB = 2**20
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
-OTHERS = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "0-14-143958-0", "genre": "Comedy"}
-NEEDED = ["title", "author", "year", "isbn", "genre"]
+NEW_VALUES = {"title": "Emma", "author": "J. Austen", "year": 1815, "isbn": "0-14-143958-0", "genre": "Comedy"}
+REQUIRED = ["title", "author", "year", "isbn", "genre"]
 
 
 @pytest.fixture
-def created(api: httpx.Client) -> httpx.Response:
-    return api.post(BOOKS, json=new_book())
+def creation(api: httpx.Client) -> httpx.Response:
+    return api.post(BOOKS, json=build_book())
 
 
 @pytest.fixture
-def book(created: httpx.Response) -> dict[str, Any]:
+def book(creation: httpx.Response) -> dict[str, Any]:
     """A stored book, as version 2 answered its creation."""
-    stored: dict[str, Any] = created.json()
+    stored: dict[str, Any] = creation.json()
     return stored
 
 
 @pytest.fixture
-def address(created: httpx.Response) -> str:
-    return created.headers["Location"]
+def address(creation: httpx.Response) -> str:
+    return creation.headers["Location"]
 
 
-def needed(book: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """The body of a replacement by what the book is, but for `members`."""
-    return {**{name: book[name] for name in NEEDED}, **members}
+def build_replacement(book: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """The body of a replacement with the book's own values, except for `members`."""
+    return {**{name: book[name] for name in REQUIRED}, **members}
 
 
 def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    answer = api.put(address, json={**OTHERS, "available": False})
-    replaced = answer.json()
+    answer = api.put(address, json={**NEW_VALUES, "available": False})
+    replaced_book = answer.json()
     assert answer.status_code == 200
-    assert replaced == {
+    assert replaced_book == {
         "id": book["id"],
         "title": "Emma",
         "author": "J. Austen",
@@ -55,87 +55,87 @@ def test_a_replaced_book_is_answered_whole(api: httpx.Client, book: dict[str, An
         "genre": "Comedy",
         "available": False,
         "created_at": book["created_at"],
-        "updated_at": replaced["updated_at"],
+        "updated_at": replaced_book["updated_at"],
         "version": 2,
     }
-    assert replaced["updated_at"] > book["updated_at"]
+    assert replaced_book["updated_at"] > book["updated_at"]
     read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (replaced, answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (replaced_book, answer.headers["ETag"])
 
 
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("name", REQUIRED)
 def test_no_member_of_a_replacement_may_be_absent(
     api: httpx.Client, book: dict[str, Any], address: str, name: str
 ) -> None:
-    body = dict(OTHERS)
+    body = dict(NEW_VALUES)
     del body[name]
-    assert refused(api.put(address, json=body)) == (422, "VALIDATION_ERROR", [name])
+    assert parse_error(api.put(address, json=body)) == (422, "VALIDATION_ERROR", [name])
     assert api.get(address).json() == book
 
 
 def test_each_missing_member_of_a_replacement_is_named(api: httpx.Client, address: str) -> None:
-    assert refused(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", NEEDED)
+    assert parse_error(api.put(address, json={"available": True})) == (422, "VALIDATION_ERROR", REQUIRED)
 
 
 @pytest.mark.parametrize("available", [True, False])
 def test_a_replacement_keeps_available_where_it_is_absent(api: httpx.Client, address: str, available: bool) -> None:
     api.patch(address, json={"available": available})
-    assert api.put(address, json=OTHERS).json()["available"] is available
+    assert api.put(address, json=NEW_VALUES).json()["available"] is available
 
 
-@pytest.mark.parametrize(("name", "value"), [*OTHERS.items(), ("available", False)])
+@pytest.mark.parametrize(("name", "value"), [*NEW_VALUES.items(), ("available", False)])
 @pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/json"}, MERGE_PATCH])
 def test_a_patch_changes_only_the_members_present(
     api: httpx.Client, book: dict[str, Any], address: str, headers: dict[str, str], name: str, value: object
 ) -> None:
     answer = api.patch(address, content=json.dumps({name: value}), headers=headers)
     derived = {"isbn13": "9780141439587"} if name == "isbn" else {}
-    changed = {**book, name: value, **derived, "version": 2, "updated_at": answer.json()["updated_at"]}
-    assert (answer.status_code, answer.json()) == (200, changed)
+    changed_book = {**book, name: value, **derived, "version": 2, "updated_at": answer.json()["updated_at"]}
+    assert (answer.status_code, answer.json()) == (200, changed_book)
     read = api.get(address)
-    assert (read.json(), read.headers["ETag"]) == (changed, answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (changed_book, answer.headers["ETag"])
 
 
 def test_only_the_book_named_changes(api: httpx.Client, address: str) -> None:
-    other = api.post(BOOKS, json=new_book()).json()
-    api.put(address, json=OTHERS)
+    other = api.post(BOOKS, json=build_book()).json()
+    api.put(address, json=NEW_VALUES)
     api.patch(address, json={"year": 2000})
     assert api.get(f"{BOOKS}/{other['id']}").json() == other
 
 
-def test_each_change_is_a_new_version(api: httpx.Client, created: httpx.Response, address: str) -> None:
+def test_each_change_is_a_new_version(api: httpx.Client, creation: httpx.Response, address: str) -> None:
     answers = [
-        created,
-        api.put(address, json=OTHERS),
+        creation,
+        api.put(address, json=NEW_VALUES),
         api.patch(address, json={"year": 2000, "genre": "Novel"}),
         api.patch(address, json={"available": False}),
-        api.put(address, json={**OTHERS, "available": True}),
+        api.put(address, json={**NEW_VALUES, "available": True}),
     ]
     assert [answer.json()["version"] for answer in answers] == [1, 2, 3, 4, 5]
     assert len({answer.headers["ETag"] for answer in answers}) == 5
-    told = [answer.json()["updated_at"] for answer in answers]
-    assert told == sorted(set(told))
-    assert {answer.json()["created_at"] for answer in answers} == {created.json()["created_at"]}
+    times = [answer.json()["updated_at"] for answer in answers]
+    assert times == sorted(set(times))
+    assert {answer.json()["created_at"] for answer in answers} == {creation.json()["created_at"]}
 
 
 @pytest.mark.parametrize(
     ("method", "members"),
     [
-        ("PUT", NEEDED),
-        ("PUT", [*NEEDED, "available"]),
+        ("PUT", REQUIRED),
+        ("PUT", [*REQUIRED, "available"]),
         ("PATCH", []),
         ("PATCH", ["title"]),
         ("PATCH", ["available"]),
-        ("PATCH", [*NEEDED, "available"]),
+        ("PATCH", [*REQUIRED, "available"]),
     ],
 )
 def test_equal_values_are_no_change(
-    api: httpx.Client, created: httpx.Response, address: str, method: str, members: list[str]
+    api: httpx.Client, creation: httpx.Response, address: str, method: str, members: list[str]
 ) -> None:
-    answer = api.request(method, address, json={name: created.json()[name] for name in members})
-    assert (answer.status_code, answer.json()) == (200, created.json())
-    assert answer.headers["ETag"] == created.headers["ETag"]
-    assert api.get(address).json() == created.json()
+    answer = api.request(method, address, json={name: creation.json()[name] for name in members})
+    assert (answer.status_code, answer.json()) == (200, creation.json())
+    assert answer.headers["ETag"] == creation.headers["ETag"]
+    assert api.get(address).json() == creation.json()
 
 
 def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book: dict[str, Any], address: str) -> None:
@@ -146,8 +146,8 @@ def test_an_equal_number_written_otherwise_is_no_change(api: httpx.Client, book:
 def test_what_only_the_library_sets_is_ignored(
     api: httpx.Client, book: dict[str, Any], address: str, method: str
 ) -> None:
-    others = {"id": 77, "created_at": "2000", "isbn13": None, "version": 9, "updated_at": []}
-    answer = api.request(method, address, json=needed(book, **others))
+    values = {"id": 77, "created_at": "2000", "isbn13": None, "version": 9, "updated_at": []}
+    answer = api.request(method, address, json=build_replacement(book, **values))
     assert (answer.status_code, answer.json()) == (200, book)
 
 
@@ -157,8 +157,8 @@ def test_a_book_may_be_sent_back_as_it_was_read(
 ) -> None:
     answer = api.request(method, address, json=book)
     assert (answer.status_code, answer.json()) == (200, book)
-    changed = api.request(method, address, json={**book, "available": False}).json()
-    assert changed == {**book, "available": False, "version": 2, "updated_at": changed["updated_at"]}
+    changed_book = api.request(method, address, json={**book, "available": False}).json()
+    assert changed_book == {**book, "available": False, "version": 2, "updated_at": changed_book["updated_at"]}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
@@ -166,40 +166,42 @@ def test_a_book_may_be_sent_back_as_it_was_read(
 def test_available_is_a_json_boolean(
     api: httpx.Client, book: dict[str, Any], address: str, method: str, value: object
 ) -> None:
-    answer = api.request(method, address, json=needed(book, title="Emma", available=value))
-    assert refused(answer) == (422, "VALIDATION_ERROR", ["available"])
+    answer = api.request(method, address, json=build_replacement(book, title="Emma", available=value))
+    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["available"])
     assert api.get(address).json() == book
 
 
-@pytest.mark.parametrize("name", [*NEEDED, "available"])
+@pytest.mark.parametrize("name", [*REQUIRED, "available"])
 def test_a_merge_patch_takes_no_member_away(api: httpx.Client, book: dict[str, Any], address: str, name: str) -> None:
     answer = api.patch(address, content=json.dumps({name: None}), headers=MERGE_PATCH)
-    assert refused(answer) == (422, "VALIDATION_ERROR", [name])
+    assert parse_error(answer) == (422, "VALIDATION_ERROR", [name])
     assert api.get(address).json() == book
 
 
 def test_a_merge_patch_is_for_patch_alone(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    body = json.dumps(new_book()).encode()
+    body = json.dumps(build_book()).encode()
     answers = [
         api.put(address, content=body, headers=MERGE_PATCH),
         api.post(BOOKS, content=body, headers=MERGE_PATCH),
         api.post(f"{BOOKS}/bulk", content=body, headers=MERGE_PATCH),
     ]
-    assert [refused(answer) for answer in answers] == [(415, "UNSUPPORTED_MEDIA_TYPE", [])] * 3
+    assert [parse_error(answer) for answer in answers] == [(415, "UNSUPPORTED_MEDIA_TYPE", [])] * 3
     assert api.get(BOOKS).json()["results"] == [book]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_book_that_has_the_isbn_is_named(api: httpx.Client, book: dict[str, Any], address: str, method: str) -> None:
-    other = api.post(BOOKS, json=new_book()).json()
-    answer = api.request(method, address, json=needed(book, title="Another", isbn=other["isbn"]))
-    assert refused(answer) == (409, "CONFLICT", ["isbn"])
+def test_a_conflict_names_the_book_with_the_isbn(
+    api: httpx.Client, book: dict[str, Any], address: str, method: str
+) -> None:
+    other = api.post(BOOKS, json=build_book()).json()
+    answer = api.request(method, address, json=build_replacement(book, title="Another", isbn=other["isbn"]))
+    assert parse_error(answer) == (409, "CONFLICT", ["isbn"])
     assert api.get(httpx.URL(answer.headers["Link"].split(">")[0][1:]).path).json() == other
     assert api.get(BOOKS).json()["results"] == [book, other]
 
 
 def test_a_book_keeps_its_own_isbn(api: httpx.Client, book: dict[str, Any], address: str) -> None:
-    answer = api.put(address, json=needed(book, year=2000))
+    answer = api.put(address, json=build_replacement(book, year=2000))
     assert (answer.status_code, answer.json()["isbn"], answer.json()["version"]) == (200, book["isbn"], 2)
 
 
@@ -208,24 +210,26 @@ def test_an_isbn_that_is_no_longer_an_isbn_has_no_canonical_form(api: httpx.Clie
     assert canonical == ["9780141439587", None]
 
 
-def test_a_change_by_version_1_is_seen_in_version_2(api: httpx.Client, created: httpx.Response, address: str) -> None:
-    in_version_1 = f"/api/books/{created.json()['id']}"
-    api.put(in_version_1, json={"year": 2000})
-    api.put(in_version_1, json={"year": 2000})
+def test_a_change_in_version_1_is_visible_in_version_2(
+    api: httpx.Client, creation: httpx.Response, address: str
+) -> None:
+    first_version_address = f"/api/books/{creation.json()['id']}"
+    api.put(first_version_address, json={"year": 2000})
+    api.put(first_version_address, json={"year": 2000})
     read = api.get(address)
-    changed = {**created.json(), "year": 2000, "version": 2, "updated_at": read.json()["updated_at"]}
-    assert read.json() == changed
-    assert read.json()["updated_at"] > created.json()["updated_at"]
-    assert api.patch(address, json={"year": 3000}, headers={"If-Match": created.headers["ETag"]}).status_code == 412
+    changed_book = {**creation.json(), "year": 2000, "version": 2, "updated_at": read.json()["updated_at"]}
+    assert read.json() == changed_book
+    assert read.json()["updated_at"] > creation.json()["updated_at"]
+    assert api.patch(address, json={"year": 3000}, headers={"If-Match": creation.headers["ETag"]}).status_code == 412
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize("value", ["{etag}", "*", f"{STALE}, {{etag}}"])
 def test_a_book_in_the_state_asked_for_is_changed(
-    api: httpx.Client, created: httpx.Response, address: str, method: str, value: str
+    api: httpx.Client, creation: httpx.Response, address: str, method: str, value: str
 ) -> None:
-    headers = {"If-Match": value.format(etag=created.headers["ETag"])}
-    assert api.request(method, address, json=OTHERS, headers=headers).json()["version"] == 2
+    headers = {"If-Match": value.format(etag=creation.headers["ETag"])}
+    assert api.request(method, address, json=NEW_VALUES, headers=headers).json()["version"] == 2
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
@@ -241,52 +245,58 @@ def test_a_book_in_the_state_asked_for_is_changed(
     ],
 )
 def test_a_book_in_another_state_is_left_alone(
-    api: httpx.Client, created: httpx.Response, address: str, method: str, headers: dict[str, str]
+    api: httpx.Client, creation: httpx.Response, address: str, method: str, headers: dict[str, str]
 ) -> None:
-    given = {name: value.format(etag=created.headers["ETag"]) for name, value in headers.items()}
-    assert refused(api.request(method, address, json=OTHERS, headers=given)) == (412, "PRECONDITION_FAILED", [])
-    assert api.get(address).json() == created.json()
+    conditions = {name: value.format(etag=creation.headers["ETag"]) for name, value in headers.items()}
+    assert parse_error(api.request(method, address, json=NEW_VALUES, headers=conditions)) == (
+        412,
+        "PRECONDITION_FAILED",
+        [],
+    )
+    assert api.get(address).json() == creation.json()
 
 
 def test_the_state_before_a_change_is_refused_after_it(
-    api: httpx.Client, created: httpx.Response, address: str
+    api: httpx.Client, creation: httpx.Response, address: str
 ) -> None:
-    first = api.patch(address, json={"year": 2000}, headers={"If-Match": created.headers["ETag"]})
-    second = api.patch(address, json={"year": 3000}, headers={"If-Match": created.headers["ETag"]})
-    third = api.put(address, json=OTHERS, headers={"If-Match": first.headers["ETag"]})
+    first = api.patch(address, json={"year": 2000}, headers={"If-Match": creation.headers["ETag"]})
+    second = api.patch(address, json={"year": 3000}, headers={"If-Match": creation.headers["ETag"]})
+    third = api.put(address, json=NEW_VALUES, headers={"If-Match": first.headers["ETag"]})
     assert [answer.status_code for answer in (first, second, third)] == [200, 412, 200]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 @pytest.mark.parametrize("body", [b"{}", b'{"year": "1984"}', b"{", b"", b"[]", b'{"isbn": "in use"}'])
 def test_an_unknown_book_is_not_found_whatever_the_body(api: httpx.Client, method: str, body: bytes) -> None:
-    api.post(BOOKS, json=new_book(isbn="in use"))
+    api.post(BOOKS, json=build_book(isbn="in use"))
     answer = api.request(method, UNKNOWN, content=body, headers={"If-Match": STALE})
-    assert refused(answer) == (404, "NOT_FOUND", [])
+    assert parse_error(answer) == (404, "NOT_FOUND", [])
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_a_change_never_makes_a_book(api: httpx.Client, method: str) -> None:
-    assert api.request(method, UNKNOWN, json=new_book()).status_code == 404
+    assert api.request(method, UNKNOWN, json=build_book()).status_code == 404
     assert api.get(BOOKS).json()["results"] == []
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_what_is_checked_first_is_answered(api: httpx.Client, book: dict[str, Any], address: str, method: str) -> None:
-    text, large, stale = {"Content-Type": "text/plain"}, b" " * 2 * MIB, {"If-Match": STALE}
-    other = api.post(BOOKS, json=new_book()).json()
-    in_use = needed(book, isbn=other["isbn"])
+def test_the_first_failing_check_is_answered(
+    api: httpx.Client, book: dict[str, Any], address: str, method: str
+) -> None:
+    text_headers, large_body, stale_headers = {"Content-Type": "text/plain"}, b" " * 2 * MIB, {"If-Match": STALE}
+    other = api.post(BOOKS, json=build_book()).json()
+    in_use = build_replacement(book, isbn=other["isbn"])
     answers = [
-        api.request(method, UNKNOWN, content=large, headers=text),
-        api.request(method, UNKNOWN, content=b"{", headers=text),
-        api.request(method, f"{UNKNOWN}?shelf=1", content=b"{", headers=stale),
-        api.request(method, f"{address}?shelf=1", json=in_use, headers=stale),
-        api.request(method, address, content=b"{", headers=stale),
-        api.request(method, address, json={**in_use, "year": "1984"}, headers=stale),
-        api.request(method, address, json=in_use, headers=stale),
+        api.request(method, UNKNOWN, content=large_body, headers=text_headers),
+        api.request(method, UNKNOWN, content=b"{", headers=text_headers),
+        api.request(method, f"{UNKNOWN}?shelf=1", content=b"{", headers=stale_headers),
+        api.request(method, f"{address}?shelf=1", json=in_use, headers=stale_headers),
+        api.request(method, address, content=b"{", headers=stale_headers),
+        api.request(method, address, json={**in_use, "year": "1984"}, headers=stale_headers),
+        api.request(method, address, json=in_use, headers=stale_headers),
         api.request(method, address, json=in_use),
     ]
-    assert [refused(answer)[:2] for answer in answers] == [
+    assert [parse_error(answer)[:2] for answer in answers] == [
         (413, "PAYLOAD_TOO_LARGE"),
         (415, "UNSUPPORTED_MEDIA_TYPE"),
         (404, "NOT_FOUND"),
@@ -302,9 +312,9 @@ def test_a_failed_change_changes_nothing(api: httpx.Client, book: dict[str, Any]
     answers = [
         api.patch(address, json={"title": "Emma", "year": "1984"}),
         api.patch(address, json={"title": "Emma", "shelf": 1}),
-        api.put(address, json={**OTHERS, "genre": " "}),
+        api.put(address, json={**NEW_VALUES, "genre": " "}),
     ]
-    assert [refused(answer) for answer in answers] == [
+    assert [parse_error(answer) for answer in answers] == [
         (422, "VALIDATION_ERROR", ["year"]),
         (422, "VALIDATION_ERROR", ["shelf"]),
         (422, "VALIDATION_ERROR", ["genre"]),
@@ -312,10 +322,10 @@ def test_a_failed_change_changes_nothing(api: httpx.Client, book: dict[str, Any]
     assert api.get(address).json() == book
 
 
-def test_the_server_answers_a_change_alike(service: Service) -> None:
-    with service.client() as client:
-        address = client.post(BOOKS, json=new_book()).headers["Location"]
-        patched = client.patch(address, content=b'{"year": 2000}', headers=MERGE_PATCH)
+def test_the_server_answers_a_change_the_same_way(service: Service) -> None:
+    with service.open_client() as client:
+        address = client.post(BOOKS, json=build_book()).headers["Location"]
+        change = client.patch(address, content=b'{"year": 2000}', headers=MERGE_PATCH)
         read = client.get(address)
-    assert (patched.status_code, patched.json()["version"], patched.json()["year"]) == (200, 2, 2000)
-    assert (patched.json(), patched.headers["ETag"]) == (read.json(), read.headers["ETag"])
+    assert (change.status_code, change.json()["version"], change.json()["year"]) == (200, 2, 2000)
+    assert (change.json(), change.headers["ETag"]) == (read.json(), read.headers["ETag"])

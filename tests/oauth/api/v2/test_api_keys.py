@@ -1,4 +1,4 @@
-"""API keys over HTTP, as the people whose they are make and revoke them."""
+"""API keys over HTTP: users create, read and revoke their own keys."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,22 +11,22 @@ from oauth import api_keys
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 from tests.support import oauth_flows
-from tests.support.books import new_book
-from tests.support.oauth_flows import key_for
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header
 
 KEYS = "/api/v2/api-keys"
 
 
-def made(api: httpx.Client, by: dict[str, str], **members: Any) -> dict[str, Any]:
-    response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **members}, headers=by)
+def create_key(api: httpx.Client, headers: dict[str, str], **members: Any) -> dict[str, Any]:
+    response = api.post(KEYS, json={"name": "Night import", "scopes": "read", **members}, headers=headers)
     assert response.status_code == 201, response.text
     body: dict[str, Any] = response.json()
     return body
 
 
 def test_a_new_key_is_shown_once_and_works(api: httpx.Client) -> None:
-    owner = oauth_flows.librarian()
-    response = api.post(KEYS, json={"name": "Night import", "scopes": "write read"}, headers=key_for(owner))
+    owner = oauth_flows.create_librarian()
+    response = api.post(KEYS, json={"name": "Night import", "scopes": "write read"}, headers=create_key_header(owner))
     key = response.json()
     stored = APIKey.objects.get(prefix=key["id"])
     assert response.status_code == 201
@@ -42,24 +42,26 @@ def test_a_new_key_is_shown_once_and_works(api: httpx.Client) -> None:
         "key": key["key"],
     }
     assert key["key"] not in str(APIKey.objects.values())
-    assert api.post("/api/books", json=new_book(), headers={"X-API-Key": key["key"]}).status_code == 201
+    assert api.post("/api/books", json=build_book(), headers={"X-API-Key": key["key"]}).status_code == 201
 
 
 def test_reading_a_key_does_not_show_it(api: httpx.Client) -> None:
-    maker = key_for(oauth_flows.librarian())
-    key = made(api, maker)
+    key_header = create_key_header(oauth_flows.create_librarian())
+    key = create_key(api, key_header)
     text = key.pop("key")
-    read = api.get(f"{KEYS}/{key['id']}", headers=maker)
-    listed = api.get(KEYS, headers=maker)
-    assert read.json() == key
-    assert listed.json()["results"][1] == key
-    assert {"next": None, "previous": None}.items() <= listed.json().items()
-    assert text not in read.text + listed.text
+    detail_response = api.get(f"{KEYS}/{key['id']}", headers=key_header)
+    list_response = api.get(KEYS, headers=key_header)
+    assert detail_response.json() == key
+    assert list_response.json()["results"][1] == key
+    assert {"next": None, "previous": None}.items() <= list_response.json().items()
+    assert text not in detail_response.text + list_response.text
 
 
-def test_no_key_has_more_than_its_maker(api: httpx.Client) -> None:
+def test_no_key_has_more_scopes_than_the_key_that_made_it(api: httpx.Client) -> None:
     response = api.post(
-        KEYS, json={"name": "More", "scopes": "read write"}, headers=key_for(oauth_flows.librarian(), "read")
+        KEYS,
+        json={"name": "More", "scopes": "read write"},
+        headers=create_key_header(oauth_flows.create_librarian(), "read"),
     )
     assert response.status_code == 403
     assert response.json()["error"]["code"] == "FORBIDDEN"
@@ -70,65 +72,69 @@ def test_no_key_has_more_than_its_maker(api: httpx.Client) -> None:
 
 
 def test_a_key_does_not_outlive_the_key_that_made_it(api: httpx.Client) -> None:
-    maker = key_for(oauth_flows.librarian(), expires_at=timezone.now() + timedelta(days=1))
-    child = made(api, maker, expires_at="2199-01-01T00:00:00Z")
-    grandchild = made(api, {"X-API-Key": child["key"]})
+    key_header = create_key_header(oauth_flows.create_librarian(), expires_at=timezone.now() + timedelta(days=1))
+    child = create_key(api, key_header, expires_at="2199-01-01T00:00:00Z")
+    grandchild = create_key(api, {"X-API-Key": child["key"]})
     first = APIKey.objects.get(name="Test")
     assert APIKey.objects.get(prefix=grandchild["id"]).expires_at == first.expires_at
-    assert api.delete(f"{KEYS}/{first.prefix}", headers=maker).status_code == 204
+    assert api.delete(f"{KEYS}/{first.prefix}", headers=key_header).status_code == 204
     assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
 
 
 def test_a_key_does_not_outlive_the_app_that_made_it(api: httpx.Client) -> None:
-    token = oauth_flows.tokens_for(api, oauth_flows.librarian(), oauth_flows.public_app())["access_token"]
+    token = oauth_flows.obtain_tokens(api, oauth_flows.create_librarian(), oauth_flows.create_public_app())[
+        "access_token"
+    ]
     api.cookies.clear()
-    key = made(api, oauth_flows.bearer(token))
-    grandchild = made(api, {"X-API-Key": key["key"]})
+    key = create_key(api, oauth_flows.build_bearer_header(token))
+    grandchild = create_key(api, {"X-API-Key": key["key"]})
     assert key["expires_at"] is not None
     revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())
     assert api.get("/api/books", headers={"X-API-Key": key["key"]}).status_code == 401
     assert api.get("/api/books", headers={"X-API-Key": grandchild["key"]}).status_code == 401
 
 
-def test_a_revoked_key_is_gone_at_once(api: httpx.Client) -> None:
-    maker = key_for(oauth_flows.librarian())
-    key = made(api, maker)
-    revoked = api.delete(f"{KEYS}/{key['id']}", headers=maker)
-    assert (revoked.status_code, revoked.content) == (204, b"")
+def test_a_revoked_key_stops_working_immediately(api: httpx.Client) -> None:
+    key_header = create_key_header(oauth_flows.create_librarian())
+    key = create_key(api, key_header)
+    response = api.delete(f"{KEYS}/{key['id']}", headers=key_header)
+    assert (response.status_code, response.content) == (204, b"")
     assert api.get("/api/books", headers={"X-API-Key": key["key"]}).status_code == 401
-    assert api.get(f"{KEYS}/{key['id']}", headers=maker).status_code == 404
-    assert api.delete(f"{KEYS}/{key['id']}", headers=maker).status_code == 404
+    assert api.get(f"{KEYS}/{key['id']}", headers=key_header).status_code == 404
+    assert api.delete(f"{KEYS}/{key['id']}", headers=key_header).status_code == 404
 
 
 def test_a_weak_key_cannot_revoke_a_stronger_one(api: httpx.Client) -> None:
-    owner = oauth_flows.librarian()
-    strong = key_for(owner)
+    owner = oauth_flows.create_librarian()
+    strong = create_key_header(owner)
     stored = APIKey.objects.get()
-    assert api.delete(f"{KEYS}/{stored.prefix}", headers=key_for(owner, "read")).status_code == 403
+    assert api.delete(f"{KEYS}/{stored.prefix}", headers=create_key_header(owner, "read")).status_code == 403
     assert api.get("/api/books", headers=strong).status_code == 200
 
 
-def test_an_app_sees_and_revokes_those_it_made(api: httpx.Client) -> None:
-    owner = oauth_flows.librarian()
-    token = oauth_flows.tokens_for(api, owner, oauth_flows.public_app())["access_token"]
+def test_an_app_sees_and_revokes_only_its_own_keys(api: httpx.Client) -> None:
+    owner = oauth_flows.create_librarian()
+    token = oauth_flows.obtain_tokens(api, owner, oauth_flows.create_public_app())["access_token"]
     api.cookies.clear()
-    key_for(owner)
-    own = made(api, oauth_flows.bearer(token))
-    assert [key["id"] for key in api.get(KEYS, headers=oauth_flows.bearer(token)).json()["results"]] == [own["id"]]
+    create_key_header(owner)
+    own = create_key(api, oauth_flows.build_bearer_header(token))
+    assert [key["id"] for key in api.get(KEYS, headers=oauth_flows.build_bearer_header(token)).json()["results"]] == [
+        own["id"]
+    ]
     other = APIKey.objects.get(name="Test").prefix
-    assert api.delete(f"{KEYS}/{other}", headers=oauth_flows.bearer(token)).status_code == 404
-    assert api.delete(f"{KEYS}/{own['id']}", headers=oauth_flows.bearer(token)).status_code == 204
+    assert api.delete(f"{KEYS}/{other}", headers=oauth_flows.build_bearer_header(token)).status_code == 404
+    assert api.delete(f"{KEYS}/{own['id']}", headers=oauth_flows.build_bearer_header(token)).status_code == 204
 
 
-def test_keys_of_others_are_not_there(api: httpx.Client) -> None:
-    other = made(api, key_for(oauth_flows.librarian("other")))
-    maker = key_for(oauth_flows.librarian())
-    assert [key["name"] for key in api.get(KEYS, headers=maker).json()["results"]] == ["Test"]
-    assert api.get(f"{KEYS}/{other['id']}", headers=maker).status_code == 404
-    assert api.delete(f"{KEYS}/{other['id']}", headers=maker).status_code == 404
+def test_keys_of_others_are_not_found(api: httpx.Client) -> None:
+    other = create_key(api, create_key_header(oauth_flows.create_librarian("other")))
+    key_header = create_key_header(oauth_flows.create_librarian())
+    assert [key["name"] for key in api.get(KEYS, headers=key_header).json()["results"]] == ["Test"]
+    assert api.get(f"{KEYS}/{other['id']}", headers=key_header).status_code == 404
+    assert api.delete(f"{KEYS}/{other['id']}", headers=key_header).status_code == 404
 
 
-def test_keys_need_a_credential_whatever_is_open(api: httpx.Client) -> None:
+def test_keys_need_a_credential_under_every_policy(api: httpx.Client) -> None:
     for response in (api.get(KEYS), api.post(KEYS, json={}), api.get(f"{KEYS}/{'0' * 12}")):
         assert response.status_code == 401
         assert response.json()["error"]["code"] == "UNAUTHENTICATED"
@@ -153,25 +159,27 @@ def test_keys_need_a_credential_whatever_is_open(api: httpx.Client) -> None:
         ({"scope": "read"}, "scope"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_named(api: httpx.Client, members: dict[str, Any], field: str) -> None:
-    response = api.post(KEYS, json={"name": "A", "scopes": "read", **members}, headers=key_for(oauth_flows.librarian()))
+def test_the_invalid_member_of_a_body_is_named(api: httpx.Client, members: dict[str, Any], field: str) -> None:
+    response = api.post(
+        KEYS, json={"name": "A", "scopes": "read", **members}, headers=create_key_header(oauth_flows.create_librarian())
+    )
     assert response.status_code == 422
     assert {detail["field"] for detail in response.json()["error"]["details"]} == {field}
     assert APIKey.objects.count() == 1
 
 
-def test_nobody_has_more_than_a_hundred(api: httpx.Client) -> None:
-    owner = oauth_flows.librarian()
-    maker = key_for(owner)
+def test_nobody_has_more_than_a_hundred_keys(api: httpx.Client) -> None:
+    owner = oauth_flows.create_librarian()
+    key_header = create_key_header(owner)
     for number in range(api_keys.MAX_KEYS_PER_USER - 1):
         api_keys.create_key(owner, str(number), frozenset({"read"}), now=timezone.now())
-    response = api.post(KEYS, json={"name": "One more", "scopes": "read"}, headers=maker)
+    response = api.post(KEYS, json={"name": "One more", "scopes": "read"}, headers=key_header)
     assert response.status_code == 409
     assert response.json()["error"]["message"] == "You have 100 API keys: revoke one first"
 
 
 def test_unknown_parameters_and_methods_are_refused(api: httpx.Client) -> None:
-    maker = key_for(oauth_flows.librarian())
-    assert api.get(f"{KEYS}?limit=5", headers=maker).status_code == 400
-    assert api.put(KEYS, json={}, headers=maker).status_code == 405
-    assert api.options(KEYS, headers=maker).headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+    key_header = create_key_header(oauth_flows.create_librarian())
+    assert api.get(f"{KEYS}?limit=5", headers=key_header).status_code == 400
+    assert api.put(KEYS, json={}, headers=key_header).status_code == 405
+    assert api.options(KEYS, headers=key_header).headers["Allow"] == "GET, POST, HEAD, OPTIONS"

@@ -1,4 +1,4 @@
-"""The stream of events over HTTP, as readers follow it. On PostgreSQL it shows what is committed, so tests commit."""
+"""The stream of events over HTTP. On PostgreSQL it contains committed events only, so the tests commit."""
 
 import json
 from collections.abc import Iterator
@@ -17,66 +17,66 @@ from pytest_django import DjangoAssertNumQueries
 
 from books import changes
 from tests.support import oauth_flows
-from tests.support.books import new_book
-from tests.support.endpoints import endpoint, key_for, listener
+from tests.support.books import build_book
+from tests.support.endpoints import create_endpoint, create_key_header, create_owner
 from webhooks import stream
 from webhooks.models import Event
 from webhooks.outbox import EventData, publish
 from webhooks.stream import StreamCursor
 
 EVENTS = "/api/v2/events"
-PATIENCE = 30
+TIMEOUT = 30
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 
 @pytest.fixture
-def by(transactional_db: None) -> dict[str, str]:
-    return key_for(listener())
+def key_header(transactional_db: None) -> dict[str, str]:
+    return create_key_header(create_owner())
 
 
-def added(title: str) -> None:
+def add_book(title: str) -> None:
     with transaction.atomic():
-        changes.add_book(new_book(title=title), now=timezone.now())
+        changes.add_book(build_book(title=title), now=timezone.now())
 
 
-def read(api: httpx.Client, by: dict[str, str], **query: Any) -> dict[str, Any]:
-    response = api.get(EVENTS, params=query, headers=by)
+def read_page(api: httpx.Client, key_header: dict[str, str], **query: Any) -> dict[str, Any]:
+    response = api.get(EVENTS, params=query, headers=key_header)
     assert response.status_code == 200, response.text
     page: dict[str, Any] = response.json()
     return page
 
 
-def titles(page: dict[str, Any]) -> list[str]:
+def list_titles(page: dict[str, Any]) -> list[str]:
     return [event["data"]["book"]["title"] for event in page["results"]]
 
 
 @contextmanager
-def uncommitted(title: str) -> Iterator[None]:
-    """A book that is added by somebody else, who commits at the end of the block."""
-    added_it, may_commit = Signal(), Signal()
+def start_slow_writer(title: str) -> Iterator[None]:
+    """Adds a book in another thread, whose transaction commits at the end of the block."""
+    is_added, may_commit = Signal(), Signal()
 
     def add_slowly() -> None:
         with transaction.atomic():
-            added(title)
-            added_it.set()
-            may_commit.wait(PATIENCE)
+            add_book(title)
+            is_added.set()
+            may_commit.wait(TIMEOUT)
         connection.close()
 
-    slow = Thread(target=add_slowly)
-    slow.start()
+    writer = Thread(target=add_slowly)
+    writer.start()
     try:
-        assert added_it.wait(PATIENCE)
+        assert is_added.wait(TIMEOUT)
         yield
     finally:
         may_commit.set()
-        slow.join()
+        writer.join()
 
 
-def test_events_come_as_they_were_sent(api: httpx.Client, by: dict[str, str]) -> None:
-    book = api.post("/api/v2/books", json=new_book()).json()
+def test_events_are_the_bodies_that_receivers_get(api: httpx.Client, key_header: dict[str, str]) -> None:
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
-    response = api.get(EVENTS, headers=by)
+    response = api.get(EVENTS, headers=key_header)
     page = response.json()
     bodies = [bytes(body) for body in Event.objects.order_by("pk").values_list("body", flat=True)]
     assert page == {"results": [json.loads(body) for body in bodies], "next": None, "cursor": page["cursor"]}
@@ -84,80 +84,82 @@ def test_events_come_as_they_were_sent(api: httpx.Client, by: dict[str, str]) ->
     assert response.headers["Content-Type"] == "application/json"
 
 
-def test_the_stream_is_followed_by_its_links(api: httpx.Client, by: dict[str, str]) -> None:
+def test_the_links_lead_through_the_whole_stream(api: httpx.Client, key_header: dict[str, str]) -> None:
     for number in range(5):
-        added(str(number))
-    pages = [read(api, by, limit=2)]
-    while following := pages[-1]["next"]:
-        assert following.startswith(f"{settings.PUBLIC_URL}{EVENTS}?")
-        pages.append(api.get(following, headers=by).json())
-    assert [titles(page) for page in pages] == [["0", "1"], ["2", "3"], ["4"]]
+        add_book(str(number))
+    pages = [read_page(api, key_header, limit=2)]
+    while next_address := pages[-1]["next"]:
+        assert next_address.startswith(f"{settings.PUBLIC_URL}{EVENTS}?")
+        pages.append(api.get(next_address, headers=key_header).json())
+    assert [list_titles(page) for page in pages] == [["0", "1"], ["2", "3"], ["4"]]
 
 
-def test_a_reader_goes_on_from_the_cursor(api: httpx.Client, by: dict[str, str]) -> None:
-    nothing = read(api, by)
-    assert (nothing["results"], nothing["next"]) == ([], None)
-    added("first")
-    first = read(api, by, after=nothing["cursor"])
-    again = read(api, by, after=first["cursor"])
-    added("second")
-    second = read(api, by, after=again["cursor"])
-    assert [titles(page) for page in (first, again, second)] == [["first"], [], ["second"]]
+def test_a_reader_continues_from_the_cursor(api: httpx.Client, key_header: dict[str, str]) -> None:
+    empty = read_page(api, key_header)
+    assert (empty["results"], empty["next"]) == ([], None)
+    add_book("first")
+    first = read_page(api, key_header, after=empty["cursor"])
+    unchanged = read_page(api, key_header, after=first["cursor"])
+    add_book("second")
+    second = read_page(api, key_header, after=unchanged["cursor"])
+    assert [list_titles(page) for page in (first, unchanged, second)] == [["first"], [], ["second"]]
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
-def test_who_commits_late_is_not_passed_over(api: httpx.Client, by: dict[str, str]) -> None:
-    cursor = read(api, by)["cursor"]
-    with uncommitted("slow"):
-        added("fast")
-        meanwhile = read(api, by, after=cursor)
-    assert titles(meanwhile) == []
-    assert titles(read(api, by, after=meanwhile["cursor"])) == ["slow", "fast"]
+def test_an_event_that_commits_late_is_not_skipped(api: httpx.Client, key_header: dict[str, str]) -> None:
+    cursor = read_page(api, key_header)["cursor"]
+    with start_slow_writer("slow"):
+        add_book("fast")
+        page = read_page(api, key_header, after=cursor)
+    assert list_titles(page) == []
+    assert list_titles(read_page(api, key_header, after=page["cursor"])) == ["slow", "fast"]
 
 
-def test_pings_are_not_in_the_stream(api: httpx.Client, by: dict[str, str]) -> None:
-    owner = listener("other")
-    pinged = api.post(f"/api/v2/webhooks/{endpoint(owner).pk}/ping", headers=key_for(owner))
-    assert pinged.status_code == 202
-    assert read(api, by)["results"] == []
+def test_pings_are_not_in_the_stream(api: httpx.Client, key_header: dict[str, str]) -> None:
+    owner = create_owner("other")
+    ping = api.post(f"/api/v2/webhooks/{create_endpoint(owner).pk}/ping", headers=create_key_header(owner))
+    assert ping.status_code == 202
+    assert read_page(api, key_header)["results"] == []
 
 
-def test_a_reader_may_choose_kinds(api: httpx.Client, by: dict[str, str]) -> None:
-    book = api.post("/api/v2/books", json=new_book()).json()
+def test_a_reader_may_choose_kinds(api: httpx.Client, key_header: dict[str, str]) -> None:
+    book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
-    page = read(api, by, kinds="book.created,book.deleted", limit=1)
-    rest = api.get(page["next"], headers=by).json()
+    page = read_page(api, key_header, kinds="book.created,book.deleted", limit=1)
+    rest = api.get(page["next"], headers=key_header).json()
     assert [event["event"] for event in page["results"] + rest["results"]] == ["book.created", "book.deleted"]
-    assert read(api, by, kinds="book.updated", after=rest["cursor"])["results"] == []
+    assert read_page(api, key_header, kinds="book.updated", after=rest["cursor"])["results"] == []
 
 
-def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, by: dict[str, str]) -> None:
-    added("old")
+def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, key_header: dict[str, str]) -> None:
+    add_book("old")
     recent = StreamCursor(0, 0, timezone.now() - timedelta(days=29)).encode()
-    assert titles(read(api, by, after=recent)) == ["old"]
+    assert list_titles(read_page(api, key_header, after=recent)) == ["old"]
     old = StreamCursor(0, 0, timezone.now() - timedelta(days=31)).encode()
-    response = api.get(EVENTS, params={"after": old}, headers=by)
+    response = api.get(EVENTS, params={"after": old}, headers=key_header)
     assert (response.status_code, response.json()["error"]["code"]) == (410, "GONE")
 
 
-def test_who_begins_is_shown_the_last_thirty_days(api: httpx.Client, by: dict[str, str]) -> None:
-    added("past")
+def test_a_new_reader_sees_the_last_thirty_days(api: httpx.Client, key_header: dict[str, str]) -> None:
+    add_book("past")
     Event.objects.update(created_at=timezone.now() - timedelta(days=30, hours=6))
-    added("kept")
-    assert titles(read(api, by)) == ["kept"]
+    add_book("kept")
+    assert list_titles(read_page(api, key_header)) == ["kept"]
 
 
-def test_who_began_at_the_oldest_event_can_go_on(api: httpx.Client, by: dict[str, str]) -> None:
-    added("next")
+def test_a_reader_that_began_at_the_oldest_event_can_continue(api: httpx.Client, key_header: dict[str, str]) -> None:
+    add_book("next")
     hours_ago = StreamCursor(0, 0, timezone.now() - timedelta(days=30, hours=6)).encode()
-    assert titles(read(api, by, after=hours_ago)) == ["next"]
+    assert list_titles(read_page(api, key_header, after=hours_ago)) == ["next"]
 
 
-def test_the_cursor_of_who_keeps_asking_stays_good(api: httpx.Client, by: dict[str, str]) -> None:
+def test_the_cursor_of_a_regular_reader_does_not_expire(api: httpx.Client, key_header: dict[str, str]) -> None:
     before = timezone.now()
     old = StreamCursor(0, 0, before - timedelta(days=29)).encode()
-    assert StreamCursor.decode(read(api, by, after=old)["cursor"], stream.MAX_CURSOR_LENGTH).at >= before
+    assert (
+        StreamCursor.decode(read_page(api, key_header, after=old)["cursor"], stream.MAX_CURSOR_LENGTH).read_at >= before
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,29 +179,29 @@ def test_the_cursor_of_who_keeps_asking_stays_good(api: httpx.Client, by: dict[s
         ({"cursor": "x"}, 400, "cursor"),
     ],
 )
-def test_what_is_wrong_with_a_query_is_named(
-    api: httpx.Client, by: dict[str, str], query: dict[str, str], status: int, field: str
+def test_the_wrong_parameter_of_a_query_is_named(
+    api: httpx.Client, key_header: dict[str, str], query: dict[str, str], status: int, field: str
 ) -> None:
-    response = api.get(EVENTS, params=query, headers=by)
+    response = api.get(EVENTS, params=query, headers=key_header)
     assert response.status_code == status
     assert {detail["field"] for detail in response.json()["error"]["details"]} == {field}
 
 
-def test_the_stream_needs_the_scope_whatever_is_open(api: httpx.Client) -> None:
-    anonymous, reader = api.get(EVENTS), api.get(EVENTS, headers=key_for(oauth_flows.reader(), "read"))
+def test_the_stream_needs_its_scope_even_in_an_open_library(api: httpx.Client) -> None:
+    anonymous, reader = api.get(EVENTS), api.get(EVENTS, headers=create_key_header(oauth_flows.create_reader(), "read"))
     assert (anonymous.status_code, anonymous.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
     assert (reader.status_code, reader.json()["error"]["code"]) == (403, "FORBIDDEN")
     assert reader.headers["WWW-Authenticate"].endswith('error="insufficient_scope", scope="webhooks"')
 
 
 @pytest.mark.parametrize("limit", [10, 500])
-def test_a_page_costs_the_same_however_long_it_is(
-    api: httpx.Client, by: dict[str, str], limit: int, django_assert_max_num_queries: DjangoAssertNumQueries
+def test_a_page_of_any_length_takes_the_same_number_of_queries(
+    api: httpx.Client, key_header: dict[str, str], limit: int, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with transaction.atomic():
         publish([EventData("book.created", None, {}) for _ in range(100)], timezone.now())
-    read(api, by)
-    # The key, on PostgreSQL the horizon, the page, and where all of the stream ends.
+    read_page(api, key_header)
+    # The key, on PostgreSQL the horizon of the stream, the page, and the end of the stream.
     with django_assert_max_num_queries(4):
-        page = read(api, by, limit=limit)
+        page = read_page(api, key_header, limit=limit)
     assert len(page["results"]) == min(limit, 100)

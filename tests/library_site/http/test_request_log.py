@@ -1,0 +1,114 @@
+"""Every answer carries a request id, and all code that works for the request can read it."""
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from django.db import connection
+
+from library_site.http import request_log
+from library_site.http.request_log import log_requests
+from tests.support.books import build_book
+from tests.support.service import Service
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+REQUEST_ID = "Caller-1.of_2"
+ADDRESSES = {
+    "/": 200,
+    "/docs": 200,
+    "/openapi.json": 200,
+    "/static/admin/css/base.css": 200,
+    "/api/books": 200,
+    "/api/books/0": 404,
+    "/api/books/x": 422,
+    "/api/nowhere": 404,
+    "/nowhere": 404,
+    "/admin/": 302,
+    "/admin/login/": 200,
+    "/admin/nowhere/": 302,
+}
+
+
+def get_request_id(answer: httpx.Response) -> str:
+    """Returns the request id of an answer, which must have exactly one."""
+    (request_id,) = answer.headers.get_list("X-Request-ID")
+    assert isinstance(request_id, str)
+    return request_id
+
+
+@pytest.mark.parametrize(("address", "status"), ADDRESSES.items())
+def test_every_answer_carries_the_callers_id(api: httpx.Client, address: str, status: int) -> None:
+    answer = api.get(address, headers={"X-Request-ID": REQUEST_ID})
+    assert (answer.status_code, get_request_id(answer)) == (status, REQUEST_ID)
+
+
+def test_refusals_and_304s_carry_the_callers_id(api: httpx.Client, book: dict[str, Any]) -> None:
+    address = f"/api/books/{book['id']}"
+    api.headers["X-Request-ID"] = REQUEST_ID
+    answers = [
+        api.get("/", headers={"Host": "evil.example"}),
+        api.get("/api/books", headers={"Host": "evil.example"}),
+        api.post("/api/books", content=b"{}", headers={"Content-Length": "3"}),
+        api.post("/api/books", content=b"", headers={"Content-Type": "text/plain"}),
+        api.patch("/api/books"),
+        api.get(address, headers={"If-None-Match": api.get(address).headers["ETag"]}),
+        api.head(address),
+    ]
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 415, 405, 304, 200]
+    assert {get_request_id(answer) for answer in answers} == {REQUEST_ID}
+
+
+def test_a_failure_carries_the_callers_id(api: httpx.Client) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE books_book ADD COLUMN cellar integer DEFAULT 0 CHECK (cellar > 0)")
+    answer = api.post("/api/books", json=build_book(), headers={"X-Request-ID": REQUEST_ID})
+    assert (answer.status_code, get_request_id(answer)) == (500, REQUEST_ID)
+
+
+@pytest.mark.parametrize("value", ["a" * 8, "a" * 64, "a.b_C-09"])
+def test_an_acceptable_id_is_kept(api: httpx.Client, value: str) -> None:
+    assert get_request_id(api.get("/", headers={"X-Request-ID": value})) == value
+
+
+@pytest.mark.parametrize("value", ["", "a" * 7, "a" * 65, "with space", "a,bcdefgh", "abcdefgh\n", "1" * 9 + "/"])
+def test_any_other_id_is_replaced(api: httpx.Client, value: str) -> None:
+    assert re.fullmatch("[0-9a-f]{32}", get_request_id(api.get("/", headers={"X-Request-ID": value})))
+
+
+def test_no_two_requests_get_the_same_id(api: httpx.Client) -> None:
+    assert len({get_request_id(api.get("/")) for _ in range(50)}) == 50
+
+
+@pytest.mark.parametrize("address", ["/", "/api/books/1", "/static/admin/css/base.css", "/nowhere"])
+def test_the_server_sends_the_id(service: Service, address: str) -> None:
+    with service.open_client() as client:
+        assert get_request_id(client.get(address, headers={"X-Request-ID": REQUEST_ID})) == REQUEST_ID
+
+
+def stream_request_id(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
+    start_response(f"200 {HTTPStatus.OK.phrase}", [])
+    yield request_log.current_request_id.get().encode()
+
+
+def raise_error(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
+    raise ZeroDivisionError
+
+
+def test_the_id_can_be_read_until_the_body_is_sent() -> None:
+    with httpx.Client(transport=httpx.WSGITransport(log_requests(stream_request_id))) as client:
+        answer = client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
+    assert answer.text == REQUEST_ID
+    assert request_log.current_request_id.get() == "-"
+
+
+def test_an_exception_passes_and_leaves_the_id_for_its_log_line() -> None:
+    with httpx.Client(transport=httpx.WSGITransport(log_requests(raise_error))) as client:
+        with pytest.raises(ZeroDivisionError):
+            client.get("http://library", headers={"X-Request-ID": REQUEST_ID})
+        assert request_log.current_request_id.get() == REQUEST_ID
+    request_log.current_request_id.set(request_log.NO_REQUEST)

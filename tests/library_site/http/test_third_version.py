@@ -1,0 +1,178 @@
+"""A version is one line in the version table and its modules: every address of it is answered, on the fast path too."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.test.utils import override_settings
+
+from library_site.http import versions
+from library_site.http.errors import envelope_format
+from library_site.http.versions import KNOWN_VERSIONS, Version, select_served
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_librarian
+
+BOOKS = "/api/v3/books"
+URLCONF = "library_site.urls_with_version_3"
+
+
+@pytest.fixture(params=[True, False], ids=["fast path", "Django alone"])
+def client(
+    request: pytest.FixtureRequest, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[httpx.Client]:
+    """A client of a library with a version 3, made as docs/contributing.md says."""
+    urls = ("tests.support.third_version", "oauth.api.v2.urls", "webhooks.api.v2.urls")
+    table = [*KNOWN_VERSIONS, Version(3, "/api/v3", envelope_format, urls)]
+    monkeypatch.setattr(versions, "KNOWN_VERSIONS", table)
+    monkeypatch.setattr(versions, "VERSIONS", select_served(table, {}))
+    monkeypatch.setitem(sys.modules, URLCONF, load_urls())
+    with override_settings(ROOT_URLCONF=URLCONF, COMPILED_PATH=request.param):
+        from library_site.wsgi import build_application, pages_handler
+
+        transport = httpx.WSGITransport(build_application(pages_handler))
+        with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
+            yield client
+
+
+def load_urls() -> Any:
+    """The URL map of the version table as it is now."""
+    spec = importlib.util.find_spec("library_site.urls")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def book(client: httpx.Client) -> dict[str, Any]:
+    created = client.post(BOOKS, json=body_of_version_3())
+    assert created.status_code == 201, created.text
+    assert created.headers["Location"] == f"{BOOKS}/{created.json()['id']}"
+    book: dict[str, Any] = created.json()
+    return book
+
+
+def body_of_version_3(**members: Any) -> dict[str, Any]:
+    body = build_book()
+    return {"name": body.pop("title"), **body, **members}
+
+
+def code_and_fields(response: httpx.Response) -> tuple[int, str, list[str]]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], [one["field"] for one in error.get("details", [])]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/api/v3/books/{id}", {}),
+        ("/api/v3/books/{id}/", {}),
+        ("/api/books/{id}?version=3", {}),
+        ("/api/books/{id}", {"Accept": "application/vnd.library.v3+json"}),
+        # The latest is the third now.
+        ("/api/books/{id}", {"Accept": "application/vnd.library+json"}),
+    ],
+)
+def test_a_book_is_read_in_version_3(
+    client: httpx.Client, book: dict[str, Any], path: str, headers: dict[str, str]
+) -> None:
+    # The first answer teaches the fast path its headers.
+    for _ in range(3):
+        response = client.get(path.format(id=book["id"]), headers=headers)
+        assert (response.status_code, response.json()) == (200, book)
+        assert response.headers["ETag"] == f'"v3-{book["id"]}-1"'
+
+
+def test_a_book_that_is_not_there_is_not_found(client: httpx.Client, book: dict[str, Any]) -> None:
+    for _ in range(3):
+        client.get(f"{BOOKS}/{book['id']}")
+        assert code_and_fields(client.get(f"{BOOKS}/9999999")) == (404, "NOT_FOUND", [])
+
+
+def test_versions_1_and_2_show_the_same_book_as_before(client: httpx.Client, book: dict[str, Any]) -> None:
+    members = {name: value for name, value in book.items() if name != "name"}
+    for _ in range(2):
+        assert client.get(f"/api/v2/books/{book['id']}").json() == {**members, "title": book["name"]}
+        assert client.get(f"/api/books/{book['id']}").json()["title"] == book["name"]
+
+
+def test_the_list_has_its_filters_orders_and_fields(client: httpx.Client, book: dict[str, Any]) -> None:
+    response = client.get(BOOKS, params={"q": "jane", "sort": "-title", "fields": "id,name", "count": "true"})
+    assert response.json()["results"] == [{"id": book["id"], "name": book["name"]}]
+    assert response.json()["count"] == 1
+    assert code_and_fields(client.get(BOOKS, params={"fields": "title"})) == (422, "VALIDATION_ERROR", ["fields"])
+    assert code_and_fields(client.get(BOOKS, params={"nam": "x"})) == (400, "UNKNOWN_PARAMETER", ["nam"])
+
+
+def test_pages_link_to_version_3(client: httpx.Client, book: dict[str, Any]) -> None:
+    client.post(BOOKS, json=body_of_version_3())
+    page = client.get(BOOKS, params={"limit": 1}).json()
+    assert "/api/v3/books?" in page["next"]
+    assert client.get(page["next"]).json()["results"][0]["id"] != book["id"]
+
+
+def test_a_book_is_changed_and_deleted(client: httpx.Client, book: dict[str, Any]) -> None:
+    path = f"{BOOKS}/{book['id']}"
+    patched = client.patch(path, json={"name": "Emma"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
+    assert (patched.status_code, patched.json()["name"], patched.json()["version"]) == (200, "Emma", 2)
+    stale = client.patch(path, json={"name": "Persuasion"}, headers={"If-Match": f'"v3-{book["id"]}-1"'})
+    assert code_and_fields(stale) == (412, "PRECONDITION_FAILED", [])
+    replaced = client.put(path, json=body_of_version_3(name="Persuasion"))
+    assert (replaced.status_code, replaced.json()["name"]) == (200, "Persuasion")
+    assert client.delete(path).status_code == 204
+    assert client.get(path).status_code == 404
+
+
+def test_many_books_are_changed_at_once(client: httpx.Client, book: dict[str, Any]) -> None:
+    operations = [
+        {"op": "create", "book": body_of_version_3()},
+        {"op": "update", "id": book["id"], "book": {"name": "Emma"}},
+    ]
+    response = client.post(f"{BOOKS}/bulk", json={"operations": operations})
+    assert [one["op"] for one in response.json()["results"]] == ["create", "update"]
+    assert client.get(f"{BOOKS}/{book['id']}").json()["name"] == "Emma"
+
+
+def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dict[str, Any]) -> None:
+    missing = {name: value for name, value in body_of_version_3().items() if name != "name"}
+    answers = [
+        client.post(BOOKS, json=missing),
+        client.post(BOOKS, json=body_of_version_3(title="Emma", name=7)),
+        client.post(BOOKS, json=body_of_version_3(isbn=book["isbn"])),
+        client.post(BOOKS, content=b"{"),
+        client.post(BOOKS, content=b"name=Emma", headers={"Content-Type": "text/plain"}),
+        client.request("TRACE", BOOKS),
+        client.get("/api/v4/books"),
+        client.get("/api/v3/books", params={"version": "2"}),
+    ]
+    assert [code_and_fields(answer) for answer in answers] == [
+        (422, "VALIDATION_ERROR", ["name"]),
+        (422, "VALIDATION_ERROR", ["name", "title"]),
+        (409, "CONFLICT", ["isbn"]),
+        (400, "MALFORMED_REQUEST", ["body"]),
+        (415, "UNSUPPORTED_MEDIA_TYPE", []),
+        (405, "METHOD_NOT_ALLOWED", []),
+        (400, "UNSUPPORTED_VERSION", []),
+        (400, "UNSUPPORTED_VERSION", []),
+    ]
+    assert "Served: 1, 2, 3." in answers[6].json()["error"]["message"]
+
+
+def test_keys_webhooks_and_events_are_there_too(client: httpx.Client) -> None:
+    key = create_key_header(create_librarian(), "read write")
+    created = client.post("/api/v3/api-keys", json={"name": "Import", "scopes": "read"}, headers=key)
+    assert created.headers["Location"].startswith("/api/v3/api-keys/")
+    assert client.get("/api/v3/api-keys", headers=key).status_code == 200
+    assert client.get("/api/v3/webhooks").status_code == 401
+    assert client.get("/api/v3/events").status_code == 401
+
+
+def test_it_is_documented_beside_the_others(client: httpx.Client) -> None:
+    assert client.get("/docs/v3").status_code == 200
+    alone, together = client.get("/openapi/v3.json").json(), client.get("/openapi.json").json()
+    assert {"/api/v3/books", "/api/v3/books/{book_id}", "/api/v3/books/bulk"} <= alone["paths"].keys()
+    assert {"/api/books", "/api/v2/books", "/api/v3/books"} <= together["paths"].keys()

@@ -1,0 +1,152 @@
+"""README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+from django.utils.module_loading import import_string
+from pytest_django import Settings
+
+from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
+from oauth.scopes import SCOPES
+from webhooks.registry import EVENT_KINDS, PING_KIND
+
+pytestmark = pytest.mark.database_independent
+
+ROOT = Path(__file__).parent.parent.parent
+README, OPERATIONS, APP_DEVELOPERS = ROOT / "README.md", ROOT / "docs/operations.md", ROOT / "docs/app-developers.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
+MAX_README_LINES = 200
+PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
+# They are created by `make run`, or by who follows a recipe.
+CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
+CHECK_ID = re.compile(r"(?:library_site|oauth)\.[EW]\d{3}")
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= MAX_README_LINES
+
+
+def test_the_readme_links_every_document() -> None:
+    linked = {(ROOT / target).resolve() for target in list_links(README)}
+    assert {*DOCUMENTS, ROOT / "CHANGELOG.md"} - {README} <= linked
+
+
+def test_every_setting_is_documented() -> None:
+    source = (ROOT / "library_site" / "settings.py").read_text()
+    names = set(re.findall(r'env\.\w+\(f?"(\w+)"', source.replace("{number}", "1"))) - {"API_V"}
+    assert names == set(list_rows(OPERATIONS, "Settings"))
+
+
+def test_every_command_is_documented(settings: Settings) -> None:
+    own = {name for name, app in get_commands().items() if app in settings.OWN_APPS}
+    assert own <= set(list_rows(OPERATIONS, "Commands")) <= get_commands().keys()
+
+
+def test_every_system_check_is_documented() -> None:
+    sources = [(ROOT / app / "checks.py").read_text() for app in ("library_site", "oauth")]
+    assert {name for source in sources for name in CHECK_ID.findall(source)} == set(list_rows(OPERATIONS, "Deployment"))
+
+
+def test_every_error_code_is_documented() -> None:
+    codes = {*CODES_BY_STATUS.values(), *CODES_BY_DRF_CODE.values()}
+    assert codes == set(list_rows(APP_DEVELOPERS, "Error codes"))
+
+
+def test_every_event_is_documented() -> None:
+    assert {*EVENT_KINDS, PING_KIND} == set(list_rows(APP_DEVELOPERS, "Webhooks"))
+
+
+def test_every_scope_is_documented() -> None:
+    addresses = {"GET", "POST"}
+    assert set(SCOPES) == set(list_rows(APP_DEVELOPERS, "Apps and keys")) - addresses
+
+
+@each_document
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in list_links(document):
+        path, _, anchor = target.partition("#")
+        linked = (document.parent / path).resolve() if path else document
+        assert linked.exists(), target
+        assert not anchor or anchor in list_anchors(linked), target
+
+
+@each_document
+def test_every_path_exists(document: Path) -> None:
+    # A path begins with a folder of ours and ends in a slash or a suffix; an address begins with a slash.
+    pattern = rf"(?:{'|'.join(PACKAGES)}|\.ci|templates|requirements)/[\w./-]*"
+    paths = [name for name in list_names(document) if re.fullmatch(pattern, name)]
+    missing = [path for path in paths if not CREATED_PATHS.search(path) and not (ROOT / path).exists()]
+    assert missing == []
+
+
+@each_document
+def test_every_definition_exists(document: Path) -> None:
+    pattern = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)*\.(?!csv$|md$|py$)\w+")
+    names = [name for name in list_names(document) if pattern.fullmatch(name) and not CHECK_ID.fullmatch(name)]
+    assert [name for name in names if not is_definition(name) and not is_logger(name)] == []
+
+
+@each_document
+def test_every_target_of_make_exists(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE)) <= targets
+
+
+def test_the_map_names_what_there_is() -> None:
+    (block,) = re.findall(r"```\n(.*?)```", split_section(README, "The map"), re.DOTALL)
+    folder, missing = ROOT, []
+    for line in block.splitlines():
+        names = re.findall(r"[\w/]+/(?=\s|$)|\w+\.py\b", line)
+        if not line.startswith(" "):
+            folder, names = ROOT / names[0], names[1:]
+            missing += [] if folder.is_dir() else [folder]
+        missing += [folder / name for name in names if not any((base / name).exists() for base in (folder, ROOT))]
+    assert missing == []
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= set(re.findall(r"^(\w+)/", block, re.MULTILINE))
+
+
+def list_rows(document: Path, section: str) -> list[str]:
+    """The first words of the rows of the tables in a section."""
+    return re.findall(r"^\| `([^`\s]+)", split_section(document, section), re.MULTILINE)
+
+
+def split_section(document: Path, section: str) -> str:
+    return document.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+
+
+def list_links(document: Path) -> list[str]:
+    """The relative targets of links."""
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]
+
+
+def list_anchors(document: Path) -> set[str]:
+    """The anchors of headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def list_names(document: Path) -> list[str]:
+    """The texts between backticks, without the blocks of code."""
+    sentences = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", sentences)
+
+
+def is_definition(name: str) -> bool:
+    try:
+        import_module(name)
+    except ImportError:
+        try:
+            import_string(name)
+        except ImportError:
+            return False
+    return True
+
+
+def is_logger(name: str) -> bool:
+    sources = [path.read_text() for path in (ROOT / "library_site").rglob("*.py")]
+    return any(f'getLogger("{name}")' in source for source in sources)

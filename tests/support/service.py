@@ -1,0 +1,157 @@
+"""Serves the library as operators do: `manage.py serve` with its own seeded database on a free port."""
+
+import atexit
+import os
+import secrets
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple
+
+import httpx
+import psycopg
+from django.conf import settings
+from psycopg import sql
+
+from tests.support.sql import count_rows, fetch_all
+
+SEEDED_BOOK_COUNT = 400
+# The library does not start without these.
+REQUIRED_SECRETS = {"SECRET_KEY": "a-key-for-this-test-alone", "OAUTH_JWKS_FILE": str(settings.OAUTH_JWKS_FILE)}
+# Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
+EMPTY_TRUST_STORE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+class Service(NamedTuple):
+    url: str
+    database_url: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def open_client(self) -> httpx.Client:
+        """Returns a client that connects again for up to 31 seconds while a dead worker is replaced."""
+        transport = httpx.HTTPTransport(verify=EMPTY_TRUST_STORE, retries=7)
+        return httpx.Client(base_url=self.url, transport=transport, timeout=60)
+
+    def fetch_all(self, statement: str) -> list[tuple[Any, ...]]:
+        """Runs the statement in the database of the service and returns its rows."""
+        return fetch_all(self.database_url, statement)
+
+    def count_rows(self, condition: str, table: str = "delivery") -> int:
+        return count_rows(self.database_url, condition, table)
+
+
+@contextmanager
+def serve_library(folder: Path, database_url: str | None = None, **variables: str) -> Iterator[Service]:
+    """Serves with one process, a copy of the seeded database and a free port.
+
+    `database_url` is another database; `variables` are environment variables that change the rest.
+    """
+    database = nullcontext(database_url) if database_url else copy_seeded_database(folder)
+    with database as database_url, socket.create_server(("127.0.0.1", int(variables.get("PORT", 0)))) as reserved:
+        port = str(reserved.getsockname()[1])
+        environment = os.environ | {"WEB_CONCURRENCY": "1"} | variables
+        environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
+        reserved.close()
+        with (folder / "log").open("w") as log:
+            server = subprocess.Popen(
+                [sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        service = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
+        try:
+            wait_for_port(server, int(port))
+            with service.open_client() as client:
+                client.get("/")
+            yield service
+        finally:
+            # Kills the workers too: one that is still starting would not react to SIGTERM.
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def wait_for_port(server: "subprocess.Popen[bytes]", port: int) -> None:
+    """Waits until the server listens, at most 30 seconds; raises CalledProcessError if the server ends."""
+    for _ in range(600):
+        # The connection is reset while the server only checks whether the port is free.
+        with suppress(ConnectionRefusedError, ConnectionResetError), socket.create_connection(("127.0.0.1", port)):
+            return
+        with suppress(subprocess.TimeoutExpired):
+            raise subprocess.CalledProcessError(server.wait(0.05), server.args)
+
+
+@contextmanager
+def copy_seeded_database(folder: Path) -> Iterator[str]:
+    """Yields the address of a copy of the seeded database, and deletes the copy at the end."""
+    if is_sqlite():
+        shutil.copy(create_seeded_file(), folder / "library.sqlite3")
+        yield f"sqlite:///{folder / 'library.sqlite3'}"
+        return
+    name = create_database("CREATE DATABASE {} TEMPLATE {}", create_seeded_template())
+    yield build_database_url(name)
+    drop_database(name)
+
+
+# The seeded database is made once for all services of a process.
+@cache
+def create_seeded_file() -> Path:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    seed_database(f"sqlite:///{folder}/library.sqlite3")
+    return Path(folder) / "library.sqlite3"
+
+
+@cache
+def create_seeded_template() -> str:
+    name = create_database("CREATE DATABASE {}")
+    atexit.register(drop_database, name)
+    seed_database(build_database_url(name))
+    return name
+
+
+def seed_database(database_url: str) -> None:
+    environment = os.environ | {"DATABASE_URL": database_url}
+    run_command(environment, "migrate", "-v0")
+    run_command(environment, "seed_books", "--count", str(SEEDED_BOOK_COUNT))
+
+
+def is_sqlite() -> bool:
+    """Tells whether the suite runs on SQLite."""
+    return os.environ["DATABASE_URL"].startswith("sqlite")
+
+
+def build_database_url(name: str) -> str:
+    """Returns the address of another database on the server of the suite."""
+    return os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
+
+
+def create_database(statement: LiteralString, *names: str) -> str:
+    name = f"service_{secrets.token_hex(4)}"
+    execute_on_suite_server(statement, name, *names)
+    return name
+
+
+def drop_database(name: str) -> None:
+    execute_on_suite_server("DROP DATABASE {} WITH (FORCE)", name)
+
+
+def execute_on_suite_server(statement: LiteralString, *names: str) -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+def run_in_shell(database_url: str, code: str) -> None:
+    """Runs the code in a process of its own, in which the library uses this database."""
+    run_command(os.environ | {"DATABASE_URL": database_url}, "shell", "-v0", "-c", code)
+
+
+def run_command(environment: dict[str, str], *command: str) -> None:
+    subprocess.run([sys.executable, "manage.py", *command], env=environment, check=True, capture_output=True)

@@ -1,0 +1,38 @@
+"""The addresses and forms of the webhooks' admin pages."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from tests.support.endpoints import claim_deliveries
+from webhooks.attempts import Outcome, record_outcomes
+
+ENDPOINTS = "/admin/webhooks/endpoint/"
+DELIVERIES = "/admin/webhooks/delivery/"
+SOURCES = "/admin/webhooks/source/"
+INBOX = "/admin/webhooks/received/"
+MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+
+
+def build_endpoint_form(**changes: Any) -> dict[str, Any]:
+    values = {
+        "url": "https://shop.example/hook",
+        "kinds": ["book.created", "book.deleted"],
+        "form": "B",
+        "description": "The shop",
+        "in_flight_limit": "20",
+    }
+    return {**values, **changes}
+
+
+def build_replay_form(**changes: Any) -> dict[str, Any]:
+    yesterday = timezone.now() - timedelta(days=1)
+    start = {"after_0": f"{yesterday:%Y-%m-%d}", "after_1": "00:00", "before_0": "", "before_1": ""}
+    return {"kinds": ["*"], **start, **changes}
+
+
+def attempt_deliveries(status: int | None = 200, **members: Any) -> None:
+    """Records an attempt with this outcome for each delivery that is due, as a worker does."""
+    deliveries = claim_deliveries(100)
+    record_outcomes([Outcome(delivery, MOMENT, 12, status, **members) for delivery in deliveries], lambda: 0.5)

@@ -1,0 +1,130 @@
+"""The admin pages of deliveries, as a browser meets them."""
+
+import html
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.support.admin_pages import (
+    list_rows,
+    read_text,
+    submit_action,
+)
+from tests.support.endpoints import SECRET, create_endpoint, publish_event
+from tests.support.webhooks_admin import (
+    DELIVERIES,
+    MOMENT,
+    attempt_deliveries,
+)
+from webhooks.models import Attempt, Delivery, Endpoint
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def test_the_page_of_a_delivery_shows_its_event_and_its_attempt(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    attempt_deliveries(500, answer=b"<b>Caf\xc3\xa9\0\xff")
+    delivery = Delivery.objects.select_related("event").get()
+    page = html.unescape(read_text(developer.get(f"{DELIVERIES}{delivery.pk}/change/")))
+    body = json.dumps(json.loads(bytes(delivery.event.body)), indent=2)
+    for text in (
+        body,
+        str(delivery.event.uuid),
+        endpoint.url,
+        "<pre><b>Café\ufffd\ufffd</pre>",
+        "X-Webhook-Event: book.created\nX-Webhook-Timestamp: 1769851800",
+        "500",
+    ):
+        assert text in page
+    assert "<b>Café" not in read_text(developer.get(f"{DELIVERIES}{delivery.pk}/change/"))
+    assert SECRET not in page
+
+
+def test_the_page_of_a_delivery_shows_every_attempt(developer: Client, ada: User) -> None:
+    create_endpoint(ada)
+    publish_event()
+    [delivery] = Delivery.objects.all()
+    Attempt.objects.bulk_create(
+        Attempt(delivery=delivery, started_at=MOMENT, milliseconds=n, error=f"Error {n}.", answer=b"") for n in range(5)
+    )
+    page = read_text(developer.get(f"{DELIVERIES}{delivery.pk}/change/"))
+    assert [f"Error {n}." in page for n in range(5)] == [True] * 5
+
+
+def test_deliveries_are_found_by_state_and_endpoint(developer: Client, ada: User) -> None:
+    first, second = create_endpoint(ada), create_endpoint(ada)
+    publish_event()
+    [first_delivery, second_delivery] = [Delivery.objects.get(endpoint=endpoint) for endpoint in (first, second)]
+    Delivery.objects.filter(pk=first_delivery.pk).update(state="dead", next_at=None)
+    assert list_rows(developer.get(f"{DELIVERIES}?state__exact=dead")) == [first_delivery]
+    assert list_rows(developer.get(f"{DELIVERIES}?endpoint__id__exact={second.pk}")) == [second_delivery]
+
+
+def test_deliveries_can_be_filtered_by_the_only_endpoint(root: Client) -> None:
+    endpoint = create_endpoint()
+    publish_event()
+    assert len(list_rows(root.get(f"{DELIVERIES}?endpoint__id__exact={endpoint.pk}"))) == 1
+    assert list_rows(root.get(f"{DELIVERIES}?endpoint__id__exact={endpoint.pk + 1}")) == []
+
+
+def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
+    create_endpoint(ada)
+    publish_event()
+    attempt_deliveries()
+    [delivery] = Delivery.objects.all()
+    answer = submit_action(developer, DELIVERIES, "redeliver", delivery)
+    redelivery = Delivery.objects.latest("pk")
+    assert (redelivery.event_id, redelivery.endpoint_id, redelivery.replay, redelivery.state) == (
+        delivery.event_id,
+        delivery.endpoint_id,
+        1,
+        "waiting",
+    )
+    assert answer.redirect_chain == [(f"{DELIVERIES}{redelivery.pk}/change/", 302)]
+    assert "Sent again." in read_text(developer.get(f"{DELIVERIES}{delivery.pk}/history/"))
+
+
+def test_several_deliveries_are_sent_again(developer: Client, ada: User) -> None:
+    create_endpoint(ada)
+    publish_event(1)
+    publish_event(2)
+    answer = submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
+    assert "Deliveries sent again: 2, to active endpoints." in read_text(answer)
+    assert sorted(Delivery.objects.values_list("replay", flat=True)) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("state", ["disabled", "deleted"])
+def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Client, ada: User, state: str) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
+    assert "Deliveries sent again: 0" in read_text(
+        submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all())
+    )
+    assert Delivery.objects.count() == 1
+
+
+def test_developers_neither_see_nor_send_the_deliveries_of_others(developer: Client) -> None:
+    create_endpoint()
+    publish_event()
+    [delivery] = Delivery.objects.all()
+    submit_action(developer, DELIVERIES, "redeliver", delivery)
+    assert Delivery.objects.count() == 1
+    assert developer.get(f"{DELIVERIES}{delivery.pk}/change/").headers["Location"] == "/admin/"
+
+
+def test_no_more_than_a_thousand_deliveries_are_sent_again_at_once(root: Client) -> None:
+    endpoint = create_endpoint()
+    publish_event()
+    [delivery] = Delivery.objects.all()
+    Delivery.objects.bulk_create(
+        Delivery(event_id=delivery.event_id, endpoint=endpoint, replay=number) for number in range(1, 1_001)
+    )
+    form = {"action": "redeliver", "_selected_action": str(delivery.pk), "select_across": "1", "index": "0"}
+    answer: Any = root.post(DELIVERIES, form, follow=True)
+    assert "Nothing was changed: select 1,000 at most." in read_text(answer)
+    assert Delivery.objects.count() == 1_001

@@ -1,0 +1,337 @@
+"""The admin pages of endpoints, as a browser meets them."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.support.admin_pages import (
+    ODD_IDS,
+    dump_database,
+    list_rows,
+    read_secrets,
+    read_text,
+    submit_action,
+)
+from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
+from tests.support.webhooks_admin import (
+    DELIVERIES,
+    ENDPOINTS,
+    MOMENT,
+    attempt_deliveries,
+    build_endpoint_form,
+    build_replay_form,
+)
+from webhooks import endpoints
+from webhooks.encryption import decrypt
+from webhooks.models import Delivery, Endpoint, Event
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def decrypt_secrets(endpoint: Endpoint) -> dict[str, str]:
+    return {secret.state: decrypt(secret.sealed) for secret in endpoint.secrets.all()}
+
+
+def test_a_developer_adds_an_endpoint(developer: Client, ada: User) -> None:
+    secrets = read_secrets(developer.post(f"{ENDPOINTS}add/", build_endpoint_form()))
+    endpoint = Endpoint.objects.get()
+    assert (
+        endpoint.url,
+        endpoint.kinds,
+        endpoint.form,
+        endpoint.description,
+        endpoint.in_flight_limit,
+        endpoint.owner,
+        endpoint.state,
+    ) == (
+        "https://shop.example/hook",
+        "book.created book.deleted",
+        "B",
+        "The shop",
+        20,
+        ada,
+        "active",
+    )
+    assert decrypt_secrets(endpoint) == {"active": secrets["Secret"]}
+
+
+def test_all_kinds_are_one_choice(developer: Client) -> None:
+    developer.post(f"{ENDPOINTS}add/", build_endpoint_form(kinds=["book.created", "*"]))
+    assert Endpoint.objects.get().kinds == "*"
+
+
+@pytest.mark.parametrize("method", ["add", "rotate"])
+def test_a_secret_is_shown_once(developer: Client, ada: User, caplog: pytest.LogCaptureFixture, method: str) -> None:
+    with caplog.at_level("DEBUG"):
+        if method == "add":
+            [secret] = read_secrets(developer.post(f"{ENDPOINTS}add/", build_endpoint_form())).values()
+        else:
+            [secret] = read_secrets(submit_action(developer, ENDPOINTS, "rotate", create_endpoint(ada))).values()
+    page = f"{ENDPOINTS}{Endpoint.objects.get().pk}/"
+    for address in [ENDPOINTS, f"{page}change/", f"{page}history/", f"{page}delete/", f"{page}replay/", "/admin/"]:
+        answer = developer.get(address)
+        assert answer.status_code == 200
+        assert secret not in read_text(answer)
+    assert secret not in dump_database()
+    assert secret not in str(dict(developer.session))
+    assert secret not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("url", ""),
+        ("url", "http://shop.example/"),
+        ("url", "https://127.0.0.1/"),
+        ("url", "https://169.254.169.254/"),
+        ("url", "https://shop.example/\0"),
+        ("url", "https://shop.example/" + "a" * 2000),
+        ("kinds", []),
+        ("kinds", ["test.ping"]),
+        ("kinds", ["\0"]),
+        ("form", "C"),
+        ("description", "d" * 201),
+        ("description", "a\0b"),
+        ("in_flight_limit", "0"),
+        ("in_flight_limit", "1001"),
+        ("in_flight_limit", "9" * 5000),
+    ],
+)
+def test_the_form_names_the_invalid_field_of_an_endpoint(developer: Client, member: str, value: Any) -> None:
+    answer = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(**{member: value}))
+    assert list(answer.context["adminform"].form.errors) == [member]
+    assert not Endpoint.objects.exists()
+
+
+def test_a_developer_changes_an_endpoint(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada, state="disabled", reason="It failed.")
+    page = f"{ENDPOINTS}{endpoint.pk}/change/"
+    assert developer.get(page).context["adminform"].form["kinds"].value() == ["*"]
+    developer.post(page, build_endpoint_form(owner="1", state="active", reason="x"))
+    changed_endpoint = Endpoint.objects.get()
+    assert (changed_endpoint.url, changed_endpoint.kinds, changed_endpoint.in_flight_limit) == (
+        "https://shop.example/hook",
+        "book.created book.deleted",
+        20,
+    )
+    assert (changed_endpoint.owner, changed_endpoint.state, changed_endpoint.reason) == (ada, "disabled", "It failed.")
+    assert decrypt_secrets(endpoint) == {"active": SECRET}
+    assert "Changed URL, Events" in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
+
+
+def test_a_superuser_gives_an_endpoint_to_a_developer(root: Client, ada: User) -> None:
+    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner=ada.pk))
+    endpoint = Endpoint.objects.get()
+    assert endpoint.owner == ada
+    root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=create_owner().pk))
+    assert Endpoint.objects.get().owner == User.objects.get(username="listener")
+
+
+@pytest.mark.parametrize("owner", ["", "0", "abc", "\0", "9" * 23, "9" * 5000, "-1"])
+def test_the_form_names_an_owner_who_does_not_exist(root: Client, owner: str) -> None:
+    answer = root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner=owner))
+    assert list(answer.context["adminform"].form.errors) == ["owner"]
+
+
+def test_nobody_adds_more_than_a_hundred_endpoints(developer: Client, ada: User) -> None:
+    Endpoint.objects.bulk_create(
+        Endpoint(owner=ada, created_at=MOMENT) for _ in range(endpoints.MAX_ENDPOINTS_PER_USER)
+    )
+    answer = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(), follow=True)
+    assert "No endpoint was made: 100 are there already; delete one first." in read_text(answer)
+    assert Endpoint.objects.count() == endpoints.MAX_ENDPOINTS_PER_USER
+
+
+@pytest.mark.parametrize("method", ["page", "action"])
+def test_a_deleted_endpoint_keeps_its_deliveries_and_is_not_listed(developer: Client, ada: User, method: str) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    address = f"{ENDPOINTS}{endpoint.pk}/delete/" if method == "page" else ENDPOINTS
+    form = {"action": "delete_selected", "_selected_action": str(endpoint.pk)} if method == "action" else {}
+    page = developer.post(address, form) if form else developer.get(address)
+    assert "is sent nothing more, not even what waits" in read_text(page)
+    developer.post(address, {**form, "post": "yes"})
+    assert Endpoint.objects.get().state == "deleted"
+    assert Delivery.objects.count() == 1
+    assert list_rows(developer.get(ENDPOINTS)) == []
+    assert developer.get(f"{ENDPOINTS}{endpoint.pk}/change/").headers["Location"] == "/admin/"
+    assert "(deleted)" in read_text(developer.get(f"{DELIVERIES}{Delivery.objects.get().pk}/change/"))
+
+
+def test_the_list_shows_how_deliveries_of_each_endpoint_went(developer: Client, ada: User) -> None:
+    working_endpoint, failing_endpoint = (
+        create_endpoint(ada),
+        create_endpoint(ada, url="https://ill.example/", kinds="book.updated"),
+    )
+    idle_endpoint = create_endpoint(ada, state="disabled")
+    publish_event(1)
+    attempt_deliveries(204)
+    publish_event(2)
+    Delivery.objects.create(event=Event.objects.latest("pk"), endpoint=failing_endpoint)
+    attempt_deliveries(None, error="Nobody answers at the address.")
+    rows = {row.pk: row for row in list_rows(developer.get(ENDPOINTS))}
+    summaries = {pk: (row.delivered, row.failing, row.last_answer_at is not None) for pk, row in rows.items()}
+    assert summaries == {
+        working_endpoint.pk: (1, 1, True),
+        failing_endpoint.pk: (0, 1, True),
+        idle_endpoint.pk: (0, 0, False),
+    }
+    assert rows[failing_endpoint.pk].last_answer == "Nobody answers at the address."
+    assert "2026-01-31 09:30:00 UTC: Nobody answers at the address." in read_text(developer.get(ENDPOINTS))
+
+
+def test_endpoints_are_found(root: Client, ada: User) -> None:
+    own_endpoint, other = (
+        create_endpoint(ada, description="Bindery"),
+        create_endpoint(url="https://other.example/", state="disabled"),
+    )
+    results = {query: list_rows(root.get(f"{ENDPOINTS}?{query}")) for query in ("q=bind", "q=ada", "q=other.example")}
+    assert results == {"q=bind": [own_endpoint], "q=ada": [own_endpoint], "q=other.example": [other]}
+    assert list_rows(root.get(f"{ENDPOINTS}?state__exact=disabled")) == [other]
+
+
+def test_developers_see_their_own_endpoints_and_deliveries(developer: Client, ada: User) -> None:
+    own_endpoint, other_endpoint = create_endpoint(ada), create_endpoint(url="https://theirs.example/")
+    publish_event()
+    assert list_rows(developer.get(ENDPOINTS)) == [own_endpoint]
+    assert [row.endpoint_id for row in list_rows(developer.get(DELIVERIES))] == [own_endpoint.pk]
+    assert list_rows(developer.get(f"{DELIVERIES}?endpoint__id__exact={other_endpoint.pk}")) == []
+    assert other_endpoint.url not in read_text(developer.get(DELIVERIES))
+
+
+def test_a_superuser_sees_all(root: Client, ada: User) -> None:
+    create_endpoint(ada)
+    create_endpoint()
+    publish_event()
+    assert [len(list_rows(root.get(address))) for address in (ENDPOINTS, DELIVERIES)] == [2, 2]
+
+
+@pytest.mark.parametrize("page", ["change", "delete", "history", "replay"])
+def test_developers_do_not_reach_the_endpoints_of_others(developer: Client, page: str) -> None:
+    other_endpoint = create_endpoint()
+    publish_event()
+    for answer in (
+        developer.get(f"{ENDPOINTS}{other_endpoint.pk}/{page}/"),
+        developer.post(
+            f"{ENDPOINTS}{other_endpoint.pk}/{page}/", {**build_endpoint_form(), **build_replay_form(), "post": "yes"}
+        ),
+    ):
+        assert other_endpoint.url not in read_text(answer)
+        assert answer.status_code in (302, 404)
+    assert Endpoint.objects.values_list("url", "state").get() == (other_endpoint.url, "active")
+    assert Delivery.objects.count() == 1
+
+
+@pytest.mark.parametrize("action", ["ping", "disable", "rotate", "promote", "delete_selected"])
+def test_developers_do_nothing_to_the_endpoints_of_others(developer: Client, action: str) -> None:
+    other_endpoint = create_endpoint()
+    submit_action(developer, ENDPOINTS, action, other_endpoint)
+    assert Endpoint.objects.get().state == "active"
+    assert decrypt_secrets(other_endpoint) == {"active": SECRET}
+    assert not Delivery.objects.exists()
+
+
+def test_a_page_has_its_buttons(developer: Client, ada: User) -> None:
+    page = read_text(developer.get(f"{ENDPOINTS}{create_endpoint(ada).pk}/change/"))
+    buttons = [name for name in ("ping", "disable", "enable", "rotate", "promote") if f'value="{name}"' in page]
+    assert buttons == ["ping", "disable", "enable", "rotate", "promote"]
+    assert 'value="delete_selected"' not in page
+
+
+def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    answer = submit_action(developer, ENDPOINTS, "ping", endpoint)
+    delivery = Delivery.objects.select_related("event").get()
+    assert (delivery.endpoint, delivery.event.kind) == (endpoint, "test.ping")
+    assert answer.redirect_chain == [(f"{DELIVERIES}{delivery.pk}/change/", 302)]
+    assert "Pinged." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
+
+
+def test_a_disabled_endpoint_is_not_pinged(developer: Client, ada: User) -> None:
+    answer = submit_action(developer, ENDPOINTS, "ping", create_endpoint(ada, state="disabled"))
+    assert "Pings on their way: 0, to active endpoints." in read_text(answer)
+    assert not Delivery.objects.exists()
+
+
+def test_endpoints_are_disabled_and_enabled(developer: Client, ada: User) -> None:
+    first, second = create_endpoint(ada), create_endpoint(ada, state="disabled", reason="10 in a row", dead_in_a_row=10)
+    submit_action(developer, ENDPOINTS, "disable", first, second, query="state__exact=active")
+    assert Endpoint.objects.get(pk=first.pk).state == "disabled"
+    submit_action(developer, ENDPOINTS, "enable", first, second)
+    assert set(Endpoint.objects.values_list("state", "reason", "dead_in_a_row")) == {("active", "", 0)}
+    history = read_text(developer.get(f"{ENDPOINTS}{first.pk}/history/"))
+    assert [message in history for message in ("Made disabled.", "Made active.")] == [True, True]
+
+
+def test_a_secret_is_changed_in_two_steps(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    pending_secret = read_secrets(submit_action(developer, ENDPOINTS, "rotate", endpoint))["Pending secret"]
+    assert decrypt_secrets(endpoint) == {"active": SECRET, "pending": pending_secret}
+    assert "pending since" in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
+    submit_action(developer, ENDPOINTS, "promote", endpoint)
+    assert decrypt_secrets(endpoint) == {"active": pending_secret}
+    history = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
+    assert "Made a new secret, which is pending." in history
+    assert "Promoted the pending secret." in history
+
+
+def test_nothing_pending_is_not_promoted(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    assert "no secret is pending" in read_text(submit_action(developer, ENDPOINTS, "promote", endpoint))
+    assert decrypt_secrets(endpoint) == {"active": SECRET}
+
+
+@pytest.mark.parametrize("action", ["rotate", "promote"])
+def test_secrets_are_changed_one_at_a_time(developer: Client, ada: User, action: str) -> None:
+    answer = submit_action(developer, ENDPOINTS, action, create_endpoint(ada), create_endpoint(ada))
+    assert "Nothing was changed: select one." in read_text(answer)
+
+
+def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
+    publish_event()
+    endpoint = create_endpoint(ada)
+    page = f"{ENDPOINTS}{endpoint.pk}/replay/"
+    assert developer.get(page).status_code == 200
+    assert "Events on their way again: 1." in read_text(developer.post(page, build_replay_form(), follow=True))
+    assert Delivery.objects.get().endpoint == endpoint
+    assert "Replayed events: 1." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
+    second_answer = developer.post(page, build_replay_form(kinds=["book.deleted"]), follow=True)
+    assert "Events on their way again: 0." in read_text(second_answer)
+
+
+def test_nothing_is_replayed_to_a_disabled_endpoint(developer: Client, ada: User) -> None:
+    publish_event()
+    page = f"{ENDPOINTS}{create_endpoint(ada, state='disabled').pk}/replay/"
+    assert "the endpoint is disabled" in read_text(developer.post(page, build_replay_form(), follow=True))
+    assert not Delivery.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kinds": []},
+        {"kinds": ["\0"]},
+        {"after_0": ""},
+        {"after_0": "\0", "after_1": "9" * 5000},
+        {"after_0": "0000-00-00"},
+        {"before_0": "0001-01-01", "before_1": "00:00"},
+        {"before_0": "0001-01-01T00:00+23:59", "before_1": "00:00"},
+    ],
+)
+def test_an_invalid_replay_is_explained(developer: Client, ada: User, changes: dict[str, Any]) -> None:
+    answer = developer.post(f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(**changes))
+    assert answer.context["form"].errors
+
+
+@pytest.mark.parametrize(("after", "before"), [("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")])
+def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User, after: str, before: str) -> None:
+    page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
+    span = {"after_0": after, "before_0": before, "before_1": "23:59:59"}
+    assert developer.post(page, build_replay_form(**span)).status_code == 302
+
+
+@pytest.mark.parametrize("pk", ODD_IDS)
+def test_an_endpoint_that_does_not_exist_has_no_replay_page(root: Client, pk: str) -> None:
+    assert root.get(f"{ENDPOINTS}{pk}/replay/").headers["Location"] == ENDPOINTS

@@ -1,0 +1,151 @@
+"""What all admin pages of webhooks have in common: who may see them, and that no address or form makes them fail."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.support import sources
+from tests.support.admin_pages import (
+    ODD_IDS,
+    ODD_QUERIES,
+    ODD_SELECTIONS,
+    read_text,
+    submit_action,
+)
+from tests.support.endpoints import create_endpoint, create_owner, publish_event
+from tests.support.webhooks_admin import (
+    DELIVERIES,
+    ENDPOINTS,
+    INBOX,
+    SOURCES,
+    attempt_deliveries,
+    build_endpoint_form,
+    build_replay_form,
+)
+from webhooks.models import Delivery, Endpoint, Received
+
+pytestmark = pytest.mark.usefixtures("db")
+LISTS = [ENDPOINTS, DELIVERIES, SOURCES, INBOX]
+
+
+def test_staff_outside_the_group_may_see_no_page(client: Client) -> None:
+    client.force_login(User.objects.create_user("visitor", is_staff=True))
+    endpoint = create_endpoint()
+    assert [client.get(address).status_code for address in [*LISTS, f"{ENDPOINTS}{endpoint.pk}/replay/"]] == [403] * 5
+
+
+def test_developers_have_these_permissions() -> None:
+    permissions = Permission.objects.filter(content_type__app_label="webhooks")
+    assert set(permissions.filter(group__name="Developers").values_list("codename", flat=True)) == {
+        *(f"{action}_endpoint" for action in ("add", "change", "delete", "view")),
+        *(f"{action}_delivery" for action in ("change", "view")),
+        *(f"view_{model}" for model in ("attempt", "event", "source", "received")),
+    }
+
+
+def test_who_may_only_view_has_no_buttons(client: Client) -> None:
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(*Permission.objects.filter(codename__in=["view_endpoint", "view_delivery"]))
+    client.force_login(viewer)
+    endpoint = create_endpoint(viewer)
+    publish_event()
+    pages = [f"{ENDPOINTS}{endpoint.pk}/change/", f"{DELIVERIES}{Delivery.objects.get().pk}/change/"]
+    for page in pages:
+        answer: Any = client.get(page)
+        assert answer.status_code == 200
+        assert 'name="action"' not in read_text(answer)
+        assert "Replay</a>" not in read_text(answer)
+    submit_action(client, ENDPOINTS, "ping", endpoint)
+    assert Delivery.objects.count() == 1
+    assert client.post(f"{ENDPOINTS}{endpoint.pk}/replay/", build_replay_form()).status_code == 403
+
+
+@pytest.mark.parametrize("address", [DELIVERIES, INBOX])
+def test_deliveries_and_received_events_may_not_be_edited(root: Client, address: str) -> None:
+    create_endpoint()
+    publish_event()
+    sources.store_received(sources.create_source())
+    [row] = Delivery.objects.all() if address == DELIVERIES else Received.objects.all()
+    pages = ["add/", f"{row.pk}/change/", f"{row.pk}/delete/"]
+    assert [root.post(f"{address}{page}", {"state": "dead", "post": "yes"}).status_code for page in pages] == [403] * 3
+    submit_action(root, address, "delete_selected", row)
+    assert type(row).objects.get().state == "waiting"
+
+
+@pytest.mark.parametrize("address", LISTS)
+@pytest.mark.parametrize(
+    "query",
+    [
+        *ODD_QUERIES,
+        "state__exact=%00",
+        "state__exact=bogus",
+        "endpoint__id__exact=%00",
+        "endpoint__id__exact=abc",
+        "endpoint__id__exact=" + "9" * 23,
+        "endpoint__id__exact=" + "9" * 5000,
+        "source__id__exact=" + "9" * 23,
+        "enabled__exact=maybe",
+        "sealed__startswith=g",
+        "secrets__sealed__startswith=g",
+        "endpoint__secrets__sealed__regex=(",
+        "owner__password__startswith=p",
+    ],
+)
+def test_no_address_fails(root: Client, address: str, query: str) -> None:
+    answer: Any = root.get(f"{address}?{query}", follow=True)
+    assert answer.status_code in (200, 400)
+
+
+@pytest.mark.parametrize("address", [ENDPOINTS, SOURCES])
+def test_a_form_is_not_filled_from_its_address(root: Client, address: str) -> None:
+    assert (
+        root.get(f"{address}add/?owner=%00&kinds=%00&url=%00&secret=x&in_flight_limit={'9' * 5000}").status_code == 200
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "action"),
+    [
+        *((ENDPOINTS, name) for name in ("ping", "disable", "enable", "rotate", "promote", "delete_selected")),
+        (DELIVERIES, "redeliver"),
+        (SOURCES, "add_secret"),
+        (INBOX, "requeue"),
+    ],
+)
+@pytest.mark.parametrize("pk", ODD_SELECTIONS)
+def test_a_selection_of_rows_that_do_not_exist_changes_nothing(
+    root: Client, address: str, action: str, pk: str
+) -> None:
+    answer: Any = root.post(address, {"action": action, "_selected_action": pk}, follow=True)
+    assert "Nothing was changed: what was selected does not exist." in read_text(answer)
+
+
+@pytest.mark.parametrize("address", LISTS)
+@pytest.mark.parametrize("pk", ODD_IDS)
+def test_an_id_that_does_not_exist_has_no_page(root: Client, address: str, pk: str) -> None:
+    assert root.get(f"{address}{pk}/change/").headers["Location"] == "/admin/"
+
+
+@pytest.mark.parametrize("address", LISTS)
+def test_a_longer_list_takes_no_more_queries(root: Client, address: str) -> None:
+    counts = []
+    for number in range(2):
+        create_endpoint(create_owner(f"listener-{number}"))
+        publish_event(number)
+        attempt_deliveries()
+        sources.store_received(sources.create_source(f"branch-{number}"))
+        with CaptureQueriesContext(connection) as queries:
+            root.get(address)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_the_history_holds_plain_text(root: Client, ada: User) -> None:
+    root.post(f"{ENDPOINTS}add/", build_endpoint_form(owner=ada.pk))
+    submit_action(root, ENDPOINTS, "ping", Endpoint.objects.get())
+    assert [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")] == ["Added.", "Pinged."]

@@ -1,0 +1,154 @@
+"""The admin pages of sources and of received events, as a browser meets them."""
+
+import html
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.support import sources
+from tests.support.admin_pages import (
+    dump_database,
+    read_secrets,
+    read_text,
+    submit_action,
+)
+from tests.support.webhooks_admin import (
+    INBOX,
+    MOMENT,
+    SOURCES,
+)
+from webhooks import inbox
+from webhooks.models import Received, Source
+
+pytestmark = pytest.mark.usefixtures("db")
+INVALID_SECRETS = ["too short", "a\0" * 20, "é" * 30, "s" * 201]
+
+
+def build_source_form(**changes: Any) -> dict[str, Any]:
+    management = {"secrets-TOTAL_FORMS": "0", "secrets-INITIAL_FORMS": "0"}
+    return {"name": "branch", "form": "B", "enabled": "on", "secret": "", **management, **changes}
+
+
+def store_dead_event(source: Source) -> Received:
+    received = sources.store_received(source)
+    Received.objects.filter(pk=received.pk).update(
+        state="dead", next_at=None, attempted=5, claimed=16, error="ValueError: no shelf", finished_at=MOMENT
+    )
+    return received
+
+
+def test_a_source_is_added_with_a_generated_secret(root: Client) -> None:
+    secret = read_secrets(root.post(f"{SOURCES}add/", build_source_form(mirrors="on")))["Secret"]
+    source = Source.objects.get()
+    assert (source.name, source.form, source.enabled, source.mirrors) == ("branch", "B", True, True)
+    assert list(inbox.iter_secrets(source)) == [secret]
+    page = root.get(f"{SOURCES}{source.pk}/change/")
+    assert "/webhooks/receive/branch" in read_text(page)
+    assert secret not in read_text(page)
+    assert secret not in dump_database()
+
+
+def test_a_source_is_added_with_a_secret_of_its_own(root: Client, caplog: pytest.LogCaptureFixture) -> None:
+    secret = " a secret of the branch, with spaces "
+    with caplog.at_level("DEBUG"):
+        answer = root.post(f"{SOURCES}add/", build_source_form(secret=secret), follow=True)
+    source = Source.objects.get()
+    assert list(inbox.iter_secrets(source)) == [secret]
+    for page in (answer, root.get(f"{SOURCES}{source.pk}/change/"), root.get(f"{SOURCES}{source.pk}/history/")):
+        assert secret.strip() not in read_text(page)
+    assert secret not in dump_database()
+    assert secret not in caplog.text
+
+
+def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> None:
+    branch = sources.create_source()
+    generated_secret = read_secrets(submit_action(root, SOURCES, "add_secret", branch))["Secret"]
+    [old_secret, new_secret] = branch.secrets.order_by("pk")
+    page = f"{SOURCES}{branch.pk}/change/"
+    own_secret = "a third of the branch's own"
+    management = {"secrets-TOTAL_FORMS": "2", "secrets-INITIAL_FORMS": "2"}
+    rows = {"secrets-0-id": old_secret.pk, "secrets-0-DELETE": "on", "secrets-1-id": new_secret.pk}
+    root.post(page, build_source_form(secret=own_secret, **management, **rows))
+    assert set(inbox.iter_secrets(branch)) == {generated_secret, own_secret}
+    history = read_text(root.get(f"{SOURCES}{branch.pk}/history/"))
+    assert "Made a new secret." in history
+    assert "Deleted source secret" in history
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("name", ""),
+        ("name", "a/b"),
+        ("name", "a\0b"),
+        ("name", "n" * 51),
+        ("form", "C"),
+        *(("secret", secret) for secret in INVALID_SECRETS),
+    ],
+)
+def test_the_form_names_the_invalid_field_of_a_source(root: Client, member: str, value: str) -> None:
+    answer = root.post(f"{SOURCES}add/", build_source_form(**{member: value}))
+    assert list(answer.context["adminform"].form.errors) == [member]
+    assert not Source.objects.exists()
+
+
+@pytest.mark.parametrize("secret", INVALID_SECRETS)
+def test_an_invalid_secret_is_not_shown_again(root: Client, secret: str) -> None:
+    assert secret not in html.unescape(read_text(root.post(f"{SOURCES}add/", build_source_form(secret=secret))))
+
+
+def test_a_source_is_not_deleted(root: Client) -> None:
+    branch = sources.create_source()
+    assert root.post(f"{SOURCES}{branch.pk}/delete/", {"post": "yes"}).status_code == 403
+    submit_action(root, SOURCES, "delete_selected", branch)
+    assert Source.objects.exists()
+
+
+def test_a_developer_may_only_read_sources_and_the_inbox(developer: Client) -> None:
+    branch = sources.create_source()
+    received = store_dead_event(branch)
+    pages = [f"{SOURCES}{branch.pk}/change/", f"{INBOX}{received.pk}/change/"]
+    assert [developer.get(page).status_code for page in [SOURCES, INBOX, *pages]] == [200] * 4
+    assert developer.post(pages[0], build_source_form(name="mine")).status_code == 403
+    submit_action(developer, INBOX, "requeue", received)
+    submit_action(developer, SOURCES, "add_secret", branch)
+    assert Received.objects.get().state == "dead"
+    assert (Source.objects.get().name, branch.secrets.count()) == ("branch", 1)
+
+
+def test_the_page_of_a_received_event_shows_its_body_and_error(root: Client) -> None:
+    received = store_dead_event(sources.create_source())
+    page = html.unescape(read_text(root.get(f"{INBOX}{received.pk}/change/")))
+    body = json.dumps(json.loads(bytes(received.body)), indent=2)
+    assert [text in page for text in (body, "ValueError: no shelf", received.event_id)] == [True] * 3
+
+
+@pytest.mark.parametrize("body", [b"[" * 900 + b"]" * 900, b'{"a": "\\ud800"}', b'{"a": 1e999, "a": NaN}', b"\xff\0"])
+def test_the_page_of_a_received_event_shows_any_body(root: Client, body: bytes) -> None:
+    received = store_dead_event(sources.create_source())
+    Received.objects.update(body=body)
+    assert root.get(f"{INBOX}{received.pk}/change/").status_code == 200
+
+
+def test_dead_events_can_be_queued_again(root: Client) -> None:
+    branch = sources.create_source()
+    received, other = store_dead_event(branch), sources.store_received(branch)
+    Received.objects.filter(pk=other.pk).update(attempted=2)
+    answer = submit_action(root, INBOX, "requeue", received, other)
+    assert "Dead events to be worked off again: 1." in read_text(answer)
+    assert "Worked off again." in read_text(root.get(f"{INBOX}{received.pk}/history/"))
+    assert Received.objects.get(pk=other.pk).attempted == 2
+    assert (Received.objects.get(pk=received.pk).state, Received.objects.get(pk=received.pk).attempted) == (
+        "waiting",
+        0,
+    )
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_a_dead_event_that_is_queued_again_is_processed(root: Client) -> None:
+    received = store_dead_event(sources.create_source())
+    submit_action(root, INBOX, "requeue", received)
+    inbox.process_due(10, lambda: 0.5)
+    assert Received.objects.values_list("state", "error").get() == ("done", "")
