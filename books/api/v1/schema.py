@@ -7,13 +7,17 @@ from rest_framework import serializers
 
 from books.api.schema import (
     BOOK_ID_PARAMETER,
+    CHANGE_PARAMETERS,
+    CREATE_OPERATION,
+    DELETE_OPERATION,
     ETAG_DESCRIPTION,
-    IF_MATCH_HEADER,
-    IF_NONE_MATCH_HEADER,
+    LINK_HEADER,
     NEW_BOOK_EXAMPLE,
+    READ_HEADERS,
+    READ_OPERATION,
 )
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
-from library_site.api.schema import message_schema, request_header, response_header
+from library_site.api.schema import message_schema, response_header
 
 BOOK_EXAMPLE = {"id": 1, **NEW_BOOK_EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 
@@ -85,29 +89,20 @@ document_books = extend_schema_view(
         },
     ),
     create=extend_schema(
-        operation_id="create_book",
-        summary="Create a book",
-        description="A new book is available.",
-        tags=["Books"],
+        **CREATE_OPERATION,
         request=BookCreateSerializer,
-        examples=[OpenApiExample("A new book", NEW_BOOK_EXAMPLE, request_only=True)],
         parameters=[
             response_header("Location", "The address of the new book.", 201),
             response_header("ETag", ETAG_DESCRIPTION, 201),
-            response_header("Link", "The book that has the isbn.", 409),
+            LINK_HEADER,
         ],
         responses={201: book_schema("The new book."), 409: CONFLICT, **BODY_ERRORS, **COMMON_ERRORS},
     ),
     retrieve=extend_schema(
-        operation_id="read_book",
-        summary="Read a book",
-        description="By its id.",
-        tags=["Books"],
+        **READ_OPERATION,
         parameters=[
             BOOK_ID_PARAMETER,
-            request_header("If-None-Match", "Answer 304 if the book is in one of these states."),
-            IF_MATCH_HEADER,
-            response_header("ETag", ETAG_DESCRIPTION, 200, 304),
+            *READ_HEADERS,
         ],
         responses={
             200: book_schema("The book."),
@@ -125,13 +120,7 @@ document_books = extend_schema_view(
         tags=["Books"],
         request=BookUpdateSerializer,
         examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
-        parameters=[
-            BOOK_ID_PARAMETER,
-            IF_MATCH_HEADER,
-            IF_NONE_MATCH_HEADER,
-            response_header("ETag", ETAG_DESCRIPTION, 200),
-            response_header("Link", "The book that has the isbn.", 409),
-        ],
+        parameters=CHANGE_PARAMETERS,
         responses={
             200: book_schema("The book after the change."),
             404: NOT_FOUND,
@@ -142,11 +131,7 @@ document_books = extend_schema_view(
         },
     ),
     destroy=extend_schema(
-        operation_id="delete_book",
-        summary="Delete a book",
-        description="Its id is never given out again.",
-        tags=["Books"],
-        parameters=[BOOK_ID_PARAMETER, IF_MATCH_HEADER, IF_NONE_MATCH_HEADER],
+        **DELETE_OPERATION,
         responses={
             200: message_schema("The book is gone.", "Book deleted successfully"),
             404: NOT_FOUND,

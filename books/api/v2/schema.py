@@ -17,10 +17,14 @@ from books.api.bulk import MAX_BODY_BYTES, MAX_OPERATIONS
 from books.api.idempotency import KEY_PATTERN
 from books.api.schema import (
     BOOK_ID_PARAMETER,
+    CHANGE_PARAMETERS,
+    CREATE_OPERATION,
+    DELETE_OPERATION,
     ETAG_DESCRIPTION,
-    IF_MATCH_HEADER,
-    IF_NONE_MATCH_HEADER,
+    LINK_HEADER,
     NEW_BOOK_EXAMPLE,
+    READ_HEADERS,
+    READ_OPERATION,
 )
 from books.api.v2.serializers import (
     BookChangeSerializer,
@@ -138,13 +142,7 @@ RESULTS_EXAMPLE = {
 # PUT and PATCH have the same parameters and answers.
 UPDATE_SCHEMA: dict[str, Any] = {
     "tags": ["Books"],
-    "parameters": [
-        BOOK_ID_PARAMETER,
-        IF_MATCH_HEADER,
-        IF_NONE_MATCH_HEADER,
-        response_header("ETag", ETAG_DESCRIPTION, 200),
-        response_header("Link", "The book that has the isbn.", 409),
-    ],
+    "parameters": CHANGE_PARAMETERS,
     "responses": {
         200: book_schema("The book after the change."),
         404: NOT_FOUND,
@@ -178,31 +176,22 @@ document_books = extend_schema_view(
         },
     ),
     create=extend_schema(
-        operation_id="create_book",
-        summary="Create a book",
-        description="A new book is available.",
-        tags=["Books"],
+        **CREATE_OPERATION,
         request=BookCreateSerializer,
-        examples=[OpenApiExample("A new book", NEW_BOOK_EXAMPLE, request_only=True)],
         parameters=[
             IDEMPOTENCY_KEY_HEADER,
             response_header("Location", "The address of the new book.", 201),
-            response_header("Link", "The book that has the isbn.", 409),
+            LINK_HEADER,
             response_header("ETag", ETAG_DESCRIPTION, 201),
         ],
         responses={201: book_schema("The new book."), 409: CONFLICT, **BODY_ERRORS, **COMMON_ERRORS},
     ),
     retrieve=extend_schema(
-        operation_id="read_book",
-        summary="Read a book",
-        description="By its id.",
-        tags=["Books"],
+        **READ_OPERATION,
         parameters=[
             BOOK_ID_PARAMETER,
             FIELDS_PARAMETER,
-            request_header("If-None-Match", "Answer 304 if the book is in one of these states."),
-            IF_MATCH_HEADER,
-            response_header("ETag", ETAG_DESCRIPTION, 200, 304),
+            *READ_HEADERS,
         ],
         responses={
             200: OpenApiResponse(BOOK_OR_FIELDS, "The book.", [OpenApiExample("Book", BOOK_EXAMPLE)]),
@@ -231,11 +220,7 @@ document_books = extend_schema_view(
         **UPDATE_SCHEMA,
     ),
     destroy=extend_schema(
-        operation_id="delete_book",
-        summary="Delete a book",
-        description="Its id is never given out again.",
-        tags=["Books"],
-        parameters=[BOOK_ID_PARAMETER, IF_MATCH_HEADER, IF_NONE_MATCH_HEADER],
+        **DELETE_OPERATION,
         responses={
             204: OpenApiResponse(description="The book is gone."),
             404: NOT_FOUND,
