@@ -6,10 +6,11 @@ from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 from random import sample
 
-from benchmarks import competitors, databases, load, report
-from benchmarks.arguments import make_integer_parser, make_list_parser, note
+from benchmarks import competitors, report
 from benchmarks.competitors import COMPETITORS, Server
-from benchmarks.load import COLUMNS, FILTER_COLUMNS, Measurement, Workload
+from benchmarks.support import databases, load
+from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.load import COLUMNS, FILTER_COLUMNS, Measurement, Workload
 from tests.support.postgres import start_cluster
 
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, databases
-from benchmarks.arguments import make_integer_parser, make_list_parser, note
+from benchmarks import competitors
 from benchmarks.competitors import OURS
 from benchmarks.deliveries import (
     Library,
@@ -26,6 +25,8 @@ from benchmarks.deliveries import (
     start_library_and_receiver,
     wait_until,
 )
+from benchmarks.support import databases
+from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from tests.clients.provider import send_event
 from tests.support.postgres import find_binary, run_unprivileged
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
-from benchmarks.load import get_cpu_seconds
 from benchmarks.questions import (
     RARE_WORD,
     BadAnswer,
@@ -27,7 +26,8 @@ from benchmarks.questions import (
     iter_title_changes,
     repeat_path,
 )
-from benchmarks.stopwatch import Stopwatch
+from benchmarks.support.load import get_cpu_seconds
+from benchmarks.support.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment

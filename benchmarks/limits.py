@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from benchmarks import competitors, load
+from benchmarks import competitors
 from benchmarks.competitors import ROOT, Server
-from benchmarks.load import Workload
+from benchmarks.support import load
+from benchmarks.support.load import Workload
 from library_site.management.commands import serve
 from tests.support.postgres import Cluster, find_binary
 

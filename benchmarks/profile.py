@@ -16,12 +16,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, databases, limits, load
-from benchmarks.arguments import make_integer_parser, note
+from benchmarks import competitors, limits
 from benchmarks.competitors import OURS, ROOT
 from benchmarks.layers import GET_100, GET_ONE, QUESTIONS, ROW_TITLES, Profile, Task
 from benchmarks.limits import Limit
-from benchmarks.load import Workload
+from benchmarks.support import databases, load
+from benchmarks.support.arguments import make_integer_parser, note
+from benchmarks.support.load import Workload
 from tests.support.postgres import Cluster, start_cluster
 
 PROFILE_TIMEOUT = 300

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from stdnum import ean
 
-from benchmarks.load import get_cpu_seconds
+from benchmarks.support.load import get_cpu_seconds
 
 MIN_REQUESTS = 5
 WARM_UP_REQUESTS = 2

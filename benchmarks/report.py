@@ -8,7 +8,7 @@ from rich.table import Table
 
 from benchmarks.competitors import COMPETITORS, OURS
 from benchmarks.goal import GOALS, Goal
-from benchmarks.load import COLUMNS, Measurement
+from benchmarks.support.load import COLUMNS, Measurement
 
 Results = Mapping[tuple[str, str], Measurement]
 """Medians by the names of competitor and column."""

@@ -14,8 +14,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, databases, load
-from benchmarks.arguments import make_integer_parser, make_list_parser, note
+from benchmarks import competitors
 from benchmarks.competitors import OURS
 from benchmarks.questions import (
     CONSTANT_TIME_QUESTIONS,
@@ -28,6 +27,8 @@ from benchmarks.questions import (
     Timing,
     time_question,
 )
+from benchmarks.support import databases, load
+from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from tests.support.postgres import start_cluster
 
 SIZES = ["10000", "100000", "1000000"]

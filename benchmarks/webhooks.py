@@ -7,11 +7,12 @@ from argparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, load
-from benchmarks.arguments import make_integer_parser, make_list_parser, note
+from benchmarks import competitors
 from benchmarks.competitors import OURS, Server
 from benchmarks.deliveries import LIBRARIES_BY_DATABASE, start_library_and_receiver, wait_until
-from benchmarks.load import COLUMNS, Workload
+from benchmarks.support import load
+from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.load import COLUMNS, Workload
 
 ENDPOINT_COUNT = 50
 WORKER_COUNTS = (1, 2)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from books import changes
 from books.models import FOLDED_COLUMNS, Book, sort_expression
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
-from library_site.admin.base import ValidatingAdmin
+from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.paginator import BoundedPaginator
 
 

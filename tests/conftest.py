@@ -19,7 +19,7 @@ from pytest_django import Settings
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.books import build_book
-from tests.support.service import Service, serve_library
+from tests.support.server import Service, serve_library
 
 # No deadline: the time of an example depends on the machine.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=60)

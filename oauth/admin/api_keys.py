@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
-from library_site.admin.base import OwnedAdmin
+from library_site.admin.model_admins import OwnedAdmin
 from oauth import api_keys, scopes
 from oauth.admin.forms import APIKeyForm
 from oauth.models import APIKey

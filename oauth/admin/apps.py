@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
-from library_site.admin.base import OwnedAdmin
+from library_site.admin.model_admins import OwnedAdmin
 from oauth.admin.forms import AppForm
 from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE

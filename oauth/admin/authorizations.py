@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from library_site.admin.base import OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from oauth.models import Authorization
 from oauth.tokens import revocations
 

@@ -8,7 +8,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
-from library_site.admin.base import ValidatingAdmin
+from library_site.admin.model_admins import ValidatingAdmin
 
 admin.site.unregister([User, Group])
 

@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from books import changes
 from books.models import Book
-from library_site.admin import base, paginator
+from library_site.admin import model_admins, paginator
 from tests.support.books import build_book
-from tests.support.service import Service, run_command
+from tests.support.server import Service, run_command
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"
@@ -189,7 +189,7 @@ def test_books_added_today_can_be_filtered(librarian: Client) -> None:
 @pytest.fixture
 def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library with more books than the admin counts."""
-    for module in (base, paginator):
+    for module in (model_admins, paginator):
         monkeypatch.setattr(module, "MAX_COUNT", 1_000)
     changes.add_books([build_book() for _ in range(1_001)], now=timezone.now())
 

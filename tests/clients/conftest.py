@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.support.oauth_flows import CALLBACK, LOOPBACK, SECRET, read_hidden_fields
-from tests.support.service import Service, run_in_shell
+from tests.support.server import Service, run_in_shell
 
 PASSWORD = secrets.token_urlsafe(16)
 REGISTRATION = f"""

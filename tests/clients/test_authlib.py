@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet
 
 from tests.clients.conftest import BASIC, POST, PUBLIC, App
 from tests.support.oauth_flows import SECRET, submit_consent
-from tests.support.service import Service
+from tests.support.server import Service
 
 SCOPE = "read write"
 

@@ -16,7 +16,7 @@ from tests.clients.provider import send_event
 from tests.support.books import build_book
 from tests.support.endpoints import SECRET, create_endpoint
 from tests.support.receivers import run_server
-from tests.support.service import Service, run_in_shell
+from tests.support.server import Service, run_in_shell
 from tests.support.sources import SECRET as SOURCES_SECRET
 from webhooks.models import Attempt, Delivery, SignatureForm
 from webhooks.outbox import create_ping

@@ -11,7 +11,7 @@ import pytest
 from tests.__main__ import OAUTH4WEBAPI
 from tests.clients.conftest import App
 from tests.support.oauth_flows import SECRET
-from tests.support.service import Service
+from tests.support.server import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
 

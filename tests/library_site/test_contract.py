@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.service import serve_library
+from tests.support.server import serve_library
 
 CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import BROWSER_MARKS, start_chromium
-from tests.support.service import Service
+from tests.support.server import Service
 
 pytestmark = BROWSER_MARKS
 

@@ -13,7 +13,7 @@ from django.db import connection
 from library_site.log_formatters import JSONFormatter, TextFormatter
 from tests.support.books import build_book
 from tests.support.logs import Log, capture_log, kill_worker
-from tests.support.service import serve_library
+from tests.support.server import serve_library
 
 pytestmark = pytest.mark.database_independent
 

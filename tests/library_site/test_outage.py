@@ -13,7 +13,7 @@ from django.db import connection
 
 from tests.support.books import build_book
 from tests.support.postgres import Cluster, find_binary, run_unprivileged, start_cluster
-from tests.support.service import Service, seed_database, serve_library
+from tests.support.server import Service, seed_database, serve_library
 
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="Stops a PostgreSQL server: runs only on PostgreSQL"

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
-from tests.support.service import Service, serve_library
+from tests.support.server import Service, serve_library
 
 pytestmark = pytest.mark.database_independent
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from library_site import env
 from library_site.db.config import parse_database_url
-from tests.support.service import REQUIRED_SECRETS
+from tests.support.server import REQUIRED_SECRETS
 
 pytestmark = pytest.mark.database_independent
 

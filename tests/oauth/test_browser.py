@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.browser import BROWSER_MARKS, start_chromium
 from tests.support.oauth_flows import CHALLENGE_PARAMETERS
-from tests.support.service import Service
+from tests.support.server import Service
 
 PASSWORD = "correct horse battery staple"
 # Creates two users, an app with a short name and one with a long name, and a session for each user.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.support.service import serve_library
+from tests.support.server import serve_library
 
 pytestmark = pytest.mark.database_independent
 

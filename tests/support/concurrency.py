@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import httpx
 
-from tests.support.service import Service
+from tests.support.server import Service
 
 T = TypeVar("T")
 

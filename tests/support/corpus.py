@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.support.books import build_book
-from tests.support.service import SEEDED_BOOK_COUNT, Service, serve_library
+from tests.support.server import SEEDED_BOOK_COUNT, Service, serve_library
 
 CORPUS_FILE = Path(__file__).parent / "corpus.json"
 TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}")

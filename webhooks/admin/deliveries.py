@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from library_site.admin.base import OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from webhooks import endpoints
-from webhooks.admin.base import (
+from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
     decode_text,

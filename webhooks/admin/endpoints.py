@@ -15,9 +15,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from library_site.admin.base import OwnedAdmin
+from library_site.admin.model_admins import OwnedAdmin
 from webhooks import endpoints, outbox
-from webhooks.admin.base import (
+from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
     format_time,
@@ -41,7 +41,16 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     owner_path = "owner"
     form = EndpointForm
     allowed_lookups = ("state__exact",)
-    list_display = ("address", "state", "delivered", "failing", "last_answer", "owner", "kinds", "description")
+    list_display = (
+        "address",
+        "state",
+        "delivered_count",
+        "failing_count",
+        "last_answer",
+        "owner",
+        "kinds",
+        "description",
+    )
     list_filter = (("state", StateFilter),)
     list_select_related = ("owner",)
     list_per_page = 50
@@ -70,11 +79,11 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return Truncator(endpoint.url).chars(MAX_URL_SHOWN)
 
     @admin.display(description=f"delivered, of {RECENT_DELIVERIES}")
-    def delivered(self, endpoint: Any) -> int:
+    def delivered_count(self, endpoint: Any) -> int:
         return int(endpoint.delivered)
 
     @admin.display(description="failing")
-    def failing(self, endpoint: Any) -> int:
+    def failing_count(self, endpoint: Any) -> int:
         return int(endpoint.failing)
 
     @admin.display(description="last answer")

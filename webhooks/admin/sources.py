@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from library_site.admin.base import ReadOnlyAdmin
+from library_site.admin.model_admins import ReadOnlyAdmin
 from webhooks import inbox
-from webhooks.admin.base import ActionButtonsAdmin, format_json, require_one, require_selection
+from webhooks.admin.action_buttons import ActionButtonsAdmin, format_json, require_one, require_selection
 from webhooks.admin.forms import SourceForm
 from webhooks.models import Received, Source, SourceSecret
 

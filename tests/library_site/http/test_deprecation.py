@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
-from tests.support.service import REQUIRED_SECRETS, Service, serve_library
+from tests.support.server import REQUIRED_SECRETS, Service, serve_library
 
 pytestmark = pytest.mark.database_independent
 

@@ -12,7 +12,7 @@ from tests.support.books import build_book
 from tests.support.failures import break_database, build_error
 from tests.support.logs import Log, capture_log
 from tests.support.responses import REQUEST_ID, parse_allow
-from tests.support.service import Service, serve_library
+from tests.support.server import Service, serve_library
 
 BOOKS = "/api/v2/books"
 INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"

@@ -24,7 +24,7 @@ from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
 from tests.support.redis_server import RedisServer, start_redis
-from tests.support.service import Service, serve_library
+from tests.support.server import Service, serve_library
 
 POLICY = '"default";q=3;w=60'
 

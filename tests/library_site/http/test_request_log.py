@@ -12,7 +12,7 @@ from django.db import connection
 from library_site.http import request_log
 from library_site.http.request_log import log_requests
 from tests.support.books import build_book
-from tests.support.service import Service
+from tests.support.server import Service
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

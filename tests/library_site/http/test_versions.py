@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from tests.support.books import build_book
-from tests.support.service import Service
+from tests.support.server import Service
 
 JSON = "application/json"
 LATEST = "application/vnd.library+json"

@@ -25,7 +25,7 @@ from tests.support.oauth_flows import (
     parse_redirect,
     submit_consent,
 )
-from tests.support.service import Service
+from tests.support.server import Service
 
 SUCCESS, CLIENT_COUNT = 200, 12
 # Runs in a process that uses the database of the service.

@@ -14,7 +14,7 @@ from hypothesis import given
 from tests.support.concurrency import run_concurrently
 from tests.support.failures import break_database, build_error
 from tests.support.responses import REQUEST_ID
-from tests.support.service import Service, run_in_shell
+from tests.support.server import Service, run_in_shell
 from tests.support.sources import SOURCE_NAME, build_event, create_source, post_event
 from tests.support.strategies import any_json, any_text, hypothesis_settings
 from webhooks.models import Received, SignatureForm, Source, SourceSecret

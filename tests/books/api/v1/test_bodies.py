@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.responses import list_locations, list_problems, parse_refusal
-from tests.support.service import Service
+from tests.support.server import Service
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.responses import parse_refusal
-from tests.support.service import Service
+from tests.support.server import Service
 
 STALE = '"of another time"'
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.support.corpus import CORPUS_FILE, collect_answers, drop_request_body
-from tests.support.service import serve_library
+from tests.support.server import serve_library
 
 
 def test_the_answers_of_version_1_do_not_change(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.responses import parse_refusal
-from tests.support.service import serve_library
+from tests.support.server import serve_library
 
 
 def test_a_created_book_is_answered_whole(api: httpx.Client) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.support.service import Service
+from tests.support.server import Service
 from tests.support.strategies import bodies, hypothesis_settings
 
 TEXT = {"type": "string", "minLength": 1}

@@ -11,7 +11,7 @@ from django.db import connection
 from tests.support.books import build_book
 from tests.support.concurrency import count_statuses, run_concurrently
 from tests.support.responses import parse_refusal
-from tests.support.service import Service, copy_seeded_database, serve_library
+from tests.support.server import Service, copy_seeded_database, serve_library
 
 
 def create_book(client: httpx.Client, **members: Any) -> httpx.Response:

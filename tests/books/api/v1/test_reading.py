@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.responses import list_problems
-from tests.support.service import Service
+from tests.support.server import Service
 
 METHODS = ["GET", "PUT", "DELETE"]
 

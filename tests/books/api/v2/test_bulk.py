@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.pages import parse_error
 from tests.support.responses import parse_allow
-from tests.support.service import Service
+from tests.support.server import Service
 from tests.support.strategies import hypothesis_settings
 
 BOOKS = "/api/v2/books"

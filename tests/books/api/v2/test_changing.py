@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.pages import parse_error
-from tests.support.service import Service
+from tests.support.server import Service
 
 BOOKS = "/api/v2/books"
 UNKNOWN = f"{BOOKS}/987654321"

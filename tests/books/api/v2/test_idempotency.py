@@ -23,7 +23,7 @@ from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently, wait_until
 from tests.support.logs import kill_worker
 from tests.support.pages import parse_error
-from tests.support.service import Service, serve_library
+from tests.support.server import Service, serve_library
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from books import changes
 from tests.support.books import build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, build_validation_error, forge_cursor, list_ids, parse_error
-from tests.support.service import Service
+from tests.support.server import Service
 from tests.support.strategies import any_json, hypothesis_settings
 
 STALE = '"of another time"'

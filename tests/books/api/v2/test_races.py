@@ -10,7 +10,7 @@ import pytest
 from tests.support.books import build_book
 from tests.support.concurrency import count_statuses, run_concurrently
 from tests.support.pages import parse_error
-from tests.support.service import Service
+from tests.support.server import Service
 
 BOOKS = "/api/v2/books"
 BULK = "/api/v2/books/bulk"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.pages import build_validation_error, parse_error
-from tests.support.service import Service
+from tests.support.server import Service
 
 LIST = "/api/v2/books"
 MEMBERS = [

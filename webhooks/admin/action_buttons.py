@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
-from library_site.admin.base import BaseAdmin
+from library_site.admin.model_admins import BaseAdmin
 
 # The most rows of a selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000

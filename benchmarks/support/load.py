@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from benchmarks.competitors import Server
 from tests.support.postgres import Cluster
 
-WRK_SCRIPT = Path(__file__).parent / "wrk" / "books.lua"
+WRK_SCRIPT = Path(__file__).parent.parent / "wrk" / "books.lua"
 COLUMNS = {
     "get": "get one",
     "list100": "list 100",
