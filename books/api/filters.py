@@ -111,7 +111,7 @@ class BookSearchFilter(BookFilter):
 
     title = ContainsFilter("title", help_text="Case-insensitive partial match on the title.")
     isbn = ISBNFilter("isbn", help_text="The ISBN in any usual writing, with ten digits or thirteen.")
-    available = AvailableFilter(help_text="Whether the book is there.")
+    available = AvailableFilter(help_text="Whether the book is available.")
     year_min = YearFilter("gte", help_text="From this year on.")
     year_max = YearFilter("lte", help_text="Up to this year.")
     q = WordsFilter(validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")

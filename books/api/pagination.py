@@ -148,7 +148,7 @@ class KeysetPagination(BasePagination):
         count = {
             "type": "integer",
             "minimum": 0,
-            "description": "Of all pages, if asked for.",
+            "description": "The number of books on all pages, if `count=true` asks for it.",
             "example": 400,
         }
         return {

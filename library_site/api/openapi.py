@@ -77,7 +77,7 @@ def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> 
 
 def document_challenges(result: Document, **_: Any) -> Document:
     """A hook: a 401 or 403 has the header WWW-Authenticate."""
-    challenge = {"schema": {"type": "string"}, "description": "What would do (RFC 6750, 3)."}
+    challenge = {"schema": {"type": "string"}, "description": "The credential that would be accepted (RFC 6750, 3)."}
     for operation in iter_operations(result, API_ROOT):
         for status in operation["responses"].keys() & {"401", "403"}:
             operation["responses"][status]["headers"] = {"WWW-Authenticate": challenge}

@@ -52,7 +52,7 @@ class FailureSerializer(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     details = DetailSerializer(many=True, required=False)
-    requestId = serializers.CharField(help_text="As in X-Request-ID and in the logs.")  # noqa: N815
+    requestId = serializers.CharField(help_text="The same as in X-Request-ID and in the logs.")  # noqa: N815
 
 
 class ErrorSerializer(serializers.Serializer[Any]):

@@ -65,8 +65,8 @@ def document_event(kind: EventKind) -> dict[str, Any]:
         "parameters": [required_header(*header) for header in event_headers(kind.name)],
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
-            "2XX": {"description": "It was received."},
-            "default": {"description": "It is sent again, five times in all, and later each time."},
+            "2XX": {"description": "The event was received."},
+            "default": {"description": "The event is sent again, five times in all, after a longer time each."},
         },
     }
 
@@ -74,11 +74,11 @@ def document_event(kind: EventKind) -> dict[str, Any]:
 def event_headers(kind: str) -> list[tuple[str, dict[str, Any], str]]:
     signature = (
         "HMAC-SHA256 with the secret, in hexadecimal: `t=<timestamp>,s=<hex>` over `<timestamp>.<body>` (form B), or"
-        " `sha256=<hex>` over the body alone (form A), which anyone who overheard it may send again."
+        " `sha256=<hex>` over the body alone (form A), which anybody who has read the request can send again."
     )
     return [
         (signing.EVENT, {"type": "string", "enum": [kind]}, "The kind of the event."),
-        (signing.TIMESTAMP, {"type": "string", "pattern": "^[0-9]+$"}, "When it was sent, in Unix seconds."),
+        (signing.TIMESTAMP, {"type": "string", "pattern": "^[0-9]+$"}, "The time of the request, in Unix seconds."),
         (signing.SIGNATURE, {"type": "string", "pattern": "^(sha256=|t=[0-9]+,s=)[0-9a-f]{64}$"}, signature),
     ]
 

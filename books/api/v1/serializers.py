@@ -24,11 +24,11 @@ class BookSerializer(NoCoercionSerializer):
 
 
 class BookCreateSerializer(NewBookSerializer):
-    """What a creation takes; a new book is available."""
+    """The members of a new book, which is available."""
 
 
 class BookUpdateSerializer(NewBookSerializer):
-    """What a change takes: every member may be absent."""
+    """The members of a change: each may be absent."""
 
     class Meta(NewBookSerializer.Meta):
         extra_kwargs = optional_fields(NewBookSerializer.Meta)

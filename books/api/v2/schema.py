@@ -63,7 +63,7 @@ BOOK_EXAMPLE = {
 
 
 class ResultSerializer(serializers.Serializer[Any]):
-    """`id` is null where a dry run would create, `version` absent where the book is gone."""
+    """`id` is null for a book that a dry run would create; `version` is absent for a deleted book."""
 
     op = serializers.ChoiceField(["create", "update", "delete"])
     id = serializers.IntegerField(allow_null=True)
@@ -79,7 +79,7 @@ def book_schema(description: str) -> OpenApiResponse:
     return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK_EXAMPLE)])
 
 
-NOT_MODIFIED = OpenApiResponse(description="It is in a state that `If-None-Match` names.")
+NOT_MODIFIED = OpenApiResponse(description="The state is one that `If-None-Match` names.")
 NOT_FOUND = error_schema("No book has this id.", "NOT_FOUND", "Book not found")
 CONFLICT = error_schema(
     "Another book has the isbn (`Link` leads to it), or another change met this one.",
@@ -88,14 +88,16 @@ CONFLICT = error_schema(
     isbn="The book at http://127.0.0.1:8000/api/v2/books/1 has it",
 )
 PRECONDITION_FAILED = error_schema(
-    "It is in another state.", "PRECONDITION_FAILED", "The book is not in the state the request asks for"
+    "The state is another than the request asks for.",
+    "PRECONDITION_FAILED",
+    "The book is not in the state the request asks for",
 )
 INVALID_BOOK_ID = invalid_schema("book_id", "Input should be a valid integer.")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
     {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(BookSerializer.Meta.fields)}},
     explode=False,
-    description="Members to show; without it, all.",
+    description="The members to show; all if it is absent.",
 )
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
@@ -120,7 +122,7 @@ class OperationsSerializer(RejectUnknownMixin):
     operations = serializers.ListField(child=OperationField(), min_length=1, max_length=MAX_OPERATIONS)
 
 
-SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The members that `fields` picks."}
+SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The members that `fields` selects."}
 # A reference: other answers, which show whole books, add the component.
 BOOK_OR_FIELDS = {"anyOf": [{"$ref": "#/components/schemas/Book"}, SELECTED_FIELDS]}
 OPERATIONS_EXAMPLE = {
@@ -206,7 +208,7 @@ document_books = extend_schema_view(
     update=extend_schema(
         operation_id="replace_book",
         summary="Replace a book",
-        description="All five members are needed; `available` stays as it is where it is absent.",
+        description="All five members are required; `available` does not change if it is absent.",
         request=BookReplaceSerializer,
         examples=[OpenApiExample("Another genre", {**NEW_BOOK_EXAMPLE, "genre": "Novel"}, request_only=True)],
         **UPDATE_SCHEMA,
@@ -246,7 +248,7 @@ document_bulk = extend_schema(
     ],
     responses={
         200: OpenApiResponse(
-            ResultsSerializer, "What was done, in order.", [OpenApiExample("Results", RESULTS_EXAMPLE)]
+            ResultsSerializer, "The result of each operation, in order.", [OpenApiExample("Results", RESULTS_EXAMPLE)]
         ),
         409: error_schema(
             "All failures are conflicts: an isbn in use, or another version.",
@@ -272,7 +274,7 @@ BOOK_EVENT_PAYLOAD = {
     "type": "object",
     "properties": {
         "book": BOOK_SCHEMA,
-        "previous": {"type": "object", "description": "What the members that changed were before."},
+        "previous": {"type": "object", "description": "The old values of the members that changed."},
     },
     "required": ["book", "previous"],
 }

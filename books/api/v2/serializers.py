@@ -50,7 +50,7 @@ REPRESENTATION = Representation(BookSerializer)
 
 
 class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
-    """What a creation takes; a new book is available."""
+    """The members of a new book, which is available."""
 
     serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
     # Clients may send back all members of an answer.
@@ -58,7 +58,7 @@ class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
 
 
 class BookReplaceSerializer(BookCreateSerializer):
-    """What a replacement takes; without `available`, that stays as it is."""
+    """The members of a replacement; `available` does not change if it is absent."""
 
     available = StrictBooleanField(required=False)
 
@@ -67,7 +67,7 @@ class BookReplaceSerializer(BookCreateSerializer):
 
 
 class BookChangeSerializer(BookReplaceSerializer):
-    """What a change takes: every member may be absent."""
+    """The members of a change: each may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
         extra_kwargs = optional_fields(BookReplaceSerializer.Meta)

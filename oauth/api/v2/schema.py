@@ -32,13 +32,13 @@ KEY_TEXT_EXAMPLE = "lib_1f8e0c2b7a96_9mZ0c3QvRk1yT5uW7xY2aB4dE6fG8hJ0kL1nP3qS5tU
 KEY_ID = OpenApiParameter(
     "key_id", {"type": "string", "pattern": "^[0-9a-f]{12}$"}, OpenApiParameter.PATH, description="The key's id."
 )
-NOT_FOUND = error_schema("You have no such key that is good.", "NOT_FOUND", "API key not found")
+NOT_FOUND = error_schema("You have no valid key with this id.", "NOT_FOUND", "API key not found")
 UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
 
 
 @extend_schema_serializer(many=False)
 class APIKeysSerializer(serializers.Serializer[None]):
-    """All of them; there are never more than one page."""
+    """All webhooks; there is never more than one page."""
 
     results = APIKeySerializer(many=True)
     next = serializers.CharField(allow_null=True)
@@ -49,7 +49,7 @@ document_api_keys = extend_schema_view(
     list=extend_schema(
         operation_id="list_api_keys",
         summary="List your API keys",
-        description="Those that are neither revoked nor expired.",
+        description="Your keys that are neither revoked nor expired.",
         tags=["API keys"],
         responses={
             200: OpenApiResponse(
@@ -64,7 +64,7 @@ document_api_keys = extend_schema_view(
     create=extend_schema(
         operation_id="create_api_key",
         summary="Make an API key",
-        description="With no more scopes than the credential that makes it, which it does not outlive.",
+        description="The key has no more scopes than the credential that makes it, and ends with it at the latest.",
         tags=["API keys"],
         request=APIKeyCreateSerializer,
         examples=[OpenApiExample("A key", {"name": "Night import", "scopes": "read write"}, request_only=True)],
@@ -76,7 +76,9 @@ document_api_keys = extend_schema_view(
                 [OpenApiExample("Key", {**KEY_EXAMPLE, "key": KEY_TEXT_EXAMPLE})],
             ),
             409: error_schema(
-                "You have as many keys as one may have.", "CONFLICT", "You have 100 API keys: revoke one first"
+                "You have the largest number of keys that a user may have.",
+                "CONFLICT",
+                "You have 100 API keys: revoke one first",
             ),
             **BODY_ERRORS,
             422: invalid_schema("scopes", "There is no scope 'all'; there are read, write, webhooks."),
@@ -86,7 +88,7 @@ document_api_keys = extend_schema_view(
     retrieve=extend_schema(
         operation_id="read_api_key",
         summary="Read an API key",
-        description="All but the key itself.",
+        description="Everything except the key itself.",
         tags=["API keys"],
         parameters=[KEY_ID],
         responses={
@@ -99,11 +101,11 @@ document_api_keys = extend_schema_view(
     destroy=extend_schema(
         operation_id="revoke_api_key",
         summary="Revoke an API key",
-        description="At once, with the keys that were made by it.",
+        description="The key and the keys that it made are revoked at once.",
         tags=["API keys"],
         parameters=[KEY_ID],
         responses={
-            204: OpenApiResponse(description="The key is good no more."),
+            204: OpenApiResponse(description="The key is revoked."),
             400: UNKNOWN_PARAMETER,
             404: NOT_FOUND,
             **COMMON_ERRORS,

@@ -81,7 +81,7 @@ EVENTS_EXAMPLE = {"results": [event_example(KIND_EXAMPLE)], "next": None, "curso
 
 @extend_schema_serializer(many=False)
 class EndpointsSerializer(serializers.Serializer[None]):
-    """All of them; there are never more than one page."""
+    """All webhooks; there is never more than one page."""
 
     results = EndpointSerializer(many=True)
     next = serializers.CharField(allow_null=True)
@@ -90,7 +90,7 @@ class EndpointsSerializer(serializers.Serializer[None]):
 
 @extend_schema_serializer(many=False)
 class DeliveriesSerializer(serializers.Serializer[None]):
-    """The list is read onwards only: `previous` is always null."""
+    """The list is read in one direction: `previous` is always null."""
 
     results = DeliverySerializer(many=True)
     next = serializers.URLField(allow_null=True)
@@ -102,11 +102,11 @@ class SecretSerializer(serializers.Serializer[None]):
 
 
 class CountSerializer(serializers.Serializer[None]):
-    deliveries = serializers.IntegerField(help_text="How many are to be sent.")
+    deliveries = serializers.IntegerField(help_text="The number of deliveries that will be sent.")
 
 
 class SentDeliverySerializer(WholeDeliverySerializer):
-    """With what was sent and what came of it."""
+    """With its body and its attempts."""
 
     body = serializers.JSONField()
 
@@ -121,9 +121,9 @@ EVENTS_PAGE = {
         "next": {
             "type": ["string", "null"],
             "format": "uri",
-            "description": "The next page, null where there is none yet.",
+            "description": "The next page; null if there is none yet.",
         },
-        "cursor": {"type": "string", "description": "Where to go on from later, as `after`."},
+        "cursor": {"type": "string", "description": "The place to continue from later, as `after`."},
     },
     "required": ["results", "next", "cursor"],
 }
@@ -149,7 +149,7 @@ LIMIT_SCHEMA = {
     "maximum": MAX_PAGE_SIZE,
     "default": DEFAULT_PAGE_SIZE,
 }
-LIMIT = query_parameter("limit", LIMIT_SCHEMA, "How many a page.")
+LIMIT = query_parameter("limit", LIMIT_SCHEMA, "The number of items on a page.")
 WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
@@ -165,7 +165,7 @@ ENDPOINT_DISABLED = error_schema(
 INVALID_URL = invalid_schema("url", NOT_PUBLIC_MESSAGE)
 INVALID_SECRET = invalid_schema("secret", str(SecretField.default_error_messages["invalid"]))
 INVALID_KINDS = invalid_schema("events", str(KindsField.default_error_messages["kinds"]))
-ACCEPTED = example_schema(DeliverySerializer, "It is to be sent.", WAITING_DELIVERY_EXAMPLE)
+ACCEPTED = example_schema(DeliverySerializer, "It will be sent.", WAITING_DELIVERY_EXAMPLE)
 LOCATION = response_header("Location", "The address of the delivery.", 202)
 ENDPOINT_ERRORS: dict[int, Any] = {400: UNKNOWN_PARAMETER, 404: ENDPOINT_NOT_FOUND, **WEBHOOK_ERRORS}
 WEBHOOK_BODY_ERRORS: dict[int, Any] = {**BODY_ERRORS, **WEBHOOK_ERRORS}
@@ -187,8 +187,8 @@ document_endpoints = extend_schema_view(
     create=extend_schema(
         operation_id="create_webhook",
         summary="Make a webhook",
-        description="What happens from now on is sent to the URL, signed with the secret. Receivers in Python may"
-        f" verify what comes by a copy of this module:\n\n```python\n{getsource(signing)}```",
+        description="Events from now on are sent to the URL, signed with the secret. Receivers in Python may verify"
+        f" them with a copy of this module:\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
         request=EndpointCreateSerializer,
         examples=[OpenApiExample("A webhook", NEW_ENDPOINT_EXAMPLE, request_only=True)],
@@ -198,7 +198,7 @@ document_endpoints = extend_schema_view(
                 NewEndpointSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
             ),
             409: error_schema(
-                "You have as many as one may have.",
+                "You have the largest number of webhooks that a user may have.",
                 "CONFLICT",
                 f"You have {endpoints.MAX_ENDPOINTS_PER_USER} webhooks: delete one first",
             ),
@@ -209,7 +209,7 @@ document_endpoints = extend_schema_view(
     retrieve=extend_schema(
         operation_id="read_webhook",
         summary="Read a webhook",
-        description="All but its secret.",
+        description="Everything except its secret.",
         tags=TAGS,
         parameters=[WEBHOOK_ID],
         responses={200: example_schema(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_ERRORS},
@@ -217,7 +217,7 @@ document_endpoints = extend_schema_view(
     partial_update=extend_schema(
         operation_id="change_webhook",
         summary="Change a webhook",
-        description="Only the members present change. One that is set active again begins without a reason.",
+        description="Only the members present in the body change. A webhook that is set active loses its reason.",
         tags=TAGS,
         request=EndpointChangeSerializer,
         examples=[OpenApiExample("Active again", {"state": "active"}, request_only=True)],
@@ -232,7 +232,7 @@ document_endpoints = extend_schema_view(
     destroy=extend_schema(
         operation_id="delete_webhook",
         summary="Delete a webhook",
-        description="It is sent nothing any more, not even what is waiting.",
+        description="Nothing more is sent to it, waiting deliveries included.",
         tags=TAGS,
         parameters=[WEBHOOK_ID],
         responses={204: OpenApiResponse(description="The webhook is gone."), **ENDPOINT_ERRORS},
@@ -242,8 +242,8 @@ document_endpoints = extend_schema_view(
 document_add_secret = extend_schema(
     operation_id="add_webhook_secret",
     summary="Begin to change the secret",
-    description="The new secret is pending, and signs nothing until it is promoted: let the receiver accept both"
-    " first. Another that is pending is forgotten.",
+    description="The new secret is pending: it signs nothing until it is promoted. Let the receiver accept both"
+    " first. An older pending secret is deleted.",
     tags=TAGS,
     request=SecretCreateSerializer,
     extensions={"x-body-optional": True},
@@ -260,7 +260,7 @@ document_add_secret = extend_schema(
 document_promote = extend_schema(
     operation_id="promote_webhook_secret",
     summary="Finish changing the secret",
-    description="The pending secret signs from now on, and the one before is gone.",
+    description="From now on the pending secret signs, and the old one is deleted.",
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID],
@@ -274,7 +274,7 @@ document_promote = extend_schema(
 document_ping = extend_schema(
     operation_id="ping_webhook",
     summary="Try a webhook",
-    description=f"Sends it `{PING_KIND}`, as any event is sent.",
+    description=f"Sends `{PING_KIND}` to it, in the same way as other events.",
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, LOCATION],
@@ -284,14 +284,14 @@ document_ping = extend_schema(
 document_replay = extend_schema(
     operation_id="replay_events",
     summary="Send past events again",
-    description=f"Those from `after` on and before `before`, as far back as {EVENT_RETENTION.days} days. `*` is for all"
+    description=f"The events from `after` on and before `before`, at most {EVENT_RETENTION.days} days. `*` is for all"
     " kinds that the webhook takes.",
     tags=TAGS,
     request=ReplaySerializer,
     examples=[OpenApiExample("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"}, request_only=True)],
     parameters=[WEBHOOK_ID],
     responses={
-        202: example_schema(CountSerializer, "They are to be sent.", {"deliveries": 12}),
+        202: example_schema(CountSerializer, "They will be sent.", {"deliveries": 12}),
         404: ENDPOINT_NOT_FOUND,
         409: ENDPOINT_DISABLED,
         **WEBHOOK_BODY_ERRORS,
@@ -328,7 +328,7 @@ document_deliveries = extend_schema_view(
     retrieve=extend_schema(
         operation_id="read_delivery",
         summary="Read a delivery",
-        description="With each attempt, and what was sent.",
+        description="With each attempt, and the body that was sent.",
         tags=TAGS,
         parameters=[WEBHOOK_ID, DELIVERY_ID],
         responses={
@@ -346,7 +346,7 @@ document_deliveries = extend_schema_view(
 document_redeliver = extend_schema(
     operation_id="redeliver",
     summary="Send a delivery again",
-    description="As a new delivery of the same event.",
+    description="This makes a new delivery of the same event.",
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, DELIVERY_ID, LOCATION],
@@ -355,17 +355,17 @@ document_redeliver = extend_schema(
 
 document_stream = extend_schema(
     operation_id="list_events",
-    summary="Follow what happens",
-    description="The oldest that are kept first. Follow `next` while there is one, then ask again with `cursor` as"
-    f" `after`: no event is passed over, nor told twice. A cursor is good for {EVENT_RETENTION.days} days.",
+    summary="Read the stream of events",
+    description="The oldest events first. Follow `next` while there is one, then ask again with `cursor` as `after`:"
+    f" no event is skipped or repeated. A cursor is valid for {EVENT_RETENTION.days} days.",
     tags=TAGS,
     parameters=[
-        query_parameter("after", {"type": "string"}, "A `cursor` from before."),
+        query_parameter("after", {"type": "string"}, "The `cursor` of an earlier answer."),
         OpenApiParameter(
             "kinds",
             {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(EVENT_KINDS)}},
             explode=False,
-            description="Which kinds; without it, all.",
+            description="The kinds to list; all if it is absent.",
         ),
         LIMIT,
     ],

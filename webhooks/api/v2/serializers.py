@@ -76,7 +76,7 @@ class StrictChoiceField(serializers.ChoiceField):
 
 
 class EndpointChangeSerializer(RejectUnknownMixin):
-    """What a change takes: every member may be absent. What is shown besides may be sent back."""
+    """The members of a change: each may be absent. Members that only answers have are ignored."""
 
     ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret"})
 
@@ -96,24 +96,24 @@ class EndpointChangeSerializer(RejectUnknownMixin):
 
 
 class EndpointCreateSerializer(EndpointChangeSerializer):
-    """What a creation takes."""
+    """The members of a new webhook."""
 
     ignored_fields = EndpointChangeSerializer.ignored_fields | {"state"}
 
     url = StringField(max_length=MAX_URL_LENGTH)
     events = KindsField(source="kinds")
     state = None  # type: ignore[assignment]  # a new one is active
-    secret = SecretField(required=False, help_text="Made by the library where it is absent.")
+    secret = SecretField(required=False, help_text="The library makes it if it is absent.")
 
 
 class SecretCreateSerializer(RejectUnknownMixin):
-    """Refuses members that it does not know; those of `passed_over` it does not hear."""
+    """The new secret; the library makes one if it is absent."""
 
-    secret = SecretField(required=False, help_text="Made by the library where it is absent.")
+    secret = SecretField(required=False, help_text="The library makes it if it is absent.")
 
 
 class ReplaySerializer(RejectUnknownMixin):
-    """Which events: of these kinds, from `after` on, and before `before`."""
+    """The events to send: of these kinds, from `after` on, and before `before`."""
 
     events = KindsField(source="kinds")
     after = RFC3339Field()
@@ -133,7 +133,7 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
     in_flight_limit = serializers.IntegerField(min_value=MIN_IN_FLIGHT, max_value=MAX_IN_FLIGHT)
     state = serializers.ChoiceField(ENDPOINT_STATES)
     created_at = UTCDateTimeField()
-    pending_secret = serializers.BooleanField(help_text="Whether one waits to be promoted.")
+    pending_secret = serializers.BooleanField(help_text="Whether a secret is pending.")
 
     class Meta:
         model = Endpoint
@@ -195,7 +195,7 @@ class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
 
 
 class AttemptSerializer(serializers.ModelSerializer[Attempt]):
-    """One request: what was answered, or why nothing was."""
+    """One request: its answer, or the reason why there is none."""
 
     started_at = UTCDateTimeField()
     milliseconds = serializers.IntegerField()
