@@ -79,13 +79,14 @@ def serve_library(folder: Path, database_url: str | None = None, **variables: st
 
 
 def wait_for_port(server: "subprocess.Popen[bytes]", port: int) -> None:
-    """Waits until the server listens, at most 30 seconds; raises CalledProcessError if the server ends."""
+    """Waits until the server listens, at most 30 seconds. Raises TimeoutError, CalledProcessError if the server ends."""
     for _ in range(600):
         # The connection is reset while the server only checks whether the port is free.
         with suppress(ConnectionRefusedError, ConnectionResetError), socket.create_connection(("127.0.0.1", port)):
             return
         with suppress(subprocess.TimeoutExpired):
             raise subprocess.CalledProcessError(server.wait(0.05), server.args)
+    raise TimeoutError(f"Nothing listens on port {port}.")
 
 
 @contextmanager
