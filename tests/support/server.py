@@ -79,7 +79,7 @@ def serve_library(folder: Path, database_url: str | None = None, **variables: st
 
 
 def wait_for_port(server: "subprocess.Popen[bytes]", port: int) -> None:
-    """Waits until the server listens, at most 30 seconds. Raises TimeoutError, CalledProcessError if the server ends."""
+    """Waits until the server listens. Raises TimeoutError after 30 seconds, CalledProcessError if it ends."""
     for _ in range(600):
         # The connection is reset while the server only checks whether the port is free.
         with suppress(ConnectionRefusedError, ConnectionResetError), socket.create_connection(("127.0.0.1", port)):
