@@ -30,8 +30,8 @@ check: .venv/dev .data/secret_key signing-key ## Style, types, import rules, mig
 	$(BIN)/lint-imports
 	$(MANAGE) makemigrations --check --dry-run
 	HTTPS=true LIBRARY_ACCESS=protect-writes $(MANAGE) check --deploy --fail-level WARNING
-	@test -n "$(wildcard books/api/v*)" || { echo "No version was found in books/api"; exit 1; }
-	@for version in $(notdir $(wildcard books/api/v*)); do \
+	@test -n "$(wildcard books/api/v[0-9]*)" || { echo "No version was found in books/api"; exit 1; }
+	@for version in $(notdir $(wildcard books/api/v[0-9]*)); do \
 		echo "The OpenAPI document of $$version"; \
 		$(MANAGE) spectacular --skip-checks --api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; \
 	done
