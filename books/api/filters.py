@@ -65,7 +65,7 @@ class StrictField(forms.CharField):
 
 
 class YearFilter(Filter):
-    """The first or the last year, including that year itself."""
+    """Compares the year; a bound includes the year itself."""
 
     field_class: type[forms.Field] = StrictField
 

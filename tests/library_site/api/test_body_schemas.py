@@ -8,6 +8,8 @@ import pytest
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.openapi import V1_DOCUMENT_URL, V2_DOCUMENT_URL, get_body_schema, is_valid
 
+pytestmark = pytest.mark.database_independent
+
 Member = tuple[str, Any]
 
 V1_BODIES = [("post", "/api/books"), ("put", "/api/books/{book_id}")]
