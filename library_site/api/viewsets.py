@@ -22,7 +22,7 @@ class APIViewSet(GenericViewSet[Any]):
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
         """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs."""
         if self.action is None:
-            raise MethodNotAllowed(str(request.method))
+            raise MethodNotAllowed(request.META["REQUEST_METHOD"].rstrip())
         super().initial(request, *arguments, **options)
         if self.action in self.body_serializers:
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])

@@ -34,8 +34,6 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     """
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        # Django accepts a method in upper or lower case.
-        environ["REQUEST_METHOD"] = environ["REQUEST_METHOD"].upper()
         if environ["REQUEST_METHOD"] in ("POST", "PUT", "PATCH"):
             limit = environ.setdefault("library.body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
             # One byte more than the limit shows that the body is too large.

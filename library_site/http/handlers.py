@@ -53,10 +53,16 @@ class APIHandler(WSGIHandler):
 
 
 def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
-    """Sends programs to `api` and browsers to `pages`. A slash at the end of a program's address is ignored."""
+    """Sends programs to `api` and browsers to `pages`. A slash at the end of a program's address is ignored.
+
+    Methods are case-sensitive (RFC 9110, 9.1). Django reads `get` as GET, so a method with small letters gets a space
+    at its end, which no method has.
+    """
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
+        path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+        if not method.isupper():
+            environ["REQUEST_METHOD"] = f"{method} "
         if not path.startswith(API_PREFIXES):
             return pages(environ, start_response)
         # `negotiate_version` has set it for addresses of a version.

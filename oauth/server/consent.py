@@ -8,6 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_http_methods
 from django.views.generic.base import TemplateResponseMixin
 from oauth2_provider.exceptions import OAuthToolkitError
 from oauth2_provider.models import Application
@@ -22,10 +24,12 @@ from oauth.server.error_responses import error_response, malformed_reason
 
 # oauthlib's errors that are answered here, without a redirect to the requested address.
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
+METHODS = ["GET", "HEAD", "OPTIONS", "POST"]
 UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
 
 
-@method_decorator(never_cache, name="dispatch")
+# The method is checked before the token of the form: a wrong method is 405.
+@method_decorator([csrf_exempt, require_http_methods(METHODS), csrf_protect, never_cache], name="dispatch")
 class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
     """Asks a person for consent."""
 

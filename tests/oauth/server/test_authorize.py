@@ -32,6 +32,7 @@ from tests.support.oauth_flows import (
     sign_in,
     submit_consent,
 )
+from tests.support.responses import parse_allow
 
 PAGE = "/oauth/authorize"
 ISSUER = settings.PUBLIC_URL
@@ -558,7 +559,7 @@ def test_a_code_is_valid_for_ten_minutes(api: httpx.Client, age: timedelta, expe
 def test_other_methods_are_not_allowed(api: httpx.Client, method: str) -> None:
     sign_in(api, create_reader())
     api.cookies.set("csrftoken", "a" * 32)
-    answer = api.request(
-        method, PAGE, params=build_authorization_request(create_confidential_app()), headers={"X-CSRFToken": "a" * 32}
-    )
-    assert answer.status_code == 405
+    parameters = build_authorization_request(create_confidential_app())
+    for headers in ({"X-CSRFToken": "a" * 32}, {}):
+        answer = api.request(method, PAGE, params=parameters, headers=headers)
+        assert (answer.status_code, parse_allow(answer)) == (405, {"GET", "HEAD", "OPTIONS", "POST"})

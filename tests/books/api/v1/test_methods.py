@@ -37,6 +37,19 @@ def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, met
     assert parse_allow(answer) == ALLOWED[address]
 
 
+@pytest.mark.parametrize("address", [*ALLOWED, "/api/v2/books"])
+@pytest.mark.parametrize("method", ["get", "Post", "pUT", "delete", "options"])
+def test_methods_are_case_sensitive(api: httpx.Client, method: str, address: str) -> None:
+    """RFC 9110, 9.1."""
+    request = api.build_request("GET", address)
+    request.method = method
+    answer = api.send(request)
+    assert answer.status_code == 405
+    assert {"GET", "HEAD"} <= parse_allow(answer)
+    if address.startswith("/api/"):
+        assert f'Method "{method}" not allowed.' in answer.text.replace("\\", "")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_the_documentation_may_only_be_read(api: httpx.Client, method: str) -> None:
     answer = api.request(method, "/docs")
