@@ -17,6 +17,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     """Wraps the handlers for programs and for pages into the layers, from the innermost to the outermost."""
     # These modules can be imported only after Django is set up.
     from library_site.http.bodies import buffer_body, normalize_content_type
+    from library_site.http.caching import mark_private
     from library_site.http.fast_path import try_fast_path
     from library_site.http.handlers import APIHandler, route_request
     from library_site.http.request_log import log_requests
@@ -26,7 +27,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH:
         application = try_fast_path(application)
-    return log_requests(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
+    return log_requests(mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION)))
 
 
 # This comes first, because it sets Django up.
