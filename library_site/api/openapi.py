@@ -76,7 +76,7 @@ def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> 
 
 
 def document_challenges(result: Document, **_: Any) -> Document:
-    """A hook: a 401 or 403 has the header WWW-Authenticate."""
+    """A hook: a 401 has the header WWW-Authenticate, and so has a 403 for a missing scope."""
     challenge = {"schema": {"type": "string"}, "description": "The credential that would be accepted (RFC 6750, 3)."}
     for operation in iter_operations(result, API_ROOT):
         for status in operation["responses"].keys() & {"401", "403"}:

@@ -85,7 +85,11 @@ def unknown_parameter_schema(parameter: str, message: str) -> OpenApiResponse:
 UNAUTHENTICATED_SCHEMA = error_schema(
     "There is no credential where one is needed, or a bad one.", "UNAUTHENTICATED", "The access token is not valid"
 )
-FORBIDDEN_SCHEMA = error_schema("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope write")
+FORBIDDEN_SCHEMA = error_schema(
+    "The credential lacks the scope, or a page of another origin writes.",
+    "FORBIDDEN",
+    "The credential lacks the scope write",
+)
 UNAVAILABLE_SCHEMA = error_schema(
     "The database is out of reach.", "UNAVAILABLE", "The library is out of reach, try again later"
 )

@@ -11,6 +11,7 @@ from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
+from library_site.http.origins import require_own_origin
 
 
 class APIViewSet(GenericViewSet[Any]):
@@ -28,6 +29,11 @@ class APIViewSet(GenericViewSet[Any]):
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
+
+    def check_permissions(self, request: Request) -> None:
+        """Raises ForeignOrigin, and what the permissions raise."""
+        super().check_permissions(request)
+        require_own_origin(request)
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """REST framework's own answer would describe the serializers. Every answer has Allow in any case."""

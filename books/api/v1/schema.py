@@ -65,7 +65,9 @@ INVALID_BOOK_ID = problems_schema("path", "book_id", msg="Input should be a vali
 UNAUTHENTICATED = error_schema(
     "There is no credential where one is needed, or a bad one.", "The access token is not valid"
 )
-FORBIDDEN = error_schema("The credential lacks the scope.", "The credential lacks the scope write")
+FORBIDDEN = error_schema(
+    "The credential lacks the scope, or a page of another origin writes.", "The credential lacks the scope write"
+)
 UNAVAILABLE = error_schema("The database is out of reach.", "The library is out of reach, try again later")
 COMMON_ERRORS = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
 BODY_ERRORS = {

@@ -1,0 +1,82 @@
+"""Pages of other origins may not write, because a browser sends some bodies without asking (RFC 6454)."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from pytest_django import Settings
+
+from books.models import Book
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_librarian
+
+FOREIGN = [
+    "https://evil.example",
+    "null",
+    "http://127.0.0.1:1",
+    "https://127.0.0.1",
+    "http://127.0.0.1.evil.example",
+    "",
+]
+MESSAGE = "Pages of this origin may not write here"
+
+
+def build_writes(book: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    address = f"/api/books/{book['id']}"
+    bulk = {"operations": [{"op": "delete", "id": book["id"]}]}
+    return [
+        ("POST", "/api/books", build_book()),
+        ("PUT", address, {"title": "Stolen"}),
+        ("DELETE", address, None),
+        ("POST", "/api/v2/books", build_book()),
+        ("PUT", f"/api/v2/books/{book['id']}", build_book()),
+        ("PATCH", f"/api/v2/books/{book['id']}", {"title": "Stolen"}),
+        ("DELETE", f"/api/v2/books/{book['id']}", None),
+        ("POST", "/api/v2/books/bulk", bulk),
+    ]
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_page_of_another_origin_changes_nothing(
+    api: httpx.Client, book: dict[str, Any], settings: Settings, origin: str, compiled: bool
+) -> None:
+    settings.COMPILED_PATH = compiled
+    for method, address, body in build_writes(book):
+        # As `fetch` sends a Blob in the mode no-cors: without a Content-Type.
+        answer = api.request(method, address, content=json.dumps(body), headers={"Origin": origin})
+        assert answer.status_code == 403
+        assert MESSAGE in (answer.json().get("detail"), answer.json().get("error", {}).get("message"))
+    assert [api.get("/api/books").json(), Book.objects.count()] == [[book], 1]
+
+
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_pages_of_our_own_and_of_allowed_origins_may_write(api: httpx.Client, settings: Settings, address: str) -> None:
+    settings.PUBLIC_URL = "https://library.example"
+    settings.CORS_ALLOWED_ORIGINS = ["https://shop.example"]
+    for origin in ("https://library.example", "http://127.0.0.1", "https://shop.example"):
+        assert api.post(address, json=build_book(), headers={"Origin": origin}).status_code == 201
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_pages_of_other_origins_may_read(api: httpx.Client, method: str, address: str) -> None:
+    assert api.request(method, address, headers={"Origin": FOREIGN[0]}).is_success
+
+
+def test_a_credential_and_its_scope_are_checked_before_the_origin(api: httpx.Client, settings: Settings) -> None:
+    settings.LIBRARY_ACCESS = "protected"
+    headers = [{}, create_key_header(create_librarian(), "read"), create_key_header(create_librarian("eve"), "write")]
+    answers = [api.post("/api/books", json=build_book(), headers={"Origin": "null", **header}) for header in headers]
+    assert [answer.status_code for answer in answers] == [401, 403, 403]
+    assert ["WWW-Authenticate" in answer.headers for answer in answers] == [True, True, False]
+
+
+def test_the_origin_is_checked_before_the_content(api: httpx.Client) -> None:
+    answers = [
+        api.patch("/api/books", headers={"Origin": "null"}),
+        api.put("/api/books/99999999", content=b"{", headers={"Origin": "null"}),
+        api.post("/api/v2/books", content=b"<book/>", headers={"Origin": "null", "Content-Type": "text/xml"}),
+    ]
+    assert [answer.status_code for answer in answers] == [405, 403, 403]
