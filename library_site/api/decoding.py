@@ -22,6 +22,9 @@ BOUND_NAMES = {
 }
 # No decoded text has such characters: msgspec refuses lone surrogates, and `decode_body` refuses NUL.
 IMPLIED_VALIDATORS = (validators.ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)
+# The values of members that are read but not written. A type makes msgspec check them: it skips what has none, and
+# would then accept invalid UTF-8 and numbers that are too large.
+IGNORED_TYPE = bool | int | str | None | msgspec.UnsetType
 ESCAPED_NUL = b"\\u0000"
 
 
@@ -30,10 +33,15 @@ class NotCompilable(Exception):
 
 
 def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
-    """Returns a decoder that accepts only what the serializer accepts, with the same values. Raises NotCompilable."""
+    """Returns a decoder that accepts only what the serializer accepts, with the same values. Raises NotCompilable.
+
+    The members of the serializer's `ignored_fields` may be in a body, as in a book that is sent back as it was read.
+    """
     require_compilable(serializer)
     fields = serializer().fields
     members = [compile_field(name, field) for name, field in fields.items()]
+    ignored_fields: frozenset[str] = getattr(serializer, "ignored_fields", frozenset()) - fields.keys()
+    members += [(name, IGNORED_TYPE, msgspec.UNSET) for name in sorted(ignored_fields)]
     sources = [(name, str(field.source)) for name, field in fields.items()]
     struct = msgspec.defstruct(serializer.__name__, members, forbid_unknown_fields=True, kw_only=True, gc=False)
     decode = msgspec.json.Decoder(struct).decode

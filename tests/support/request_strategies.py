@@ -209,7 +209,12 @@ YEAR_LITERALS = [
     "9" * 5000, "1e300", "1e400", "-1e400", '"1984"',
 ]  # fmt: skip
 member_names = st.sampled_from(
-    ["title", "author", "year", "isbn", "genre", "available", "id", "version", "isbn13", "titel", "", "\0", "\ud800"]
+    [
+        *"title author year isbn genre available id version isbn13 created_at updated_at titel".split(),
+        "",
+        "\0",
+        "\ud800",
+    ]
 )
 text_literals = texts.map(json.dumps) | texts.map(partial(json.dumps, ensure_ascii=False))
 
@@ -227,7 +232,15 @@ valid_members = {
     "isbn": choose_rarely(member_texts, choose_stored("isbn")).map(json.dumps),
     "genre": choose_rarely(member_texts, choose_stored("genre")).map(json.dumps),
 }
-complete_members = st.fixed_dictionaries(valid_members)
+# As answers have them; a client may send them back.
+read_members = {
+    "id": st.sampled_from(["1", "2", "null", "9" * 30]),
+    "isbn13": st.sampled_from(["null", '"9780141439518"']),
+    "available": st.sampled_from(["true", "false"]),
+    "created_at": st.sampled_from(['"2026-01-31T09:30:00.000000"', '"é"', '"\\ud800"', '"\\u0000"']),
+    "version": st.sampled_from(["1", "1e400", "{}"]),
+}
+complete_members = st.fixed_dictionaries(valid_members, optional=read_members)
 partial_members = st.fixed_dictionaries({}, optional={**valid_members, "available": st.sampled_from(["true", "false"])})
 
 

@@ -24,10 +24,13 @@ class BookSerializer(NoCoercionSerializer):
 
 
 class BookCreateSerializer(NewBookSerializer):
-    """The members of a new book, which is available."""
+    """The members of a new book, which is available. Other members are ignored."""
+
+    # Those that clients send back as they read them.
+    ignored_fields = frozenset(BookSerializer.Meta.fields)
 
 
-class BookUpdateSerializer(NewBookSerializer):
+class BookUpdateSerializer(BookCreateSerializer):
     """The members of a change: each may be absent."""
 
     class Meta(NewBookSerializer.Meta):

@@ -9,6 +9,7 @@ from django.core.validators import MaxLengthValidator, RegexValidator
 from hypothesis import given
 from rest_framework import serializers
 
+from books.api.v1.serializers import BookCreateSerializer
 from books.api.v1.views import BookViewSetV1
 from books.api.v2.views import BookViewSetV2
 from books.models import MAX_LENGTHS
@@ -23,6 +24,13 @@ DECODERS = [
     for version in (BookViewSetV1, BookViewSetV2)
     for action, decode in version.decoders.items()
 ]
+READ_ONLY_MEMBERS = {
+    "id": 7,
+    "isbn13": None,
+    "created_at": "2026-01-31T09:30:00.000000",
+    "updated_at": "2026-01-31T09:30:00.000000Z",
+    "version": 3,
+}
 with_each_decoder = pytest.mark.parametrize(("serializer", "decode"), DECODERS)
 
 
@@ -111,6 +119,29 @@ def test_a_renamed_member_is_decoded_under_its_source() -> None:
 def test_a_usual_body_is_decoded(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
     book = build_book(title="Über 📖", year=-800)
     assert decode(json.dumps(book).encode()) == book
+
+
+@pytest.mark.database_independent
+@with_each_decoder
+def test_a_book_that_is_sent_back_as_it_was_read_is_decoded(
+    serializer: type[BookCreateSerializer], decode: BodyDecoder
+) -> None:
+    book = build_book()
+    ignored = {name: value for name, value in READ_ONLY_MEMBERS.items() if name in serializer.ignored_fields}
+    assert ignored.keys() >= {"id", "created_at"}
+    assert decode(json.dumps({**ignored, **book}).encode()) == book
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    "literal", [b'"\\ud800"', b'"\xff"', b"1e400", b"NaN", b"01", b'"\\u0000"', b"{}", b"[1]", b"1.5"]
+)
+@with_each_decoder
+def test_what_is_ignored_must_be_json(
+    serializer: type[serializers.Serializer[Any]], decode: BodyDecoder, literal: bytes
+) -> None:
+    body = json.dumps(build_book()).encode().removesuffix(b"}")
+    assert decode(b'%b, "created_at": %b}' % (body, literal)) is None
 
 
 @pytest.mark.database_independent
