@@ -1,6 +1,5 @@
 """Idempotency-Key: a request that is sent again is answered again, and carried out once."""
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -429,14 +427,3 @@ def test_a_repetition_of_a_request_in_flight_is_a_conflict(service: Service) -> 
     }
     assert conflict.status_code == 409
     require_replay(*answers)
-
-
-def test_a_method_in_small_letters_is_read_like_any_other(service: Service) -> None:
-    body = build_book()
-    headers = {"Content-Type": "application/json", "Idempotency-Key": body["isbn"]}
-    address = httpx.URL(service.url)
-    with closing(HTTPConnection(address.host, address.port)) as connection:
-        connection.request("post", BOOKS, json.dumps(body), headers)
-        answer = connection.getresponse()
-        book = json.loads(answer.read())
-    assert (answer.status, book["isbn"]) == (201, body["isbn"])
