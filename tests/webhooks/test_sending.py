@@ -1,8 +1,12 @@
 """One request to a receiver, and its outcome for each way a receiver may answer or fail."""
 
 import asyncio
+import gzip
 import json
 import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -18,6 +22,7 @@ from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.queue import POISONED_REASON
+from webhooks.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()
@@ -28,12 +33,14 @@ UNIX = int(NOW.timestamp())
 pytestmark = pytest.mark.usefixtures("allow_private")
 
 
-def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> Outcome:
-    delivery = LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, is_poisoned)
+def build_delivery(url: str, form: str = "B", is_poisoned: bool = False) -> LeasedDelivery:
+    return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, is_poisoned)
 
+
+def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> Outcome:
     async def send() -> Outcome:
         async with sending.open_sender(1, lambda: NOW, time_out) as sender:
-            return await sending.send_delivery(sender, delivery)
+            return await sending.send_delivery(sender, build_delivery(url, form, is_poisoned))
 
     return asyncio.run(send())
 
@@ -75,6 +82,12 @@ def test_an_answer_is_not_decompressed() -> None:
         assert (send_once(receiver.url).status, send_once(receiver.url).answer) == (200, b"not gzip at all")
 
 
+def test_a_bomb_is_stored_as_it_came() -> None:
+    bomb = gzip.compress(bytes(10_000_000))
+    with start_receiver(respond_with(200, bomb, Content_Encoding="gzip")) as receiver:
+        assert send_once(receiver.url).answer == bomb
+
+
 def hang(handler: Any) -> None:
     """Sends no answer while the connection is open."""
     handler.connection.settimeout(5)
@@ -82,23 +95,29 @@ def hang(handler: Any) -> None:
     handler.close_connection = True
 
 
-def drip(handler: Any) -> None:
-    """Sends one byte at a time while the connection is open."""
-    handler.connection.settimeout(0.01)
-    handler.close_connection = True
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    for _ in range(500):
-        try:
-            handler.wfile.write(b"x")
-            if not handler.connection.recv(1):
+def drip(beginning: bytes) -> Callable[[Any], None]:
+    """Sends one byte at a time after the beginning, while the connection is open."""
+
+    def answer(handler: Any) -> None:
+        handler.connection.settimeout(0.01)
+        handler.close_connection = True
+        handler.wfile.write(beginning)
+        for _ in range(500):
+            try:
+                handler.wfile.write(b"x")
+                if not handler.connection.recv(1):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
                 return
-        except TimeoutError:
-            continue
-        except OSError:
-            return
+
+    return answer
 
 
-@pytest.mark.parametrize("answer", [hang, drip])
+@pytest.mark.parametrize(
+    "answer", [hang, drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"), drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")]
+)
 def test_one_time_limit_covers_the_whole_request(answer: Any) -> None:
     with start_receiver(answer) as receiver:
         outcome = send_once(receiver.url, time_out=0.2)
@@ -106,20 +125,156 @@ def test_one_time_limit_covers_the_whole_request(answer: Any) -> None:
     assert 150 < outcome.milliseconds < 2_000
 
 
-def write_garbage(handler: Any) -> None:
-    handler.wfile.write(b"\x00\xff no HTTP\r\n\r\n")
-    handler.close_connection = True
+OK = b"HTTP/1.1 200 OK\r\n"
+EMPTY = b"Content-Length: 0\r\n\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+ENDLESS_HEAD = "Too much came before the final status and its headers ended."
+NO_HTTP = "The connection broke, or the answer was no HTTP."
 
 
-def close_at_once(handler: Any) -> None:
-    handler.close_connection = True
+def write(answer: bytes) -> Callable[[Any], None]:
+    """Sends these bytes and ends the connection."""
+
+    def answer_once(handler: Any) -> None:
+        handler.wfile.write(answer)
+        handler.close_connection = True
+
+    return answer_once
 
 
-@pytest.mark.parametrize("answer", [write_garbage, close_at_once])
+def flood(beginning: bytes, repeated: bytes) -> Callable[[Any], None]:
+    """Sends the beginning, then the same bytes again and again while the connection is open."""
+
+    def answer(handler: Any) -> None:
+        handler.close_connection = True
+        with suppress(OSError):
+            handler.wfile.write(beginning)
+            while True:
+                handler.wfile.write(repeated * 1000)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("beginning", "repeated", "error"),
+    [
+        (b"", CONTINUE, ENDLESS_HEAD),
+        (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n", ENDLESS_HEAD),
+        (b"", b"\r\n", ENDLESS_HEAD),
+        (OK + b"X-Long: ", b"x", NO_HTTP),
+        (OK, b"X-Many: x\r\n", NO_HTTP),
+        (CHUNKED + b"0\r\n", b"X-Trailer: x\r\n", NO_HTTP),
+    ],
+)
+def test_an_answer_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeated: bytes, error: str) -> None:
+    with start_receiver(flood(beginning, repeated)) as receiver:
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.error, outcome.is_permanent) == (None, error, False)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "repeated"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\n", b"x"),
+        (OK + b"Content-Length: 10000000000\r\n\r\n", b"x"),
+        (CHUNKED, b"1\r\nx\r\n"),
+        (CHUNKED + b"1;", b"x"),
+        (CHUNKED, b"0"),
+    ],
+)
+def test_an_answer_whose_body_does_not_end_is_cut_off(beginning: bytes, repeated: bytes) -> None:
+    with start_receiver(flood(beginning, repeated)) as receiver:
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.error) == (200, "")
+    assert outcome.answer == b"x" * len(outcome.answer)
+    assert len(outcome.answer) <= MAX_ANSWER_BYTES
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(MAX_INTERIM_ANSWERS, (200, "")), (2 * MAX_INTERIM_ANSWERS, (None, ENDLESS_HEAD))]
+)
+def test_a_receiver_may_send_a_few_interim_answers(count: int, expected: tuple[int | None, str]) -> None:
+    # Fewer bytes in all than MAX_ANSWER_TRAFFIC.
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n" % (b"x" * 1500)
+    with start_receiver(write(hint * count + OK + EMPTY)) as receiver:
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.error) == expected
+
+
+def test_an_answer_may_have_long_headers() -> None:
+    headers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 8000) for number in range(3))
+    with start_receiver(write(OK + headers + EMPTY)) as receiver:
+        assert send_once(receiver.url).status == 200
+
+
+@pytest.mark.parametrize("header", [b"", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"])
+def test_another_protocol_is_not_spoken(header: bytes) -> None:
+    with start_receiver(flood(b"HTTP/1.1 101 Switching Protocols\r\n" + header + b"\r\n", b"x")) as receiver:
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.answer, outcome.is_delivered) == (101, b"", False)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.0 200 OK\r\n\r\nwell received", CHUNKED + b"5\r\nwell \r\n8;a=b\r\nreceived\r\n0\r\n\r\n"]
+)
+def test_an_answer_needs_no_length(answer: bytes) -> None:
+    with start_receiver(write(answer)) as receiver:
+        outcome = send_once(receiver.url)
+    assert (outcome.status, outcome.answer) == (200, b"well received")
+
+
+def send_twice(url: str, between: Callable[[], Any]) -> list[int | None]:
+    """The statuses of two requests of one sender."""
+
+    async def send() -> list[int | None]:
+        async with sending.open_sender(1, lambda: NOW, 5) as sender:
+            first = await sending.send_delivery(sender, build_delivery(url))
+            await asyncio.to_thread(between)
+            second = await sending.send_delivery(sender, build_delivery(url))
+        return [first.status, second.status]
+
+    return asyncio.run(send())
+
+
+@pytest.mark.parametrize(
+    ("body", "connections"), [(b"2\r\n\r\nok", 1), (b"1000000\r\n\r\n".ljust(MAX_ANSWER_TRAFFIC, b"x"), 2)]
+)
+def test_a_connection_is_used_again_after_a_whole_answer(body: bytes, connections: int) -> None:
+    addresses = []
+
+    def answer(handler: Any) -> None:
+        addresses.append(handler.client_address)
+        handler.wfile.write(OK + b"Content-Length: " + body)
+
+    with start_receiver(answer) as receiver:
+        assert send_twice(receiver.url, between=lambda: None) == [200, 200]
+    assert (len(addresses), len(set(addresses))) == (2, connections)
+
+
+def test_a_connection_that_answers_no_request_is_closed() -> None:
+    is_idle, was_closed = threading.Event(), threading.Event()
+
+    def answer(handler: Any) -> None:
+        handler.wfile.write(OK + EMPTY)
+        if is_idle.wait(5) and not was_closed.is_set():
+            flood(b"", CONTINUE)(handler)
+            was_closed.set()
+
+    def wait_while_idle() -> None:
+        is_idle.set()
+        was_closed.wait(5)
+
+    with start_receiver(answer) as receiver:
+        assert send_twice(receiver.url, between=wait_while_idle) == [200, 200]
+    assert was_closed.is_set()
+
+
+@pytest.mark.parametrize("answer", [write(b"\x00\xff no HTTP\r\n\r\n"), write(b"")])
 def test_an_invalid_or_missing_answer_is_reported(answer: Any) -> None:
     with start_receiver(answer) as receiver:
         outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.error) == (None, "The connection broke, or the answer was no HTTP.")
+    assert (outcome.status, outcome.error) == (None, NO_HTTP)
 
 
 def test_an_address_where_nothing_listens_is_reported() -> None:
