@@ -41,7 +41,7 @@ UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING 
 def insert_with_event(book: Book, now: datetime) -> bool:
     """Writes a new book and gives it its id. Returns false if another book has its isbn."""
     parameters = [*get_insert_values(book), *new_event_params(BOOK_CREATED, events.created_data_parts(book), now)]
-    for (book.pk,) in execute_write(change_with_event_sql(INSERT_SQL, BOOK_CREATED, BODY_WITH_ID_SQL), parameters):
+    for book.pk, _ in execute_write(change_with_event_sql(INSERT_SQL, BOOK_CREATED, BODY_WITH_ID_SQL), parameters):
         return True
     return False
 
@@ -67,10 +67,14 @@ def update_sql(columns: tuple[str, ...]) -> str:
 
 
 def execute_write(statement: PreparedStatement, parameters: Sequence[Any]) -> list[Row]:
-    """Runs the statement. Inside a caller's transaction it has a savepoint, so that a failure does not end that one."""
+    """Runs a statement of `change_with_event_sql`, and notifies workers if there are deliveries.
+
+    Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
+    """
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
         rows = statement.fetch_all(parameters)
-    notify_workers()
+    if any(has_deliveries for _, has_deliveries in rows):
+        notify_workers()
     return rows
 
 

@@ -162,9 +162,11 @@ def schedule_retry(event: Received, error: str, chance: float) -> None:
 
 def requeue_dead(events: QuerySet[Received]) -> int:
     """Makes dead events due again, as if they were new. Returns how many. Needs a transaction."""
-    notify_workers()
     dead = events.filter(state=Received.State.DEAD)
-    return dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
+    count = dead.update(state=Received.State.WAITING, next_at=Now(), attempted=0, claimed=0, finished_at=None)
+    if count:
+        notify_workers()
+    return count
 
 
 def is_leased(event: Received) -> bool:

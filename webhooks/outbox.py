@@ -27,14 +27,14 @@ INSERT_EVENTS_SQL = "INSERT INTO webhooks_event (uuid, kind, subject, body, crea
 STORED_EVENTS_SQL = "SELECT id FROM webhooks_event WHERE id IN ({})"
 INSERT_DELIVERIES_SQL = (
     "INSERT INTO webhooks_delivery (event_id, endpoint_id)"
-    " SELECT event.id, subscriber.id FROM event CROSS JOIN ({}) AS subscriber"
+    " SELECT event.id, subscriber.id FROM {} CROSS JOIN ({}) AS subscriber"
 )
 CHANGE_WITH_EVENT_SQL = (
     "WITH changed AS ({}),"
     " event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at)"
     " SELECT %s, %s, id, {}, %s FROM changed RETURNING id),"
-    " deliveries AS ({})"
-    " SELECT id FROM changed"
+    " delivery AS ({} RETURNING 1)"
+    " SELECT id, EXISTS (SELECT FROM delivery) FROM changed"
 )
 # The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
 BODY_SQL = "%s::bytea"
@@ -82,10 +82,12 @@ class EventBody(EventHead):
 def publish(events: Iterable[EventData], now: datetime) -> None:
     """Writes the events and their deliveries. Raises NoTransaction."""
     require_transaction()
+    delivery_count = 0
     for batch in split_batches(events):
         for kind, group in groupby(batch, key=attrgetter("kind")):
-            insert_events(kind, [build_event(data, now) for data in group])
-    notify_workers()
+            delivery_count += insert_events(kind, [build_event(data, now) for data in group])
+    if delivery_count:
+        notify_workers()
 
 
 def create_ping(endpoint: Endpoint, now: datetime) -> Delivery:
@@ -103,7 +105,7 @@ def require_transaction() -> None:
 
 
 def notify_workers() -> None:
-    """Notifies workers when the transaction commits."""
+    """Notifies workers when the transaction commits. They look for work in vain if it wrote none."""
     transaction.on_commit(worker_notifier.notify, robust=True)
 
 
@@ -124,17 +126,21 @@ def format_time(utc_time: datetime) -> str:
     return utc_time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def insert_events(kind: str, events: Sequence[StoredEvent]) -> None:
-    """Inserts events of one kind and their deliveries, with one or two statements for any number of endpoints."""
+def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
+    """Inserts events of one kind and their deliveries, with one or two statements for any number of endpoints.
+
+    Returns the number of deliveries.
+    """
     placeholders = ", ".join([EVENT_PLACEHOLDERS] * len(events))
     values = [value for event in events for value in column_values(event)]
     subscribers, parameters = subscribers_sql(kind)
-    deliveries = INSERT_DELIVERIES_SQL.format(subscribers)
+    insert_events_sql = INSERT_EVENTS_SQL.format(placeholders)
     if connection.vendor == "postgresql":
-        execute(f"WITH event AS ({INSERT_EVENTS_SQL.format(placeholders)}) {deliveries}", [*values, *parameters])
-    else:
-        ids = id_list(pk for (pk,) in fetch_all(INSERT_EVENTS_SQL.format(placeholders), values))
-        execute(f"WITH event AS ({STORED_EVENTS_SQL.format(ids)}) {deliveries}", parameters)
+        deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers)
+        return execute(f"WITH event AS ({insert_events_sql}) {deliveries}", [*values, *parameters])
+    ids = id_list(pk for (pk,) in fetch_all(insert_events_sql, values))
+    stored_events = f"({STORED_EVENTS_SQL.format(ids)}) AS event"
+    return execute(INSERT_DELIVERIES_SQL.format(stored_events, subscribers), parameters)
 
 
 def column_values(event: StoredEvent) -> list[Any]:
@@ -146,10 +152,11 @@ def column_values(event: StoredEvent) -> list[Any]:
 def change_with_event_sql(change: str, kind: str, body: str = BODY_SQL) -> PreparedStatement:
     """One statement of PostgreSQL that changes a subject and writes its event and deliveries.
 
-    `change` is a statement that returns the id. The result is that id, or no row if nothing was changed. The
-    parameters are those of the change, then those of `event_params` or, with BODY_WITH_ID_SQL, `new_event_params`.
+    `change` is a statement that returns the id. The result is that id and whether there are deliveries, or no row if
+    nothing was changed. The parameters are those of the change, then those of `event_params` or, with
+    BODY_WITH_ID_SQL, `new_event_params`.
     """
-    deliveries = INSERT_DELIVERIES_SQL.format(subscribers_sql(kind)[0])
+    deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers_sql(kind)[0])
     return PreparedStatement(CHANGE_WITH_EVENT_SQL.format(change, body, deliveries))
 
 

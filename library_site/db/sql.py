@@ -61,9 +61,11 @@ def fetch_all(statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return rows
 
 
-def execute(statement: str, parameters: Sequence[Any] = ()) -> None:
+def execute(statement: str, parameters: Sequence[Any] = ()) -> int:
+    """Returns the number of rows that the statement wrote."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
+        return int(cursor.rowcount)
 
 
 class PreparedStatement:

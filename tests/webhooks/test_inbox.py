@@ -21,6 +21,7 @@ from webhooks.inbox import (
     process_due,
     process_event,
     register_handler,
+    requeue_dead,
     store_event,
 )
 from webhooks.models import Received, Source
@@ -120,6 +121,17 @@ def test_workers_are_woken_after_the_commit(
     with django_capture_on_commit_callbacks() as callbacks:
         store_received(branch)
     assert len(callbacks) == 1
+
+
+@pytest.mark.parametrize(("state", "count"), [("dead", 1), ("waiting", 0), ("done", 0)])
+def test_workers_are_woken_for_events_that_are_due_again(
+    branch: Source, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, state: str, count: int
+) -> None:
+    row = store_received(branch)
+    Received.objects.update(state=state, next_at=None)
+    with django_capture_on_commit_callbacks() as callbacks:
+        assert requeue_dead(Received.objects.filter(pk=row.pk)) == count
+    assert (Received.objects.filter(next_at__isnull=False).count(), len(callbacks)) == (count, count)
 
 
 def test_a_failure_leaves_nothing_behind(branch: Source, shelf: Shelf) -> None:

@@ -1,7 +1,9 @@
 """Events and their deliveries, which are stored in the transaction of the change."""
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -9,16 +11,18 @@ import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import InternalError, OperationalError, connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from books import changes
 from books.models import Book
+from library_site.db.sql import execute
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint, create_owner
 from webhooks.models import Delivery, Endpoint, Event
-from webhooks.outbox import EventData, NoTransaction, publish
+from webhooks.outbox import NOTIFY_CHANNEL, EventData, NoTransaction, publish, worker_notifier
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
@@ -127,9 +131,128 @@ def test_a_change_takes_the_same_number_of_queries_for_any_number_of_endpoints(
     assert Delivery.objects.count() == 50
 
 
-def test_workers_are_woken_after_the_commit(
-    db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+STATES = pytest.mark.parametrize(("state", "deliveries"), [("active", 1), ("disabled", 0), ("deleted", 0)])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("method", "address", "body"),
+    [
+        ("POST", "/books", build_book()),
+        ("PUT", "/books/{}", build_book()),
+        ("PATCH", "/books/{}", {"year": 1}),
+        ("DELETE", "/books/{}", None),
+        ("POST", "/books/bulk", {"operations": [{"op": "create", "book": build_book()}]}),
+    ],
+)
+@STATES
+def test_workers_are_woken_for_deliveries_alone(
+    api: httpx.Client,
+    book: dict[str, Any],
+    settings: Settings,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    method: str,
+    address: str,
+    body: object,
+    state: str,
+    deliveries: int,
+    compiled: bool,
 ) -> None:
+    settings.COMPILED_PATH = compiled
+    create_endpoint(state=state)
     with django_capture_on_commit_callbacks() as callbacks:
-        changes.add_book(build_book(), now=NOW)
-    assert len(callbacks) == 1
+        api.request(method, f"/api/v2{address.format(book['id'])}", json=body)
+    assert (Event.objects.count(), Delivery.objects.count(), len(callbacks)) == (2, deliveries, deliveries)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: changes.add_books([build_book()], NOW),
+        lambda: changes.set_available(Book.objects.all(), available=False, now=NOW),
+        lambda: changes.delete_books(Book.objects.all(), NOW),
+    ],
+)
+@STATES
+def test_workers_are_woken_for_deliveries_of_many_books_alone(
+    book: dict[str, Any],
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    write: Callable[[], object],
+    state: str,
+    deliveries: int,
+) -> None:
+    create_endpoint(state=state)
+    with django_capture_on_commit_callbacks() as callbacks:
+        write()
+    assert (Event.objects.count(), Delivery.objects.count(), len(callbacks)) == (2, deliveries, deliveries)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_change_of_nothing_wakes_no_worker(
+    api: httpx.Client,
+    book: dict[str, Any],
+    settings: Settings,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    compiled: bool,
+) -> None:
+    settings.COMPILED_PATH = compiled
+    create_endpoint()
+    with django_capture_on_commit_callbacks() as callbacks:
+        assert api.put(f"/api/books/{book['id']}", json={"title": book["title"]}).status_code == 200
+        assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 409
+    assert callbacks == []
+
+
+@pytest.fixture
+def listener(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[BaseDatabaseWrapper]:
+    """A second connection, which listens as a worker does."""
+    monkeypatch.setattr(worker_notifier, "notified_at", 0.0)
+    listener = connection.copy()
+    listener.cursor().execute(f"LISTEN {NOTIFY_CHANNEL}")
+    yield listener
+    listener.close()
+
+
+def receive_notifications(listener: BaseDatabaseWrapper) -> int:
+    """Returns the number of notifications so far."""
+    execute(f"NOTIFY {NOTIFY_CHANNEL}, 'the last one'")
+    notifications = iter(listener.connection.notifies())
+    return sum(1 for _ in takewhile(lambda notification: notification.payload != "the last one", notifications))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no notifications.")
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_worker_that_listens_is_notified_of_deliveries(
+    api: httpx.Client, settings: Settings, listener: BaseDatabaseWrapper, compiled: bool
+) -> None:
+    settings.COMPILED_PATH = compiled
+    api.post("/api/books", json=build_book())
+    assert receive_notifications(listener) == 0
+    create_endpoint()
+    api.post("/api/books", json=build_book())
+    assert receive_notifications(listener) == 1
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no notifications.")
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    "failure", [OperationalError("the connection is lost"), InternalError("no space in the queue"), OSError()]
+)
+def test_a_failing_notification_fails_no_change(
+    api: httpx.Client, settings: Settings, listener: BaseDatabaseWrapper, compiled: bool, failure: Exception
+) -> None:
+    settings.COMPILED_PATH = compiled
+    create_endpoint()
+    refused = []
+
+    def refuse_notifications(execute: Any, sql: str, *arguments: Any) -> Any:
+        if sql.startswith("NOTIFY"):
+            refused.append(sql)
+            raise failure
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(refuse_notifications):
+        created = api.post("/api/v2/books", json=build_book())
+    assert (created.status_code, len(refused)) == (201, 1)
+    assert api.get(f"/api/v2/books/{created.json()['id']}").json() == created.json()
+    assert Delivery.objects.values_list("event__subject", "state").get() == (created.json()["id"], "waiting")
