@@ -180,7 +180,6 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     if events[MAX_REPLAYED_EVENTS:].exists():
         raise TooManyEvents
     event_ids_sql, parameters = events.values("id").query.sql_with_params()
-    notify_workers()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
@@ -189,7 +188,10 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
             f" FROM ({event_ids_sql}) AS event ORDER BY event.id",
             [endpoint.pk, endpoint.pk, *parameters],
         )
-        return int(cursor.rowcount)
+        count = int(cursor.rowcount)
+    if count:
+        notify_workers()
+    return count
 
 
 def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:

@@ -99,14 +99,15 @@ def test_a_replay_takes_the_same_number_of_queries_for_any_number_of_events(
         assert replay_events(endpoint, "*", LONG_AGO, None, NOW) == 600
 
 
-def test_a_replay_wakes_workers_once(
-    db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+@pytest.mark.parametrize(("kinds", "count"), [("*", 1), ("book.deleted", 0)])
+def test_a_replay_wakes_workers_once_if_there_is_something_to_send(
+    db: None, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, kinds: str, count: int
 ) -> None:
     endpoint = create_endpoint()
     publish_event("book.created")
     with django_capture_on_commit_callbacks() as hints:
-        replay_events(endpoint, "*", LONG_AGO, None, NOW)
-    assert len(hints) == 1
+        assert replay_events(endpoint, kinds, LONG_AGO, None, NOW) == count
+    assert len(hints) == count
 
 
 def test_redeliveries_and_replays_at_the_same_time_all_succeed(transactional_db: None) -> None:
