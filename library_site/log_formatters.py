@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -19,19 +21,20 @@ class RequestFormatter(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
-        """Returns the traceback without PostgreSQL's detail: it quotes the refused row, which can hold a token."""
-        text = super().formatException(ei)
-        for error in iter_causes(ei[1]):
-            if isinstance(error, psycopg.Error):
-                text = text.replace(error.diag.message_detail or "\0", "(left out)")
-        return text
+        """Returns the traceback without the rows that PostgreSQL quotes."""
+        return leave_out_rows(super().formatException(ei), ei[1])
+
+    def format_message(self, record: logging.LogRecord) -> str:
+        """Returns the message without the rows that PostgreSQL quotes: its arguments may be errors."""
+        errors = [argument for argument in record.args or () if isinstance(argument, BaseException)]
+        return leave_out_rows(record.getMessage(), *errors)
 
 
 class TextFormatter(RequestFormatter):
     """One line of plain text, with the traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = escape_unprintable(record.getMessage())
+        message = escape_unprintable(self.format_message(record))
         line = f"{self.formatTime(record)} {record.levelname} {current_request_id.get()} {record.name}: {message}"
         if not record.exc_info:
             return line
@@ -46,7 +49,7 @@ class JSONFormatter(RequestFormatter):
             "time": self.formatTime(record),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": self.format_message(record),
             "request_id": current_request_id.get(),
             **getattr(record, "members", {}),
         }
@@ -64,8 +67,22 @@ def escape_unprintable(text: str) -> str:
     )
 
 
+def leave_out_rows(text: str, *errors: BaseException | None) -> str:
+    """Leaves out what follows the first line of PostgreSQL's messages: details, contexts and excerpts of statements
+    quote rows, which can hold a token.
+    """
+    for error in chain.from_iterable(map(iter_causes, errors)):
+        _, _, quotation = str(error).partition("\n")
+        if isinstance(error, psycopg.Error) and quotation:
+            # In the traceback of a group, each line has a margin.
+            text = re.sub(r"\n[ |]*".join(map(re.escape, quotation.split("\n"))), "(left out)", text)
+    return text
+
+
 def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields the exception and its causes."""
+    """Yields the exception, its causes, and the members of groups among them."""
     while error:
         yield error
+        if isinstance(error, BaseExceptionGroup):
+            yield from chain.from_iterable(map(iter_causes, error.exceptions))
         error = error.__cause__ or error.__context__
