@@ -1,15 +1,17 @@
 """How workers claim deliveries, and what becomes of each after an attempt."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from library_site.db import sql
+from library_site.db.sql import execute
 from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import attempts, delivery, endpoints
 from webhooks.attempts import Outcome, record_outcomes
@@ -91,6 +93,41 @@ def test_the_in_flight_limit_of_an_endpoint_holds_across_all_workers() -> None:
     assert (len(deliveries), len(claim_deliveries(10))) == (2, 0)
     record(build_outcome(deliveries[0]))
     assert len(claim_deliveries(10)) == 1
+
+
+def test_an_ended_lease_counts_no_more_against_the_limit() -> None:
+    create_endpoint(in_flight_limit=1)
+    publish_event()
+    [first] = claim_deliveries(10)
+    end_leases()
+    assert [leased.pk for leased in claim_deliveries(10)] == [first.pk]
+
+
+def claim_in_another_connection() -> list[LeasedDelivery]:
+    """Claims as another worker does. Raises OperationalError where it would wait."""
+
+    def claim() -> list[LeasedDelivery]:
+        try:
+            execute("SET lock_timeout = '5s'")
+            return claim_deliveries(10)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(claim).result()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time.")
+def test_workers_that_claim_at_the_same_time_keep_the_limit_together(transactional_db: None) -> None:
+    create_endpoint(in_flight_limit=2)
+    for number in range(5):
+        publish_event(number)
+    with transaction.atomic():
+        first = claim_deliveries(10)
+        during_the_claim = claim_in_another_connection()
+    assert (len(first), during_the_claim, claim_in_another_connection()) == (2, [], [])
+    record(build_outcome(first[0]))
+    assert len(claim_in_another_connection()) == 1
 
 
 def test_endpoints_share_the_capacity_of_a_worker() -> None:
@@ -206,6 +243,30 @@ def test_a_successful_delivery_resets_the_count_of_dead_deliveries(failing_endpo
     record(build_outcome(deliveries[9], 500))
     failing_endpoint.refresh_from_db()
     assert (failing_endpoint.state, failing_endpoint.dead_in_a_row) == ("active", 1)
+
+
+def test_the_failure_of_a_late_worker_does_not_count_against_the_endpoint() -> None:
+    endpoint = create_endpoint(dead_in_a_row=attempts.MAX_DEAD_IN_A_ROW - 1)
+    publish_event()
+    Delivery.objects.update(attempted=4)
+    [late] = claim_deliveries(1)
+    end_leases()
+    [leased] = claim_deliveries(1)
+    assert record(build_outcome(late, 500)) == []
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.dead_in_a_row) == ("active", attempts.MAX_DEAD_IN_A_ROW - 1)
+    assert Delivery.objects.values_list("state", "attempted", "lease").get() == ("waiting", 4, leased.lease)
+    assert record(build_outcome(leased, 500)) == [endpoint]
+
+
+def test_a_pending_secret_signs_nothing_before_it_is_promoted() -> None:
+    endpoint = create_endpoint()
+    endpoints.add_secret(endpoint, "whsec_the-next-one-of-this-endpoint", timezone.now())
+    publish_event()
+    assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
+    endpoints.promote_secret(endpoint)
+    end_leases()
+    assert [leased.secret for leased in claim_deliveries(1)] == ["whsec_the-next-one-of-this-endpoint"]
 
 
 def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:

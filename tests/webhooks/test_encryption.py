@@ -28,6 +28,15 @@ def test_ciphertext_shows_neither_the_secret_nor_that_two_are_the_same() -> None
     assert first.isascii()
 
 
+@override_settings(SECRET_KEY="the key of a library that runs")
+def test_a_stored_secret_can_be_decrypted_by_every_release() -> None:
+    stored = (
+        "gAAAAABrAngKfb72TsXF6yaM_bIcuHTPW2YV7AbGLszvgG1QXjqcQqYFedVUVDpEPVvGTDkJ3i46oW0o"
+        "Helf6b4cqaJKy4foIjTtT6Fry6WLryEDbDymR5E="
+    )
+    assert encryption.decrypt(stored) == "whsec_of-an-old-endpoint"
+
+
 @override_settings(SECRET_KEY="old")
 def test_a_fallback_secret_key_still_decrypts() -> None:
     encrypted = encryption.encrypt("whsec_secret")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from library_site.db.purges import purge
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks.attempts import Outcome, record_outcomes
-from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, Event, Received, Source
+from webhooks.models import EVENT_RETENTION, Attempt, Delivery, Endpoint, Event, Received, Source
 from webhooks.purges import iter_expired
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -31,6 +31,19 @@ def test_events_are_kept_for_a_month() -> None:
     Event.objects.filter(deliveries__state="delivered").update(created_at=LONG_AGO)
     assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 1, "deliveries": 1, "events": 1}
     assert Delivery.objects.values_list("state", flat=True).get() == "waiting"
+
+
+@pytest.mark.parametrize(("age", "count"), [(timedelta(days=30, hours=23), 1), (timedelta(days=31), 0)])
+def test_events_can_be_replayed_for_thirty_days(age: timedelta, count: int) -> None:
+    create_endpoint()
+    publish_event()
+    record_deliveries(NOW)
+    Event.objects.update(created_at=NOW - age)
+    source = Source.objects.create(name="other", created_at=NOW)
+    Received.objects.create(source=source, event_id="1", kind="x", body=b"{}", finished_at=NOW - age)
+    purge(iter_expired(NOW))
+    kept = [model.objects.count() for model in (Event, Delivery, Attempt, Received)]
+    assert kept == [count] * 4
 
 
 def test_received_events_are_kept_for_a_month_after_they_are_done() -> None:

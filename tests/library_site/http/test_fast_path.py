@@ -130,6 +130,17 @@ def test_a_change_is_seen_at_once(api: httpx.Client, plain: httpx.Client) -> Non
     assert check_equal_answers(api, plain, f"/api/v2/books/{book['id']}").status_code == 404
 
 
+@pytest.mark.parametrize("prefix", ["/api", "/api/v2"])
+@pytest.mark.parametrize("first", ["books/0", "books/0/", "books?limit=0"])
+def test_nothing_is_learned_from_a_refusal(api: httpx.Client, plain: httpx.Client, prefix: str, first: str) -> None:
+    book = api.post("/api/books", json=build_book()).json()
+    application = ApplicationVariant(compiled=True).application
+    with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as fresh:
+        assert fresh.get(f"{prefix}/{first}").is_client_error
+        check_equal_answers(fresh, plain, f"{prefix}/books/{book['id']}")
+        check_equal_answers(fresh, plain, f"{prefix}/books?limit=1")
+
+
 class DjangoHandler:
     """Replaces Django's handler and counts its calls."""
 

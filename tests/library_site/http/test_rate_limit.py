@@ -3,11 +3,13 @@
 import logging
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,14 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
-from library_site.http.rate_limit import MAX_CALLERS, REDIS_TIMEOUT, LocalCounter, make_counter
+from library_site.http.rate_limit import (
+    MAX_CALLERS,
+    REDIS_RETRY_AFTER,
+    REDIS_TIMEOUT,
+    LocalCounter,
+    RedisCounter,
+    make_counter,
+)
 from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
@@ -276,6 +285,32 @@ def test_a_redis_that_hangs_delays_only_one_request(limited: httpx.Client, redis
         assert time.monotonic() - start < 4 * REDIS_TIMEOUT
     finally:
         redis_counter.process.send_signal(signal.SIGCONT)
+
+
+def count_connections(listener: socket.socket) -> int:
+    """The number of connections that were opened since the last call."""
+    count = 0
+    with suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            count += 1
+    return count
+
+
+def test_one_thread_in_a_second_waits_for_a_redis_that_hangs() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener, ThreadPoolExecutor(16) as pool:
+        listener.settimeout(0)
+        counter = RedisCounter(f"redis://127.0.0.1:{listener.getsockname()[1]}/0", seconds=60)
+
+        def count_in_all_threads(now: float) -> int:
+            list(pool.map(lambda _: counter.count("caller", now), range(64)))
+            return count_connections(listener)
+
+        counter.count("caller", now=0.0)
+        assert count_connections(listener) == 1
+        assert count_in_all_threads(0.0 + REDIS_RETRY_AFTER / 2) == 0
+        assert count_in_all_threads(0.0 + REDIS_RETRY_AFTER) == 1
+        assert counter.count("caller", now=0.0 + REDIS_RETRY_AFTER).requests == 130
 
 
 def exhaust_limit(service: Service, amount: int) -> list[httpx.Response]:

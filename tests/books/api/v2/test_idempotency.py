@@ -14,9 +14,11 @@ import httpx
 import psycopg
 import pytest
 from django.db import connection
+from django.utils import timezone
 from pytest_django import Settings
 
 from books.models import StoredResponse
+from library_site.db.purges import purge_all
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently, wait_until
 from tests.support.logs import kill_worker
@@ -244,6 +246,16 @@ def test_an_answer_is_kept_for_a_day(api: httpx.Client) -> None:
     first = api.post(BOOKS, json=body, headers=KEY)
     age_responses(timedelta(hours=24, minutes=-1))
     require_replay(first, api.post(BOOKS, json=body, headers=KEY))
+
+
+@pytest.mark.parametrize(("age", "count"), [(timedelta(hours=24, minutes=-1), 0), (timedelta(hours=24), 1)])
+def test_an_answer_is_cleared_after_a_day(api: httpx.Client, age: timedelta, count: int) -> None:
+    body = build_book()
+    first = api.post(BOOKS, json=body, headers=KEY)
+    age_responses(age)
+    assert purge_all(timezone.now())["kept answers"] == count
+    assert is_replayed(api.post(BOOKS, json=body, headers=KEY)) == (count == 0)
+    assert first.status_code == 201
 
 
 def test_after_a_day_a_request_is_new(api: httpx.Client) -> None:
