@@ -26,6 +26,7 @@ from tests.support.oauth_flows import (
     create_confidential_app,
     create_librarian,
     create_public_app,
+    deactivate_without_signal,
     obtain_code,
     obtain_tokens,
 )
@@ -276,6 +277,28 @@ def test_another_process_knows_before_five_seconds_have_passed(scenario: Scenari
     other.read_at -= 5
     assert before == {"read", "write"}
     assert read_scopes() < before
+
+
+@pytest.mark.parametrize("change", [revoke, replay_the_code, deactivate, delete_the_app])
+def test_the_time_of_the_first_end_stays(scenario: Scenario, change: Change) -> None:
+    revoke(scenario)
+    ended = Authorization.objects.filter(ended_at__isnull=False)
+    before = ended.values_list("pk", "ended_at").get()
+    change(scenario)
+    assert before in ended.values_list("pk", "ended_at")
+
+
+def test_a_person_without_rights_keeps_no_token(
+    scenario: Scenario, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    """The authorization has not ended: nothing told Django that the person was deactivated."""
+    deactivate_without_signal(scenario.user)
+    with django_capture_on_commit_callbacks(execute=True):
+        revocations.record_changed_rights(User.objects.all(), timezone.now())
+    headers = build_bearer_header(scenario.shelf_tokens["access_token"])
+    answers = [scenario.client.get(address, headers=headers) for address in ("/oauth/resource", "/api/books")]
+    assert [answer.status_code for answer in answers] == [401, 401]
+    assert Authorization.objects.filter(ended_at=None).count() == 2
 
 
 def test_a_process_reads_the_list_again_only_after_some_seconds(
