@@ -111,6 +111,9 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
 # `manage.py clear_expired` deletes the rows that these functions list, in this order.
 EXPIRED_ROWS = ["books.api.idempotency.iter_expired", "oauth.purges.iter_expired", "webhooks.purges.iter_expired"]
 
+# Called when the access of an app or an API key ends, with the condition for the rows that it made.
+MAKER_END_HANDLERS = ["webhooks.endpoints.end_made"]
+
 # Sign-in of people
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [

@@ -13,7 +13,8 @@ from django.db.models import F, Q, QuerySet
 from library_site.http.refusals import Refusal
 from oauth import scopes
 from oauth.credentials import Credential, sha256_hex
-from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
+from oauth.makers import announce_end, lock_maker
+from oauth.models import APIKey, build_active_condition
 from oauth.scopes import ScopeSet
 
 KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
@@ -33,10 +34,6 @@ class TooManyKeys(Refusal):
 
     status = 409
     message = f"You have {MAX_KEYS_PER_USER} API keys: revoke one first"
-
-
-class MakerRevoked(Exception):
-    """The credential that makes the key has been revoked."""
 
 
 class ActiveKey(NamedTuple):
@@ -63,11 +60,11 @@ def create_key(
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
+        made_by = lock_maker(maker, now)
         # Without the lock, concurrent requests would each count too few keys.
-        User.objects.select_for_update().get(pk=owner.pk)
+        User.objects.select_for_update(no_key=True).get(pk=owner.pk)
         if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
             raise TooManyKeys
-        expiry_times = [expires_at, maker and get_maker_expiry(maker, now)]
         key = APIKey.objects.create(
             name=name,
             owner=owner,
@@ -75,34 +72,16 @@ def create_key(
             digest=sha256_hex(text),
             scopes=scopes.format_scopes(granted_scopes),
             created_at=now,
-            expires_at=min((time for time in expiry_times if time), default=None),
-            maker_id=maker and maker.key,
-            authorization_id=maker and maker.authorization,
+            expires_at=min((time for time in (expires_at, made_by.expires_at) if time), default=None),
+            maker_id=made_by.maker_id,
+            authorization_id=made_by.authorization_id,
         )
     return key, text
-
-
-def get_maker_expiry(maker: Credential, now: datetime) -> datetime | None:
-    """Returns when a credential expires, and locks it until its key is saved. Raises MakerRevoked."""
-    if maker.key is not None:
-        if key := get_active_keys(now).select_for_update().filter(pk=maker.key).first():
-            return key.expires_at
-    elif maker.authorization is not None:
-        authorization = Authorization.objects.select_for_update().filter(pk=maker.authorization, ended_at=None).first()
-        if authorization:
-            return authorization.created_at + CONSENT_LIFETIME
-    raise MakerRevoked
 
 
 def get_active_keys(now: datetime) -> QuerySet[APIKey]:
     """Returns the keys that are neither revoked nor expired."""
     return APIKey.objects.filter(build_active_condition(now))
-
-
-def build_active_condition(now: datetime, path: str = "") -> Q:
-    """Returns the same as a condition; `path` is the lookup path to the keys."""
-    is_unexpired = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
-    return is_unexpired & Q((f"{path}revoked_at", None))
 
 
 def find_key(text: str, now: datetime) -> ActiveKey:
@@ -131,11 +110,12 @@ def record_use(key: ActiveKey, now: datetime) -> None:
 
 
 def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
-    """Revokes keys and the keys that they made. Returns the number of revoked keys."""
+    """Revokes keys, the keys that they made, and what all of them made. Returns the number of revoked keys."""
     count = 0
     with transaction.atomic():
-        ids = list(keys.select_for_update().values_list("pk", flat=True))
+        ids = list(keys.select_for_update(no_key=True).values_list("pk", flat=True))
         while ids:
             count += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
-            ids = list(APIKey.objects.filter(maker__in=ids).select_for_update().values_list("pk", flat=True))
+            announce_end(Q(maker__in=ids))
+            ids = list(APIKey.objects.filter(maker__in=ids).select_for_update(no_key=True).values_list("pk", flat=True))
     return count

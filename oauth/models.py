@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from oauth2_provider.models import Application
 
 # After this time an app must ask the person again, however often it refreshed its token.
@@ -61,6 +62,12 @@ class ChangedRights(models.Model):
         return f"user {self.user_id}: {self.scopes}"
 
 
+def build_active_condition(now: datetime, path: str = "") -> Q:
+    """Returns the condition for API keys that are neither revoked nor expired; `path` is the lookup path to them."""
+    is_unexpired = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
+    return is_unexpired & Q((f"{path}revoked_at", None))
+
+
 class APIKey(models.Model):
     """A program's key. Its text is shown once; `digest` is the SHA-256 of the text."""
 
@@ -73,7 +80,7 @@ class APIKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
-    # The credential that made the key: the key ends with it.
+    # What made the key, which ends with it: another key, and the app for which that one acts, or an app.
     maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
     authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
 

@@ -5,13 +5,14 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
 from django.dispatch import receiver
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant
 
-from oauth.models import Authorization
+from oauth.makers import announce_end
+from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 
 
@@ -60,6 +61,16 @@ def revoke_deleted_user(instance: User, **others: Any) -> None:
 @receiver(pre_delete, sender=Application)
 def revoke_deleted_application(instance: Application, **others: Any) -> None:
     revocations.revoke_authorizations(Authorization.objects.filter(application=instance), timezone.now())
+
+
+@receiver(pre_delete, sender=APIKey)
+def end_what_key_made(instance: APIKey, **others: Any) -> None:
+    announce_end(Q(maker=instance.pk))
+
+
+@receiver(pre_delete, sender=Authorization)
+def end_what_authorization_made(instance: Authorization, **others: Any) -> None:
+    announce_end(Q(authorization=instance.pk))
 
 
 @receiver(m2m_changed, sender=User.groups.through)

@@ -8,10 +8,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.mail import send_mail
-from django.db import connection
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db import connection, transaction
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
 from library_site.http.refusals import Refusal
+from oauth.makers import PERSON, Maker
 from oauth.scopes import build_permission_condition, get_scope_permissions
 from webhooks.encryption import encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event
@@ -22,8 +24,10 @@ log = logging.getLogger(__name__)
 
 ENDPOINT_PERMISSION = get_scope_permissions()["webhooks"]
 MAX_ENDPOINTS_PER_USER = 100
+ALL_ENDPOINTS = Q()
 # Set when an endpoint becomes active again.
 RESET_VALUES = {"reason": "", "dead_in_a_row": 0}
+ENDED_REASON = "The app's access or the API key that made it has ended. If you enable it, it is yours."
 UNREADABLE_SECRET = "Its secret cannot be read: give it a new one."  # noqa: S105  # no secret
 MAIL_SUBJECT = "Your webhook is disabled"
 MAIL_BODY = """Nothing more is sent to
@@ -66,10 +70,10 @@ class TooManyEvents(Refusal):
     message = f"More than {MAX_REPLAYED_EVENTS:,} events are meant: ask for a shorter time"
 
 
-def own_endpoints(owner: User) -> QuerySet[Endpoint]:
-    """A user's endpoints; `pending_secret` is whether a secret waits to be promoted."""
+def own_endpoints(owner: User, made: Q = ALL_ENDPOINTS) -> QuerySet[Endpoint]:
+    """A user's endpoints that match; `pending_secret` is whether a secret waits to be promoted."""
     pending_secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.PENDING)
-    endpoints = Endpoint.objects.not_deleted().filter(owner=owner).order_by("pk")
+    endpoints = Endpoint.objects.not_deleted().filter(made, owner=owner).order_by("pk")
     return endpoints.annotate(pending_secret=Exists(pending_secrets))
 
 
@@ -79,23 +83,32 @@ def reachable_endpoints() -> QuerySet[Endpoint]:
     return Endpoint.objects.active().filter(owner__in=owners)
 
 
-def create_endpoint(owner: User, values: Mapping[str, Any], secret: str | None, now: datetime) -> tuple[Endpoint, str]:
+def create_endpoint(
+    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, maker: Maker = PERSON
+) -> tuple[Endpoint, str]:
     """Returns a new endpoint and its secret. Needs a transaction. Raises TooManyEndpoints."""
     # Without the lock, requests at the same time would each count too few.
-    User.objects.select_for_update().get(pk=owner.pk)
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
-    endpoint = Endpoint.objects.create(owner=owner, created_at=now, **values)
+    endpoint = Endpoint.objects.create(owner=owner, created_at=now, **maker._asdict(), **values)
     new_secret = secret or generate_secret()
     endpoint.secrets.create(sealed=encrypt(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
     return own_endpoints(owner).get(pk=endpoint.pk), new_secret
 
 
-def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any]) -> None:
-    """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too."""
-    reset_values = RESET_VALUES if values.get("state") == Endpoint.State.ACTIVE else {}
+def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], maker: Maker = PERSON) -> None:
+    """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
+
+    An ended endpoint that becomes active, or one that gets another owner, is from then on as if `maker` had made it.
+    Needs a transaction.
+    """
+    rows = Endpoint.objects.not_deleted().filter(pk=endpoint.pk)
+    is_enabled = values.get("state") == Endpoint.State.ACTIVE
+    if is_enabled or "owner" in values:
+        (rows if "owner" in values else rows.ended()).update(**maker._asdict())
     if values:
-        Endpoint.objects.not_deleted().filter(pk=endpoint.pk).update(**values, **reset_values)
+        rows.update(**values, **(RESET_VALUES if is_enabled else {}))
 
 
 def delete_endpoint(endpoint: Endpoint) -> None:
@@ -110,6 +123,23 @@ def disable_endpoints(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoi
     for endpoint in disabled_endpoints:
         endpoint.state, endpoint.reason = Endpoint.State.DISABLED, reason
     return disabled_endpoints
+
+
+def end_made(made: Q) -> None:
+    """Disables the endpoints that a credential made; one of MAKER_END_HANDLERS. Needs a transaction."""
+    ended = Endpoint.objects.ended().filter(state=Endpoint.State.DISABLED)
+    endpoints = Endpoint.objects.not_deleted().filter(made).exclude(pk__in=ended)
+    # Locked in the order of ids, as everywhere: otherwise two requests could deadlock.
+    pks = list(endpoints.order_by("pk").select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
+    if pks:
+        Endpoint.objects.filter(pk__in=pks).update(state=Endpoint.State.DISABLED, reason=ENDED_REASON, expires_at=Now())
+
+
+@transaction.atomic
+def disable_ended() -> None:
+    """Disables active endpoints whose maker has expired, or has ended without MAKER_END_HANDLERS, as by old code."""
+    has_ended = Q(expires_at__lte=Now()) | Q(maker__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
+    end_made(has_ended & Q(state=Endpoint.State.ACTIVE))
 
 
 def require_active(endpoint: Endpoint) -> None:

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from oauth.models import APIKey, Authorization
 from webhooks.registry import ALL_KINDS
 from webhooks.ssrf import MAX_URL_LENGTH
 
@@ -64,7 +65,12 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.exclude(state=Endpoint.State.DELETED)
 
     def active(self) -> "EndpointQuerySet":
-        return self.filter(state=Endpoint.State.ACTIVE, owner__is_active=True)
+        is_unexpired = Q(expires_at=None) | Q(expires_at__gt=Now())
+        return self.filter(is_unexpired, state=Endpoint.State.ACTIVE, owner__is_active=True)
+
+    def ended(self) -> "EndpointQuerySet":
+        """Endpoints of which the credential that made them has ended."""
+        return self.filter(expires_at__lte=Now())
 
     def subscribed_to(self, kind: str) -> "EndpointQuerySet":
         return self.active().filter(Q(kinds=ALL_KINDS) | Q(kinds__contains=kind))
@@ -94,6 +100,11 @@ class Endpoint(models.Model):
     reason = models.CharField(max_length=200, blank=True)
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(editable=False)
+    # What made the endpoint, which ends with it, as of an API key. An endpoint of a person has none.
+    maker = models.ForeignKey(APIKey, models.SET_NULL, null=True, editable=False, related_name="+")
+    authorization = models.ForeignKey(Authorization, models.SET_NULL, null=True, editable=False, related_name="+")
+    # By the database's clock. Nothing is sent from then on.
+    expires_at = models.DateTimeField(null=True, editable=False)
 
     objects = EndpointQuerySet.as_manager()
 

@@ -20,7 +20,7 @@ from library_site.db import sql
 from webhooks import delivery, inbox
 from webhooks.attempts import Outcome, name_result, record_outcomes
 from webhooks.delivery import Backlog, LeasedDelivery
-from webhooks.endpoints import mail_owner
+from webhooks.endpoints import disable_ended, mail_owner
 from webhooks.models import Endpoint
 from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
 from webhooks.sending import DatabaseClock, Sender, open_sender, send_delivery
@@ -39,8 +39,8 @@ RECONNECT_DELAY = 1.0
 INBOX_BATCH = 20
 # Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
-# Seconds between readings of the database's clock.
-CLOCK_SYNC_INTERVAL = 60
+# Seconds between readings of the database's clock, and between searches for endpoints whose access has ended.
+CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = 60
 # Those of Django's connection parameters that are Django's own or psycopg's, and not libpq's.
 DJANGO_ONLY_PARAMETERS = {"context", "cursor_factory", "prepare_threshold"}
 
@@ -68,7 +68,7 @@ class Worker:
         clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
             loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
-            background_tasks = [group.create_task(loop) for loop in loops]
+            background_tasks = [group.create_task(loop) for loop in (*loops, self.disable_ended_regularly())]
             await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once))
             await self.report(clock)
             for task in background_tasks:
@@ -190,6 +190,11 @@ class Worker:
         while True:
             await asyncio.sleep(CLOCK_SYNC_INTERVAL)
             clock.set(await self.run_in_thread(self.claim_executor, sql.get_database_time))
+
+    async def disable_ended_regularly(self) -> None:
+        while True:
+            await self.run_in_thread(self.inbox_executor, disable_ended)
+            await asyncio.sleep(ENDED_CHECK_INTERVAL)
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:

@@ -13,11 +13,12 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from oauth import api_keys, scopes
+from oauth.makers import announce_end
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import ScopeSet
 
@@ -77,13 +78,16 @@ def load_revocations(now: datetime) -> Revocations:
 
 
 def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime) -> int:
-    """Ends authorizations, their tokens and the API keys that they made. Returns the number of ended ones."""
+    """Ends authorizations, their tokens and what they made. Returns the number of ended ones."""
+    active = authorizations.filter(ended_at=None)
     with transaction.atomic():
-        # This comes first: it waits for a key that one of them is making, which holds a lock until it is saved.
-        count = authorizations.filter(ended_at=None).update(ended_at=now)
-        api_keys.revoke_keys(APIKey.objects.filter(authorization__in=authorizations.filter(ended_at=now)), now)
+        # This comes first: it waits for what one of them is making, which holds a lock until it is saved.
+        ids = list(active.order_by("pk").select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
+        Authorization.objects.filter(pk__in=ids).update(ended_at=now)
+        api_keys.revoke_keys(APIKey.objects.filter(authorization__in=ids), now)
+        announce_end(Q(authorization__in=ids))
         transaction.on_commit(REVOCATION_LIST.invalidate)
-    return count
+    return len(ids)
 
 
 def record_changed_rights(users: QuerySet[User], now: datetime) -> None:

@@ -1,14 +1,16 @@
-"""Sends requests at the same time, and waits for conditions."""
+"""Sends requests or runs transactions at the same time, and waits for conditions."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Barrier
 from typing import TypeVar
 
 import httpx
+from django.db import connection
 
+from library_site.db import sql
 from tests.support.server import Service
 
 T = TypeVar("T")
@@ -41,3 +43,27 @@ def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
+
+
+def start_beside(call: Callable[[], T]) -> "Future[T]":
+    """Starts the call with its own connection. Returns when it waits for the transaction of this one, or has ended."""
+    executor = ThreadPoolExecutor(1)
+    future = executor.submit(run_and_disconnect, call)
+    executor.shutdown(wait=False)
+    wait_until(lambda: future.done() or has_waiting_transaction())
+    return future
+
+
+def run_and_disconnect(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    finally:
+        connection.close()
+
+
+def has_waiting_transaction() -> bool:
+    """Always true on SQLite, where a writer waits before its first statement."""
+    if connection.vendor == "sqlite":
+        return True
+    [(is_waiting,)] = sql.fetch_all("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+    return bool(is_waiting)

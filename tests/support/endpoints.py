@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from books.events import BOOK_CREATED
 from oauth import api_keys
+from oauth.models import APIKey
 from webhooks import delivery
 from webhooks.delivery import LeasedDelivery
 from webhooks.encryption import encrypt
@@ -36,6 +37,11 @@ def create_endpoint(owner: User | None = None, **members: Any) -> Endpoint:
     )
     endpoint.secrets.create(sealed=encrypt(SECRET), state="active", created_at=timezone.now())
     return endpoint
+
+
+def create_made_endpoint(owner: User, **members: Any) -> Endpoint:
+    """Creates an endpoint as the owner's only API key does."""
+    return create_endpoint(owner, maker=APIKey.objects.get(owner=owner), **members)
 
 
 def publish_event(number: int = 1) -> None:

@@ -48,11 +48,12 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         "failing_count",
         "last_answer",
         "owner",
+        "made_by",
         "kinds",
         "description",
     )
     list_filter = (("state", StateFilter),)
-    list_select_related = ("owner",)
+    list_select_related = ("owner", "maker", "authorization__application")
     list_per_page = 50
     search_fields = ("url", "description", "owner__username")
     ordering = ("-pk",)
@@ -69,7 +70,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return [*fields, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("state", "reason", "health", "secrets_note", "created_at") if obj else ()
+        return ("state", "reason", "made_by", "expires_at", "health", "secrets_note", "created_at") if obj else ()
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
@@ -77,6 +78,12 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     @admin.display(description="URL")
     def address(self, endpoint: Endpoint) -> str:
         return Truncator(endpoint.url).chars(MAX_URL_SHOWN)
+
+    @admin.display(description="made by")
+    def made_by(self, endpoint: Endpoint) -> str:
+        if endpoint.authorization:
+            return str(endpoint.authorization.application or "A deleted app")
+        return f"API key {endpoint.maker.name}" if endpoint.maker else "-"
 
     @admin.display(description=f"delivered, of {RECENT_DELIVERIES}")
     def delivered_count(self, endpoint: Any) -> int:

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from library_site.api.query import reject_unknown
 from library_site.api.responses import NO_STORE, make_no_content
 from library_site.api.viewsets import APIViewSet
-from oauth import api_keys
+from oauth import api_keys, makers
 from oauth.api.v2.schema import document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
@@ -46,7 +46,7 @@ class APIKeyViewSet(APIViewSet):
         owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
             key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
-        except api_keys.MakerRevoked as error:
+        except makers.MakerRevoked as error:
             raise InvalidCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
         body = {**APIKeySerializer(key).data, "key": text}
@@ -65,10 +65,10 @@ class APIKeyViewSet(APIViewSet):
         return make_no_content()
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
-        """Returns a person's active keys; an app sees only the keys that it made."""
-        credential = cast("Credential", request.auth)
+        """Returns a person's active keys; an app sees only the keys that it and its keys made."""
+        app = makers.find_app(cast("Credential", request.auth))
         keys = api_keys.get_active_keys(timezone.now()).filter(owner=request.user.pk)
-        return keys.filter(authorization=credential.authorization) if credential.authorization else keys
+        return keys.filter(authorization=app) if app else keys
 
     def get_key(self, request: Request, key_id: str) -> APIKey:
         """Raises NotFound."""

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from tests.support.books import build_book
-from tests.support.endpoints import create_endpoint, create_key_header, create_owner
+from tests.support.endpoints import create_key_header, create_made_endpoint, create_owner
 from tests.support.openapi import (
     DELIVERIES,
     DELIVERY,
@@ -72,7 +72,8 @@ def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     api.delete(f"/api/v2/books/{book['id']}")
     owner = create_owner()
-    api.post(f"/api/v2/webhooks/{create_endpoint(owner).pk}/ping", headers=create_key_header(owner))
+    key_header = create_key_header(owner)
+    api.post(f"/api/v2/webhooks/{create_made_endpoint(owner).pk}/ping", headers=key_header)
     assert list(document["webhooks"]) == KINDS
     for kind in KINDS:
         body = bytes(Event.objects.get(kind=kind).body)

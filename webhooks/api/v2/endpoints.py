@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -13,6 +14,10 @@ from rest_framework.request import Request
 from library_site.api.query import reject_unknown
 from library_site.api.responses import NO_STORE, json_response, make_no_content
 from library_site.api.viewsets import APIViewSet
+from oauth import makers
+from oauth.authentication import InvalidCredential
+from oauth.credentials import Credential
+from oauth.makers import Maker
 from oauth.permissions import HasViewScope
 from webhooks import endpoints, outbox
 from webhooks.api.v2.schema import (
@@ -50,7 +55,7 @@ class EndpointViewSet(WebhookViewSet):
 
     def list(self, request: Request) -> HttpResponse:
         reject_unknown(request, [])
-        results = EndpointSerializer(endpoints.own_endpoints(get_owner(request)), many=True).data
+        results = EndpointSerializer(get_own_endpoints(request), many=True).data
         return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
@@ -58,8 +63,8 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            owner, now = get_owner(request), timezone.now()
-            endpoint, secret = endpoints.create_endpoint(owner, values, requested_secret, now)
+            maker, now = lock_maker(request), timezone.now()
+            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, maker)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})
@@ -72,13 +77,17 @@ class EndpointViewSet(WebhookViewSet):
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        endpoints.change_endpoint(endpoint, self.read_values(request))
+        values = self.read_values(request)
+        with transaction.atomic():
+            endpoints.change_endpoint(endpoint, values, lock_maker(request))
         return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        endpoints.delete_endpoint(endpoint)
+        with transaction.atomic():
+            lock_maker(request)
+            endpoints.delete_endpoint(endpoint)
         return make_no_content()
 
     @document_add_secret
@@ -88,6 +97,7 @@ class EndpointViewSet(WebhookViewSet):
         reject_unknown(request, [])
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
+            lock_maker(request)
             secret = endpoints.add_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret}, 201, NO_STORE)
 
@@ -96,6 +106,7 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
         with transaction.atomic():
+            lock_maker(request)
             endpoints.promote_secret(endpoint)
         return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
@@ -120,11 +131,25 @@ class EndpointViewSet(WebhookViewSet):
 
 
 def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
-    """Raises NotFound, also for the endpoint of another user."""
-    endpoint: Endpoint | None = endpoints.own_endpoints(get_owner(request)).filter(pk=webhook_id).first()
+    """Raises NotFound, also for the endpoint of another user, app or key."""
+    endpoint: Endpoint | None = get_own_endpoints(request).filter(pk=webhook_id).first()
     if not endpoint:
         raise NotFound("Webhook not found")
     return endpoint
+
+
+def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
+    """Those that the app of this credential made, or this key. A person sees all of theirs in the admin."""
+    made = makers.build_made_condition(cast("Credential", request.auth))
+    return endpoints.own_endpoints(get_owner(request), made)
+
+
+def lock_maker(request: Request) -> Maker:
+    """Raises InvalidCredential: a process learns up to five seconds late that access has ended. Needs a transaction."""
+    try:
+        return makers.lock_maker(cast("Credential", request.auth), timezone.now())
+    except makers.MakerRevoked as error:
+        raise InvalidCredential from error
 
 
 def get_owner(request: Request) -> User:

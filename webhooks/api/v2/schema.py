@@ -174,7 +174,7 @@ document_endpoints = extend_schema_view(
     list=extend_schema(
         operation_id="list_webhooks",
         summary="List your webhooks",
-        description="All of them.",
+        description="Those that your app and its keys made or, without an app, those that this API key made.",
         tags=TAGS,
         responses={
             200: example_schema(
@@ -187,7 +187,8 @@ document_endpoints = extend_schema_view(
     create=extend_schema(
         operation_id="create_webhook",
         summary="Make a webhook",
-        description="Events from now on are sent to the URL, signed with the secret. Receivers in Python may verify"
+        description="Events from now on are sent to the URL, signed with the secret. The webhook is disabled when the"
+        " app's access or the API key that makes it ends. Receivers in Python may verify"
         f" them with a copy of this module:\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
         request=EndpointCreateSerializer,

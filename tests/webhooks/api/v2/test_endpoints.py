@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from tests.support import oauth_flows
 from tests.support.books import build_book
-from tests.support.endpoints import create_endpoint, create_key_header, create_owner
+from tests.support.endpoints import create_endpoint, create_key_header, create_made_endpoint, create_owner
 from webhooks import endpoints
 from webhooks.encryption import decrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
@@ -243,7 +243,7 @@ def test_the_wrong_member_of_a_change_is_named(
 def test_an_enabled_webhook_has_no_reason_and_no_dead_deliveries(
     api: httpx.Client, owner: User, key_header: dict[str, str]
 ) -> None:
-    endpoint = create_endpoint(owner, state="disabled", reason="10 deliveries died", dead_in_a_row=10)
+    endpoint = create_made_endpoint(owner, state="disabled", reason="10 deliveries died", dead_in_a_row=10)
     before = api.get(f"{HOOKS}/{endpoint.pk}", headers=key_header).json()
     after = api.patch(f"{HOOKS}/{endpoint.pk}", json={"state": "active"}, headers=key_header).json()
     assert (before["state"], before["reason"]) == ("disabled", "10 deliveries died")
@@ -255,7 +255,7 @@ def test_an_enabled_webhook_has_no_reason_and_no_dead_deliveries(
 def test_a_deleted_webhook_is_gone_and_its_deliveries_are_kept(
     api: httpx.Client, owner: User, key_header: dict[str, str]
 ) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     address = f"{HOOKS}/{endpoint.pk}"
     answer = api.delete(address, headers=key_header)
@@ -305,7 +305,7 @@ def test_a_ping_is_for_one_webhook_alone(
     key_header: dict[str, str],
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    create_endpoint(owner)
+    create_made_endpoint(owner)
     hook = create_webhook(api, key_header, events=["book.deleted"])
     with django_capture_on_commit_callbacks() as hints:
         response = api.post(f"{HOOKS}/{hook['id']}/ping", headers=key_header)
@@ -331,7 +331,7 @@ def test_a_ping_is_for_one_webhook_alone(
 def test_a_disabled_webhook_is_sent_nothing(
     api: httpx.Client, owner: User, key_header: dict[str, str], action: str
 ) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     path = action.format(delivery=deliver_new_book(api, endpoint).pk)
     api.patch(f"{HOOKS}/{endpoint.pk}", json={"state": "disabled"}, headers=key_header)
     span = {"events": ["*"], "after": "2026-01-01T00:00:00Z"} if action == "replay" else {}
@@ -342,8 +342,8 @@ def test_a_disabled_webhook_is_sent_nothing(
 
 
 def test_deliveries_are_listed_from_the_newest_on(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    endpoint = create_endpoint(owner)
-    create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
+    create_made_endpoint(owner)
     deliveries = [deliver_new_book(api, endpoint) for _ in range(5)]
     address: str | None = f"{settings.PUBLIC_URL}{HOOKS}/{endpoint.pk}/deliveries?limit=2"
     ids: list[int] = []
@@ -356,7 +356,7 @@ def test_deliveries_are_listed_from_the_newest_on(api: httpx.Client, owner: User
 
 
 def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     started_at = timezone.now()
     delivery.attempts.create(started_at=started_at, milliseconds=12, status=500, answer=b"\xffno")
@@ -402,7 +402,7 @@ def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: Us
 def test_deliveries_are_found_by_state_and_kind(
     api: httpx.Client, owner: User, key_header: dict[str, str], query: str, expected: list[str]
 ) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     book = api.post("/api/v2/books", json=build_book()).json()
     api.patch(f"/api/v2/books/{book['id']}", json={"year": 1})
     Delivery.objects.filter(event__kind="book.updated").update(state="delivered")
@@ -425,14 +425,14 @@ def test_deliveries_are_found_by_state_and_kind(
 def test_the_wrong_parameter_of_a_query_is_named(
     api: httpx.Client, owner: User, key_header: dict[str, str], query: str, status: int, field: str
 ) -> None:
-    response = api.get(f"{HOOKS}/{create_endpoint(owner).pk}/deliveries?{query}", headers=key_header)
+    response = api.get(f"{HOOKS}/{create_made_endpoint(owner).pk}/deliveries?{query}", headers=key_header)
     assert (response.status_code, list_fields(response)) == (status, {field})
 
 
 def test_a_list_of_any_length_takes_the_same_number_of_queries(
     api: httpx.Client, owner: User, key_header: dict[str, str], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     deliver_new_book(api, endpoint)
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
     # The first use of a key in a minute is stored.
@@ -442,7 +442,7 @@ def test_a_list_of_any_length_takes_the_same_number_of_queries(
     with django_assert_num_queries(3):
         api.get(address, headers=key_header)
     for _ in range(10):
-        create_endpoint(owner)
+        create_made_endpoint(owner)
         deliver_new_book(api, endpoint)
     with django_assert_num_queries(2):
         api.get(HOOKS, headers=key_header)
@@ -456,7 +456,7 @@ def test_a_delivery_can_be_sent_again(
     key_header: dict[str, str],
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     Delivery.objects.update(state="dead", attempted=5, next_at=None)
     address = f"{HOOKS}/{endpoint.pk}/deliveries"
@@ -474,7 +474,7 @@ def test_a_delivery_can_be_sent_again(
 
 
 def test_a_delivery_belongs_to_its_webhook(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    endpoint, other = create_endpoint(owner), create_endpoint(owner)
+    endpoint, other = create_made_endpoint(owner), create_made_endpoint(owner)
     delivery = deliver_new_book(api, endpoint)
     address = f"{HOOKS}/{other.pk}/deliveries/{delivery.pk}"
     assert api.get(address, headers=key_header).status_code == 404
@@ -484,7 +484,7 @@ def test_a_delivery_belongs_to_its_webhook(api: httpx.Client, owner: User, key_h
 
 def test_past_events_can_be_replayed(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
     deliver_new_book(api, create_endpoint(create_owner("other")))
-    endpoint = create_endpoint(owner)
+    endpoint = create_made_endpoint(owner)
     span = {"events": ["*"], "after": format_time(timezone.now() - timedelta(hours=1)), "before": None}
     response = api.post(f"{HOOKS}/{endpoint.pk}/replay", json=span, headers=key_header)
     assert (response.status_code, response.json()) == (202, {"deliveries": 1})
@@ -507,7 +507,7 @@ def test_the_wrong_member_of_a_replay_is_named(
     api: httpx.Client, owner: User, key_header: dict[str, str], members: dict[str, Any], field: str
 ) -> None:
     span = {"events": ["*"], "after": "2026-01-01T00:00:00Z", **members}
-    response = api.post(f"{HOOKS}/{create_endpoint(owner).pk}/replay", json=span, headers=key_header)
+    response = api.post(f"{HOOKS}/{create_made_endpoint(owner).pk}/replay", json=span, headers=key_header)
     assert (response.status_code, list_fields(response)) == (422, {field})
 
 
@@ -520,7 +520,7 @@ def test_unknown_and_malformed_ids_are_not_found(
 
 
 def test_unknown_parameters_and_methods_are_refused(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:
-    hook = f"{HOOKS}/{create_endpoint(owner).pk}"
+    hook = f"{HOOKS}/{create_made_endpoint(owner).pk}"
     addresses = [HOOKS, hook, f"{hook}/secret", f"{hook}/secret/promote", f"{hook}/ping", f"{hook}/replay"]
     methods = ["GET", "PATCH", "POST", "POST", "POST", "POST"]
     for method, address in zip(methods, addresses, strict=True):

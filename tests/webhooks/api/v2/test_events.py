@@ -18,7 +18,7 @@ from pytest_django import DjangoAssertNumQueries
 from books import changes
 from tests.support import oauth_flows
 from tests.support.books import build_book
-from tests.support.endpoints import create_endpoint, create_key_header, create_owner
+from tests.support.endpoints import create_key_header, create_made_endpoint, create_owner
 from webhooks import stream
 from webhooks.models import Event
 from webhooks.outbox import EventData, publish
@@ -117,7 +117,8 @@ def test_an_event_that_commits_late_is_not_skipped(api: httpx.Client, key_header
 
 def test_pings_are_not_in_the_stream(api: httpx.Client, key_header: dict[str, str]) -> None:
     owner = create_owner("other")
-    ping = api.post(f"/api/v2/webhooks/{create_endpoint(owner).pk}/ping", headers=create_key_header(owner))
+    headers = create_key_header(owner)
+    ping = api.post(f"/api/v2/webhooks/{create_made_endpoint(owner).pk}/ping", headers=headers)
     assert ping.status_code == 202
     assert read_page(api, key_header)["results"] == []
 

@@ -1,0 +1,68 @@
+"""What a credential makes, such as API keys and endpoints, belongs to it and ends with it."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.module_loading import import_string
+
+from oauth.credentials import Credential
+from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, build_active_condition
+
+
+class MakerRevoked(Exception):
+    """The access of the credential that makes something has ended."""
+
+
+class Maker(NamedTuple):
+    """The columns of a row that say what made it, and when it ends at the latest. A row of a person has none."""
+
+    maker_id: int | None = None
+    authorization_id: UUID | None = None
+    expires_at: datetime | None = None
+
+
+PERSON = Maker()
+
+
+def lock_maker(credential: Credential | None, now: datetime) -> Maker:
+    """Returns the columns of what this credential makes; None stands for a person. Raises MakerRevoked.
+
+    The credential's access cannot end before the transaction does: so an end finds all rows that were made before it.
+    Lock it first: an end locks in the order authorization, keys, rows, user. Without `no_key`, the foreign keys of a
+    new row could wait for an end that waits for the row.
+    """
+    if credential is None:
+        return PERSON
+    if credential.key is not None:
+        keys = APIKey.objects.filter(build_active_condition(now), pk=credential.key)
+        if key := keys.select_for_update(no_key=True).first():
+            return Maker(key.pk, key.authorization_id, key.expires_at)
+    elif credential.authorization is not None:
+        authorizations = Authorization.objects.active(now).filter(pk=credential.authorization)
+        if authorization := authorizations.select_for_update(no_key=True).first():
+            return Maker(None, authorization.pk, authorization.created_at + CONSENT_LIFETIME)
+    raise MakerRevoked
+
+
+def find_app(credential: Credential) -> UUID | None:
+    """Returns the id of the authorization for which a credential acts: a key that an app made acts for the app."""
+    if credential.key is None:
+        return credential.authorization
+    return APIKey.objects.filter(pk=credential.key).values_list("authorization", flat=True).first()
+
+
+def build_made_condition(credential: Credential) -> Q:
+    """Returns the condition for rows that the credential's app made or, without an app, the key itself."""
+    if credential.key is None:
+        return Q(authorization=credential.authorization)
+    app = APIKey.objects.filter(pk=credential.key).values("authorization")
+    return Q(maker=credential.key) | Q(authorization__in=app)
+
+
+def announce_end(made: Q) -> None:
+    """Calls the handlers of MAKER_END_HANDLERS, in the transaction that ends access, with a condition for its rows."""
+    for name in settings.MAKER_END_HANDLERS:
+        import_string(name)(made)

@@ -1,0 +1,102 @@
+"""Two transactions at the same time make keys, end access and change rights."""
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db import transaction
+from django.utils import timezone
+
+from oauth import api_keys
+from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
+from oauth.credentials import Credential
+from oauth.makers import MakerRevoked
+from oauth.models import APIKey, ChangedRights
+from tests.support.concurrency import start_beside
+from tests.support.makers import KINDS, MakerCase, create_maker
+from tests.support.oauth_flows import create_reader
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+READ = frozenset({"read"})
+
+
+@pytest.fixture
+def owner(transactional_db: None) -> User:
+    return create_reader()
+
+
+def make_key(owner: User, maker: Credential | None = None) -> APIKey:
+    key, _ = api_keys.create_key(owner, "import", READ, timezone.now(), maker=maker)
+    return key
+
+
+@pytest.fixture(params=KINDS)
+def maker(request: pytest.FixtureRequest, owner: User) -> MakerCase:
+    return create_maker(request.param, owner, "read")
+
+
+def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
+    APIKey.objects.bulk_create(
+        APIKey(name="old", owner=owner, prefix=f"{number:012}", digest="", scopes="read", created_at=timezone.now())
+        for number in range(MAX_KEYS_PER_USER - 1)
+    )
+    with transaction.atomic():
+        make_key(owner)
+        second = start_beside(lambda: make_key(owner))
+    with pytest.raises(TooManyKeys):
+        second.result()
+    assert APIKey.objects.count() == MAX_KEYS_PER_USER
+
+
+def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: MakerCase) -> None:
+    credential, end = maker
+    count = APIKey.objects.count()
+    with transaction.atomic():
+        end()
+        second = start_beside(lambda: make_key(owner, credential))
+    with pytest.raises(MakerRevoked):
+        second.result()
+    assert APIKey.objects.count() == count
+
+
+def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+    credential, end = maker
+    with transaction.atomic():
+        key = make_key(owner, credential)
+        second = start_beside(end)
+    second.result()
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+
+
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, maker: MakerCase) -> None:
+    credential, end = maker
+    with transaction.atomic():
+        end()
+        second = start_beside(lambda: make_key(owner, credential))
+        owner.is_active = False
+        owner.save()
+    with pytest.raises(MakerRevoked):
+        second.result()
+    assert not User.objects.get().is_active
+
+
+def test_the_later_of_two_changes_of_rights_sees_the_earlier(owner: User) -> None:
+    groups = [Group.objects.create(name=name) for name in ("morning", "evening")]
+    for group in groups:
+        group.permissions.add(Permission.objects.get(codename="change_book"))
+    owner.groups.add(*groups)
+    with transaction.atomic():
+        owner.groups.remove(groups[0])
+        second = start_beside(lambda: User.objects.get().groups.remove(groups[1]))
+    second.result()
+    assert ChangedRights.objects.values_list("user_id", "scopes").get() == (owner.pk, "read")
+
+
+def test_a_key_that_is_made_while_a_right_is_lost_has_not_that_right(owner: User) -> None:
+    owner.user_permissions.add(Permission.objects.get(codename="change_book"))
+    with transaction.atomic():
+        owner.user_permissions.clear()
+        second = start_beside(
+            lambda: api_keys.create_key(owner, "import", frozenset({"read", "write"}), timezone.now())
+        )
+    _, text = second.result()
+    assert api_keys.find_key(text, timezone.now()).scopes == READ

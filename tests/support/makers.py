@@ -1,0 +1,42 @@
+"""Credentials that make keys and endpoints, each with what ends it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from oauth import api_keys
+from oauth.credentials import Credential
+from oauth.models import APIKey, Authorization
+from oauth.tokens import revocations
+
+KINDS = ["token", "key", "app's key that is revoked", "key of an app that ends"]
+
+
+class MakerCase(NamedTuple):
+    credential: Credential
+    end: Callable[[], object]
+
+
+def create_maker(kind: str, owner: User, scope: str) -> MakerCase:
+    """Creates a credential of one of KINDS with this scope."""
+    scopes, now = frozenset({scope}), timezone.now()
+    if kind == "key":
+        key, _ = api_keys.create_key(owner, "maker", scopes, now)
+        return MakerCase(Credential("key", scopes, key=key.pk), end_keys)
+    authorization = Authorization.objects.create(user=owner, scopes=scope, created_at=now)
+    token = Credential("token", scopes, authorization=authorization.pk)
+    if kind == "token":
+        return MakerCase(token, end_authorizations)
+    key, _ = api_keys.create_key(owner, "maker", scopes, now, maker=token)
+    end = end_keys if kind == "app's key that is revoked" else end_authorizations
+    return MakerCase(Credential("key", scopes, key=key.pk), end)
+
+
+def end_keys() -> None:
+    api_keys.revoke_keys(APIKey.objects.filter(name="maker"), timezone.now())
+
+
+def end_authorizations() -> None:
+    revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())

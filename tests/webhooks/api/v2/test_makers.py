@@ -1,0 +1,243 @@
+"""An endpoint belongs to what made it: an app or an API key sees its own alone, a person in the admin all of theirs."""
+
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from oauth.models import APIKey, Authorization
+from oauth.tokens import revocations
+from tests.support.admin_pages import list_rows, read_text, submit_action
+from tests.support.endpoints import claim_deliveries, create_endpoint, create_key_header, create_owner, publish_event
+from tests.support.oauth_flows import (
+    build_bearer_header,
+    create_confidential_app,
+    create_public_app,
+    obtain_tokens,
+)
+from tests.support.webhooks_admin import ENDPOINTS, build_endpoint_form
+from webhooks.endpoints import ENDED_REASON
+from webhooks.models import Delivery, Endpoint, EndpointSecret
+
+pytestmark = pytest.mark.usefixtures("db")
+HOOKS, KEYS = "/api/v2/webhooks", "/api/v2/api-keys"
+URL = "https://receiver.example/hook"
+SPAN = {"events": ["*"], "after": "2026-01-01T00:00:00Z"}
+# Each operation on one endpoint, with a body that would succeed on an endpoint of one's own.
+OPERATIONS: list[tuple[str, str, Any, int]] = [
+    ("GET", "", None, 200),
+    ("PATCH", "", {"url": "https://elsewhere.example/"}, 200),
+    ("POST", "/secret", None, 201),
+    ("POST", "/secret/promote", None, 200),
+    ("POST", "/ping", None, 202),
+    ("POST", "/replay", SPAN, 202),
+    ("GET", "/deliveries", None, 200),
+    ("GET", "/deliveries/{delivery}", None, 200),
+    ("POST", "/deliveries/{delivery}/redeliver", None, 202),
+    ("DELETE", "", None, 204),
+]
+
+
+@pytest.fixture
+def owner() -> User:
+    return create_owner()
+
+
+def obtain_token_header(api: httpx.Client, owner: User, name: str = "shelf") -> dict[str, str]:
+    """Lets a new app into the library, for webhooks alone, and returns the header with its token."""
+    tokens = obtain_tokens(api, owner, create_public_app(name, "read webhooks"), scope="webhooks")
+    api.cookies.clear()
+    return build_bearer_header(tokens["access_token"])
+
+
+def create_app_key(api: httpx.Client, maker: dict[str, str]) -> dict[str, str]:
+    response = api.post(KEYS, json={"name": "By the app", "scopes": "webhooks"}, headers=maker)
+    assert response.status_code == 201, response.text
+    return {"X-API-Key": response.json()["key"]}
+
+
+def create_webhook(api: httpx.Client, headers: dict[str, str]) -> Endpoint:
+    response = api.post(HOOKS, json={"url": URL, "events": ["*"]}, headers=headers)
+    assert response.status_code == 201, response.text
+    return Endpoint.objects.get(pk=response.json()["id"])
+
+
+def list_webhooks(api: httpx.Client, headers: dict[str, str]) -> list[int]:
+    return [webhook["id"] for webhook in api.get(HOOKS, headers=headers).json()["results"]]
+
+
+def try_operations(api: httpx.Client, headers: dict[str, str], endpoint: Endpoint) -> list[int]:
+    """Returns the status of each operation on the endpoint, which has a delivery and a pending secret."""
+    publish_event()
+    EndpointSecret.objects.create(endpoint=endpoint, sealed="x", state="pending", created_at=timezone.now())
+    delivery = Delivery.objects.filter(endpoint=endpoint).latest("pk").pk
+    return [
+        api.request(
+            method, f"{HOOKS}/{endpoint.pk}{path.format(delivery=delivery)}", json=body, headers=headers
+        ).status_code
+        for method, path, body, _ in OPERATIONS
+    ]
+
+
+def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) -> None:
+    for headers in (obtain_token_header(api, owner), create_key_header(owner)):
+        endpoint = create_webhook(api, headers)
+        assert list_webhooks(api, headers) == [endpoint.pk]
+        assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
+
+
+@pytest.mark.parametrize("maker", ["the person", "another app", "another key"])
+@pytest.mark.parametrize("caller", ["app", "key of the app", "key"])
+def test_no_app_or_key_has_the_endpoints_of_others(api: httpx.Client, owner: User, maker: str, caller: str) -> None:
+    app = obtain_token_header(api, owner)
+    headers = {"app": app, "key of the app": create_app_key(api, app), "key": create_key_header(owner)}[caller]
+    makers = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
+    endpoint = create_webhook(api, makers[maker]) if maker in makers else create_endpoint(owner)
+    assert list_webhooks(api, headers) == []
+    assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)
+    endpoint.refresh_from_db()
+    assert (endpoint.url, endpoint.state, endpoint.secrets.count()) == (URL, "active", 2)
+    assert Delivery.objects.filter(endpoint=endpoint).count() == 1
+
+
+def test_the_keys_of_an_app_act_for_the_app(api: httpx.Client, owner: User) -> None:
+    app = obtain_token_header(api, owner)
+    first = create_app_key(api, app)
+    second = create_app_key(api, first)
+    endpoints = [create_webhook(api, headers).pk for headers in (app, first, second)]
+    assert [list_webhooks(api, headers) for headers in (app, first, second)] == [endpoints] * 3
+
+
+def test_the_keys_of_an_app_see_and_revoke_the_keys_of_the_app_alone(api: httpx.Client, owner: User) -> None:
+    create_key_header(owner)
+    first = create_app_key(api, obtain_token_header(api, owner))
+    create_app_key(api, first)
+    own = APIKey.objects.get(authorization=None)
+    assert [key["name"] for key in api.get(KEYS, headers=first).json()["results"]] == ["By the app"] * 2
+    assert api.delete(f"{KEYS}/{own.prefix}", headers=first).status_code == 404
+    assert APIKey.objects.filter(revoked_at=None).count() == 3
+
+
+def test_an_app_that_is_let_in_again_begins_anew(
+    api: httpx.Client, owner: User, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    app = create_confidential_app("bookshop", "read webhooks")
+    first = build_bearer_header(obtain_tokens(api, owner, app, scope="webhooks")["access_token"])
+    endpoint = create_webhook(api, first)
+    second = build_bearer_header(obtain_tokens(api, owner, app, scope="webhooks")["access_token"])
+    assert (list_webhooks(api, first), list_webhooks(api, second)) == ([endpoint.pk], [])
+    with django_capture_on_commit_callbacks(execute=True):
+        revocations.revoke_authorizations(Authorization.objects.all(), timezone.now())
+    third = build_bearer_header(obtain_tokens(api, owner, app, scope="webhooks")["access_token"])
+    assert list_webhooks(api, third) == []
+
+
+def test_a_person_sees_all_of_theirs_with_what_made_them(developer: Client, api: httpx.Client, ada: User) -> None:
+    made = [
+        create_endpoint(ada),
+        create_webhook(api, obtain_token_header(api, ada)),
+        create_webhook(api, create_key_header(ada)),
+    ]
+    page = developer.get(ENDPOINTS)
+    assert list_rows(page) == made[::-1]
+    assert ["API key Test" in read_text(page), "Shelf" in read_text(page)] == [True, True]
+    assert "Shelf" in read_text(developer.get(f"{ENDPOINTS}{made[1].pk}/change/"))
+
+
+def test_the_endpoint_of_a_deleted_app_says_so(developer: Client, api: httpx.Client, ada: User) -> None:
+    endpoint = create_webhook(api, obtain_token_header(api, ada))
+    Authorization.objects.get().application.delete()  # type: ignore[union-attr]  # it has one
+    page = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
+    assert ["A deleted app" in page, "made it has ended" in page] == [True, True]
+
+
+def end_access(owner: User) -> None:
+    revocations.revoke_authorizations(Authorization.objects.filter(user=owner), timezone.now())
+
+
+def test_a_person_enables_an_ended_endpoint_and_has_it_from_then_on(
+    developer: Client, api: httpx.Client, ada: User
+) -> None:
+    headers = obtain_token_header(api, ada)
+    endpoint = create_webhook(api, headers)
+    end_access(ada)
+    submit_action(developer, ENDPOINTS, "enable", endpoint)
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.reason) == ("active", "")
+    assert (endpoint.maker, endpoint.authorization, endpoint.expires_at) == (None, None, None)
+    publish_event()
+    assert [leased.endpoint_id for leased in claim_deliveries()] == [endpoint.pk]
+    Authorization.objects.all().delete()
+    assert Endpoint.objects.get().state == "active"
+
+
+def test_an_endpoint_that_has_not_ended_stays_the_apps_when_a_person_enables_it(
+    developer: Client, api: httpx.Client, ada: User
+) -> None:
+    headers = obtain_token_header(api, ada)
+    endpoint = create_webhook(api, headers)
+    submit_action(developer, ENDPOINTS, "disable", endpoint)
+    submit_action(developer, ENDPOINTS, "enable", endpoint)
+    assert list_webhooks(api, headers) == [endpoint.pk]
+    end_access(ada)
+    assert Endpoint.objects.get().state == "disabled"
+
+
+def test_an_app_enables_what_its_ended_key_made(api: httpx.Client, owner: User) -> None:
+    app = obtain_token_header(api, owner)
+    endpoint = create_webhook(api, create_app_key(api, app))
+    address = f"{KEYS}/{APIKey.objects.get().prefix}"
+    assert api.delete(address, headers=app).status_code == 204
+    ended = api.get(f"{HOOKS}/{endpoint.pk}", headers=app).json()
+    assert (ended["state"], ended["reason"]) == ("disabled", ENDED_REASON)
+    enabled = api.patch(f"{HOOKS}/{endpoint.pk}", json={"state": "active"}, headers=app).json()
+    assert (enabled["state"], enabled["reason"]) == ("active", "")
+    end_access(owner)
+    assert Endpoint.objects.get().state == "disabled"
+
+
+def test_an_endpoint_that_gets_another_owner_is_theirs(api: httpx.Client, root: Client, owner: User) -> None:
+    headers = obtain_token_header(api, owner)
+    endpoint = create_webhook(api, headers)
+    other = create_owner("other")
+    root.post(f"{ENDPOINTS}{endpoint.pk}/change/", build_endpoint_form(owner=other.pk))
+    end_access(owner)
+    endpoint.refresh_from_db()
+    assert (endpoint.owner, endpoint.authorization, endpoint.state) == (other, None, "active")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "", {"url": URL, "events": ["*"]}),
+        ("PATCH", "/{id}", {"state": "active"}),
+        ("POST", "/{id}/secret", None),
+        ("POST", "/{id}/secret/promote", None),
+        ("DELETE", "/{id}", None),
+    ],
+)
+def test_a_process_that_does_not_know_yet_that_access_has_ended_changes_nothing(
+    api: httpx.Client, owner: User, method: str, path: str, body: Any
+) -> None:
+    """Processes learn it within five seconds; this one read the list before."""
+    headers = obtain_token_header(api, owner)
+    endpoint = create_webhook(api, headers)
+    api.post(f"{HOOKS}/{endpoint.pk}/secret", headers=headers)
+    end_access(owner)
+    before = list(Endpoint.objects.values()), list(EndpointSecret.objects.values())
+    answer = api.request(method, HOOKS + path.format(id=endpoint.pk), json=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
+    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+    assert (list(Endpoint.objects.values()), list(EndpointSecret.objects.values())) == before
+
+
+def test_it_makes_no_key_either(api: httpx.Client, owner: User) -> None:
+    headers = obtain_token_header(api, owner)
+    list_webhooks(api, headers)
+    end_access(owner)
+    answer = api.post(KEYS, json={"name": "Too late", "scopes": "webhooks"}, headers=headers)
+    assert (answer.status_code, APIKey.objects.count()) == (401, 0)

@@ -1,0 +1,97 @@
+"""Two transactions at the same time make endpoints and end the access that makes them."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from oauth.credentials import Credential
+from oauth.makers import MakerRevoked, lock_maker
+from tests.support.concurrency import start_beside
+from tests.support.endpoints import claim_deliveries, create_owner, publish_event
+from tests.support.makers import KINDS, MakerCase, create_maker
+from webhooks import endpoints
+from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints
+from webhooks.models import Delivery, Endpoint
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+VALUES: dict[str, Any] = {"url": "https://receiver.example/hook"}
+
+
+@pytest.fixture
+def owner(transactional_db: None) -> User:
+    return create_owner()
+
+
+@pytest.fixture(params=KINDS)
+def maker(request: pytest.FixtureRequest, owner: User) -> MakerCase:
+    return create_maker(request.param, owner, "webhooks")
+
+
+@transaction.atomic
+def make_endpoint(owner: User, credential: Credential | None = None) -> Endpoint:
+    now = timezone.now()
+    endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_maker(credential, now))
+    return endpoint
+
+
+def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
+    Endpoint.objects.bulk_create(
+        Endpoint(owner=owner, created_at=timezone.now(), **VALUES) for _ in range(MAX_ENDPOINTS_PER_USER - 1)
+    )
+    with transaction.atomic():
+        make_endpoint(owner)
+        second = start_beside(lambda: make_endpoint(owner))
+    with pytest.raises(TooManyEndpoints):
+        second.result()
+    assert Endpoint.objects.count() == MAX_ENDPOINTS_PER_USER
+
+
+def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: MakerCase) -> None:
+    with transaction.atomic():
+        maker.end()
+        second = start_beside(lambda: make_endpoint(owner, maker.credential))
+    with pytest.raises(MakerRevoked):
+        second.result()
+    assert not Endpoint.objects.exists()
+
+
+def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+    with transaction.atomic():
+        make_endpoint(owner, maker.credential)
+        second = start_beside(maker.end)
+    second.result()
+    publish_event()
+    assert Endpoint.objects.get().state == "disabled"
+    assert not Delivery.objects.exists()
+
+
+def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+    endpoint = make_endpoint(owner, maker.credential)
+    Endpoint.objects.update(state="disabled")
+    with transaction.atomic():
+        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_maker(maker.credential, timezone.now()))
+        second = start_beside(maker.end)
+    second.result()
+    assert Endpoint.objects.get().state == "disabled"
+
+
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, maker: MakerCase) -> None:
+    with transaction.atomic():
+        maker.end()
+        second = start_beside(lambda: make_endpoint(owner, maker.credential))
+        owner.is_active = False
+        owner.save()
+    with pytest.raises(MakerRevoked):
+        second.result()
+
+
+def test_an_endpoint_that_is_made_while_the_right_is_lost_is_sent_nothing(owner: User) -> None:
+    with transaction.atomic():
+        owner.user_permissions.clear()
+        second = start_beside(lambda: make_endpoint(owner))
+    second.result()
+    publish_event()
+    assert claim_deliveries() == []
