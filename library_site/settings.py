@@ -219,6 +219,8 @@ EVENT_API_VERSION = 2
 EVENT_REPRESENTATION = f"books.api.v{EVENT_API_VERSION}.serializers.REPRESENTATION"
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
+# With so many deliveries that wait, an owner can have no more events sent again.
+WEBHOOKS_MAX_WAITING = env.integer("WEBHOOKS_MAX_WAITING", 100_000, 1, 10_000_000)
 
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))

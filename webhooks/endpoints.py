@@ -1,11 +1,13 @@
 """Endpoints of users: their secrets, their state, mail to their owners, and the replay of their events."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from smtplib import SMTPException
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import send_mail
 from django.db import connection, transaction
@@ -17,7 +19,7 @@ from oauth.makers import PERSON, Maker
 from oauth.scopes import build_permission_condition, get_scope_permissions
 from webhooks.encryption import encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event
-from webhooks.outbox import notify_workers
+from webhooks.outbox import create_ping, notify_workers
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
 
 log = logging.getLogger(__name__)
@@ -61,6 +63,13 @@ class NoPendingSecret(Refusal):
 
     status = 409
     message = "There is no pending secret: add one first"
+
+
+class TooManyWaiting(Refusal):
+    """More than WEBHOOKS_MAX_WAITING deliveries of the owner would wait."""
+
+    status = 409
+    message = "Too many deliveries are waiting: wait until some are sent, or ask for fewer"
 
 
 class TooManyEvents(Refusal):
@@ -142,12 +151,6 @@ def disable_ended() -> None:
     end_made(has_ended & Q(state=Endpoint.State.ACTIVE))
 
 
-def require_active(endpoint: Endpoint) -> None:
-    """Raises EndpointDisabled."""
-    if endpoint.state != Endpoint.State.ACTIVE:
-        raise EndpointDisabled
-
-
 def mail_owner(endpoint: Endpoint) -> None:
     """Tells the owner that the endpoint is disabled. Failures are only logged: the admin shows the reason too."""
     log.warning("Endpoint %s is disabled. %s", endpoint.pk, endpoint.reason)
@@ -186,12 +189,25 @@ def promote_secret(endpoint: Endpoint) -> None:
     unreadable.update(state=Endpoint.State.ACTIVE, **RESET_VALUES)
 
 
-def redeliver(delivery: Delivery) -> Delivery:
-    """Creates another delivery of the same event to the same endpoint. Needs a transaction."""
-    lock_endpoint(delivery.endpoint_id)
+def ping(endpoints: Sequence[Endpoint], now: datetime) -> list[Delivery]:
+    """Creates a test event for each endpoint. Needs a transaction. Raises EndpointDisabled, TooManyWaiting."""
+    lock_for_deliveries(Counter(endpoint.pk for endpoint in endpoints))
+    return [create_ping(endpoint, now) for endpoint in endpoints]
+
+
+def redeliver(deliveries: Sequence[Delivery]) -> list[Delivery]:
+    """Creates another delivery of the same event to the same endpoint for each.
+
+    Needs a transaction. Raises EndpointDisabled, TooManyWaiting.
+    """
+    lock_for_deliveries(Counter(delivery.endpoint_id for delivery in deliveries))
+    notify_workers()
+    return [create_redelivery(delivery) for delivery in deliveries]
+
+
+def create_redelivery(delivery: Delivery) -> Delivery:
     deliveries = Delivery.objects.filter(event=delivery.event_id, endpoint=delivery.endpoint_id)
     number = deliveries.aggregate(last=Max("replay"))["last"] + 1
-    notify_workers()
     return Delivery.objects.create(event_id=delivery.event_id, endpoint_id=delivery.endpoint_id, replay=number)
 
 
@@ -199,17 +215,21 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     """Creates deliveries of all stored events from `after` to `before`, which is not included. Returns how many.
 
     `kinds` has the form of Endpoint.kinds; ALL_KINDS means those of the endpoint. Needs a transaction.
-    Raises TooManyEvents.
+    Raises EndpointDisabled, TooManyEvents, TooManyWaiting.
     """
-    lock_endpoint(endpoint.pk)
     events = Event.objects.filter(
         kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
     )
     if before:
         events = events.filter(created_at__lt=before)
-    if events[MAX_REPLAYED_EVENTS:].exists():
+    count = events[: MAX_REPLAYED_EVENTS + 1].count()
+    if count > MAX_REPLAYED_EVENTS:
         raise TooManyEvents
-    event_ids_sql, parameters = events.values("id").query.sql_with_params()
+    lock_for_deliveries({endpoint.pk: count})
+    if not count:
+        return 0
+    # Not more than were counted: what came since is delivered anyway.
+    event_ids_sql, parameters = events.order_by("pk").values("id")[:count].query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
@@ -229,6 +249,32 @@ def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:
     return list(EVENT_KINDS) if names == ALL_KINDS else names.split()
 
 
-def lock_endpoint(endpoint_id: int) -> None:
-    """Prevents two replays from giving their deliveries the same number. Deliveries of new events do not wait."""
-    Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint_id)
+def lock_for_deliveries(requested: Mapping[int, int]) -> None:
+    """Locks endpoints for so many new deliveries each. Raises EndpointDisabled, TooManyWaiting.
+
+    So two replays cannot give their deliveries the same number, and those of one owner cannot exceed the maximum
+    together. Deliveries of new events do not wait, and are never refused.
+    """
+    # All lock in this order, endpoints by id and then owners by id: otherwise two requests could deadlock.
+    endpoints = list(Endpoint.objects.filter(pk__in=requested).order_by("pk").select_for_update(no_key=True))
+    if any(endpoint.state != Endpoint.State.ACTIVE for endpoint in endpoints):
+        raise EndpointDisabled
+    owner_ids = {endpoint.owner_id for endpoint in endpoints}
+    owners = User.objects.filter(endpoints__in=requested)
+    list(
+        User.objects.filter(pk__in=owners.values("pk")).order_by("pk").select_for_update(no_key=True).values_list("pk")
+    )
+    for owner_id in owner_ids:
+        requested_count = sum(requested[endpoint.pk] for endpoint in endpoints if endpoint.owner_id == owner_id)
+        if count_waiting(owner_id) + requested_count > settings.WEBHOOKS_MAX_WAITING:
+            raise TooManyWaiting
+
+
+def count_waiting(owner_id: int | None) -> int:
+    """Counts an owner's deliveries that wait, WEBHOOKS_MAX_WAITING at most.
+
+    Disabled and deleted endpoints count: otherwise an owner could fill the table with replays and delete the endpoints.
+    """
+    endpoints = Endpoint.objects.filter(owner=owner_id)
+    waiting = Delivery.objects.filter(next_at__isnull=False, endpoint__in=endpoints)
+    return waiting[: settings.WEBHOOKS_MAX_WAITING].count()

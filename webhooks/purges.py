@@ -1,4 +1,4 @@
-"""Selects rows to purge: events older than EVENT_RETENTION with their deliveries, and endpoints without an owner."""
+"""Selects rows to purge: old events with their deliveries, what nobody is sent, and endpoints without an owner."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,6 +13,9 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields a name and the rows; rows that refer to others come before those."""
     # One day more: an event appears in the stream after its transaction ends, which may be long after `created_at`.
     cutoff = now - EVENT_RETENTION - timedelta(days=1)
+    # They are never sent. Their owners may have only so many deliveries waiting.
+    unsent = Delivery.objects.filter(endpoint__state=Endpoint.State.DELETED, next_at__isnull=False)
+    yield "deliveries to deleted endpoints", unsent
     yield "attempts", Attempt.objects.filter(delivery__event__created_at__lte=cutoff)
     yield "deliveries", Delivery.objects.filter(event__created_at__lte=cutoff)
     yield "events", Event.objects.filter(created_at__lte=cutoff)

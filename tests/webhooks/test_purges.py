@@ -15,7 +15,8 @@ from webhooks.purges import iter_expired
 pytestmark = pytest.mark.usefixtures("db")
 NOW = timezone.now()
 LONG_AGO = NOW - EVENT_RETENTION - timedelta(days=1)
-NOTHING = {"attempts": 0, "deliveries": 0, "events": 0, "received events": 0, "endpoints": 0}
+UNSENT = "deliveries to deleted endpoints"
+NOTHING = {UNSENT: 0, "attempts": 0, "deliveries": 0, "events": 0, "received events": 0, "endpoints": 0}
 
 
 def record_deliveries(now: datetime) -> None:
@@ -58,12 +59,24 @@ def test_a_deleted_endpoint_is_purged_after_the_last_of_its_deliveries() -> None
     create_endpoint(owner)
     create_endpoint(owner)
     publish_event()
+    record_deliveries(NOW)
     Endpoint.objects.update(state="deleted")
     assert purge(iter_expired(NOW)) == NOTHING
     Event.objects.update(created_at=LONG_AGO)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "deliveries": 2, "events": 1}
+    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 2, "deliveries": 2, "events": 1}
     Endpoint.objects.update(created_at=LONG_AGO)
     assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": 2}
+
+
+def test_what_waits_for_a_deleted_endpoint_is_purged_at_once() -> None:
+    owner = create_owner()
+    deleted, disabled = create_endpoint(owner), create_endpoint(owner)
+    publish_event()
+    record_outcomes([Outcome(leased, NOW, 5, 500) for leased in claim_deliveries(10)], lambda: 0.5)
+    Endpoint.objects.filter(pk=deleted.pk).update(state="deleted")
+    Endpoint.objects.filter(pk=disabled.pk).update(state="disabled")
+    assert purge(iter_expired(NOW)) == {**NOTHING, UNSENT: 1}
+    assert Delivery.objects.get().endpoint == disabled
 
 
 def test_the_command_clears_them_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,19 +1,20 @@
-"""Two transactions at the same time make endpoints and end the access that makes them."""
+"""Two transactions at the same time make endpoints and deliveries, and end the access that makes them."""
 
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
+from pytest_django import Settings
 
 from oauth.credentials import Credential
 from oauth.makers import MakerRevoked, lock_maker
 from tests.support.concurrency import start_beside
-from tests.support.endpoints import claim_deliveries, create_owner, publish_event
+from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from tests.support.makers import KINDS, MakerCase, create_maker
 from webhooks import endpoints
-from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints
+from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints, TooManyWaiting
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -35,6 +36,11 @@ def make_endpoint(owner: User, credential: Credential | None = None) -> Endpoint
     now = timezone.now()
     endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_maker(credential, now))
     return endpoint
+
+
+@transaction.atomic
+def ping(endpoint: Endpoint) -> None:
+    endpoints.ping([endpoint], timezone.now())
 
 
 def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
@@ -95,3 +101,23 @@ def test_an_endpoint_that_is_made_while_the_right_is_lost_is_sent_nothing(owner:
     second.result()
     publish_event()
     assert claim_deliveries() == []
+
+
+def test_an_owner_gets_no_more_waiting_deliveries_than_the_maximum(owner: User, settings: Settings) -> None:
+    settings.WEBHOOKS_MAX_WAITING = 1
+    first, other = create_endpoint(owner), create_endpoint(owner)
+    with transaction.atomic():
+        ping(first)
+        second = start_beside(lambda: ping(other))
+    with pytest.raises(TooManyWaiting):
+        second.result()
+    assert Delivery.objects.get().endpoint == first
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
+def test_deliveries_of_new_events_do_not_wait_for_a_replay(owner: User) -> None:
+    endpoint = create_endpoint(owner)
+    with transaction.atomic():
+        ping(endpoint)
+        start_beside(publish_event).result()
+    assert Delivery.objects.count() == 2

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from library_site.admin.model_admins import BaseAdmin
+from library_site.http.refusals import Refusal
 
 # The most rows of a selection: each row is locked, changed and logged separately.
 MAX_SELECTED = 1_000
@@ -46,7 +47,9 @@ class ActionButtonsAdmin(BaseAdmin):
             return super().response_action(request, queryset)
         except SelectionRefused as error:
             self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
+        except Refusal as error:
+            self.message_user(request, f"Nothing was changed. {error.message}.", messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
 
     def redirect_with_message(self, request: HttpRequest, message: str, rows: Sequence[Any]) -> HttpResponse | None:
         """To the page of the row if there is only one, else back to the list."""

@@ -113,15 +113,9 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
 
     @admin.action(description="Send again", permissions=["change"])
     def redeliver(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        active = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
-        # Rows are locked in the same order in every request: otherwise two requests could deadlock.
-        rows = sorted(active, key=get_lock_order)
+        rows = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
-            deliveries = [endpoints.redeliver(delivery) for delivery in rows]
+            deliveries = endpoints.redeliver(rows)
             self.record_action(request, rows, "Sent again.")
         message = f"Deliveries sent again: {len(deliveries)}, to active endpoints."
         return self.redirect_with_message(request, message, deliveries)
-
-
-def get_lock_order(delivery: Delivery) -> tuple[int, int]:
-    return delivery.endpoint_id, delivery.pk

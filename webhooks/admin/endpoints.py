@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from library_site.admin.model_admins import OwnedAdmin
-from webhooks import endpoints, outbox
+from library_site.http.refusals import Refusal
+from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
@@ -153,7 +154,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         active = [row for row in require_selection(queryset) if row.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
-            pings = [outbox.create_ping(endpoint, timezone.now()) for endpoint in active]
+            pings = endpoints.ping(active, timezone.now())
             self.record_action(request, active, "Pinged.")
         return self.redirect_with_message(request, f"Pings on their way: {len(pings)}, to active endpoints.", pings)
 
@@ -221,16 +222,10 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     def replay(self, request: HttpRequest, endpoint: Any, values: dict[str, Any], now: datetime) -> HttpResponse:
         try:
-            endpoints.require_active(endpoint)
-        except endpoints.EndpointDisabled:
-            self.message_user(request, "Nothing was replayed: the endpoint is disabled.", messages.ERROR)
-            return HttpResponseRedirect(get_change_url(endpoint))
-        try:
             with transaction.atomic():
                 count = endpoints.replay_events(endpoint, **values, now=now)
                 self.record_action(request, [endpoint], f"Replayed events: {count}.")
             self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
-        except endpoints.TooManyEvents:
-            message = f"Nothing was replayed: more than {endpoints.MAX_REPLAYED_EVENTS:,} events are meant."
-            self.message_user(request, message, messages.ERROR)
+        except Refusal as error:
+            self.message_user(request, f"Nothing was replayed. {error.message}.", messages.ERROR)
         return HttpResponseRedirect(get_change_url(endpoint))

@@ -304,7 +304,9 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
 def test_nothing_is_replayed_to_a_disabled_endpoint(developer: Client, ada: User) -> None:
     publish_event()
     page = f"{ENDPOINTS}{create_endpoint(ada, state='disabled').pk}/replay/"
-    assert "the endpoint is disabled" in read_text(developer.post(page, build_replay_form(), follow=True))
+    assert "Nothing was replayed. The webhook is disabled" in read_text(
+        developer.post(page, build_replay_form(), follow=True)
+    )
     assert not Delivery.objects.exists()
 
 

@@ -63,9 +63,8 @@ class DeliveryViewSet(WebhookViewSet):
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
         reject_unknown(request, [])
-        endpoints.require_active(delivery.endpoint)
         with transaction.atomic():
-            new_delivery = endpoints.redeliver(delivery)
+            [new_delivery] = endpoints.redeliver([delivery])
         return accepted_response(request, new_delivery)
 
     def get_delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:

@@ -19,7 +19,7 @@ from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
 from oauth.makers import Maker
 from oauth.permissions import HasViewScope
-from webhooks import endpoints, outbox
+from webhooks import endpoints
 from webhooks.api.v2.schema import (
     document_add_secret,
     document_endpoints,
@@ -114,9 +114,8 @@ class EndpointViewSet(WebhookViewSet):
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
-        endpoints.require_active(endpoint)
         with transaction.atomic():
-            delivery = outbox.create_ping(endpoint, now=timezone.now())
+            [delivery] = endpoints.ping([endpoint], timezone.now())
         return accepted_response(request, delivery)
 
     @document_replay
@@ -124,7 +123,6 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = get_own_endpoint(request, webhook_id)
         reject_unknown(request, [])
         values = self.read_values(request)
-        endpoints.require_active(endpoint)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
         return json_response({"deliveries": count}, 202, NO_STORE)

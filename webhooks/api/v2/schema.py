@@ -159,8 +159,10 @@ WEBHOOK_ERRORS: dict[int, Any] = {**COMMON_ERRORS, 403: FORBIDDEN}
 UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
 ENDPOINT_NOT_FOUND = error_schema("You have no such webhook.", "NOT_FOUND", "Webhook not found")
 DELIVERY_NOT_FOUND = error_schema("The webhook has no such delivery.", "NOT_FOUND", "Delivery not found")
-ENDPOINT_DISABLED = error_schema(
-    "The webhook is disabled.", "CONFLICT", "The webhook is disabled: set its state to active first"
+CANNOT_SEND = error_schema(
+    "The webhook is disabled, or too many of your deliveries are waiting.",
+    "CONFLICT",
+    "The webhook is disabled: set its state to active first",
 )
 INVALID_URL = invalid_schema("url", NOT_PUBLIC_MESSAGE)
 INVALID_SECRET = invalid_schema("secret", str(SecretField.default_error_messages["invalid"]))
@@ -279,7 +281,7 @@ document_ping = extend_schema(
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, LOCATION],
-    responses={202: ACCEPTED, 409: ENDPOINT_DISABLED, **ENDPOINT_ERRORS},
+    responses={202: ACCEPTED, 409: CANNOT_SEND, **ENDPOINT_ERRORS},
 )
 
 document_replay = extend_schema(
@@ -294,7 +296,7 @@ document_replay = extend_schema(
     responses={
         202: example_schema(CountSerializer, "They will be sent.", {"deliveries": 12}),
         404: ENDPOINT_NOT_FOUND,
-        409: ENDPOINT_DISABLED,
+        409: CANNOT_SEND,
         **WEBHOOK_BODY_ERRORS,
         422: INVALID_KINDS,
     },
@@ -351,7 +353,7 @@ document_redeliver = extend_schema(
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, DELIVERY_ID, LOCATION],
-    responses={202: ACCEPTED, 409: ENDPOINT_DISABLED, **ENDPOINT_ERRORS, 404: DELIVERY_NOT_FOUND},
+    responses={202: ACCEPTED, 409: CANNOT_SEND, **ENDPOINT_ERRORS, 404: DELIVERY_NOT_FOUND},
 )
 
 document_stream = extend_schema(

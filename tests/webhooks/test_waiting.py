@@ -1,0 +1,123 @@
+"""An owner may have only so many deliveries waiting: pings, redeliveries and replays beyond that are refused."""
+
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from tests.support.admin_pages import read_text, submit_action
+from tests.support.books import build_book
+from tests.support.endpoints import (
+    claim_deliveries,
+    create_endpoint,
+    create_key_header,
+    create_made_endpoint,
+    create_owner,
+    publish_event,
+)
+from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_replay_form
+from webhooks.models import Delivery, Endpoint
+
+pytestmark = pytest.mark.usefixtures("db")
+HOOKS = "/api/v2/webhooks"
+MESSAGE = "Too many deliveries are waiting: wait until some are sent, or ask for fewer"
+SPAN = {"events": ["*"], "after": "2026-01-01T00:00:00Z"}
+PATHS = ["ping", "replay", "deliveries/{delivery}/redeliver"]
+
+
+@pytest.fixture(autouse=True)
+def maximum(settings: Settings) -> int:
+    settings.WEBHOOKS_MAX_WAITING = 3
+    return 3
+
+
+def send_request(api: httpx.Client, endpoint: Endpoint, path: str, header: dict[str, str]) -> httpx.Response:
+    delivery = Delivery.objects.filter(endpoint=endpoint).latest("pk")
+    address = f"{HOOKS}/{endpoint.pk}/{path.format(delivery=delivery.pk)}"
+    return api.post(address, json=SPAN if path == "replay" else None, headers=header)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_api_refuses_what_would_be_too_many(api: httpx.Client, path: str) -> None:
+    owner = create_owner()
+    header = create_key_header(owner)
+    endpoint = create_made_endpoint(owner)
+    publish_event()
+    statuses = [send_request(api, endpoint, path, header).status_code for _ in range(5)]
+    waiting = Delivery.objects.count()
+    refused = send_request(api, endpoint, path, header)
+    assert set(statuses) == {202, 409}
+    assert refused.json()["error"]["code"] == "CONFLICT"
+    assert refused.json()["error"]["message"] == MESSAGE
+    assert waiting <= 3
+    assert Delivery.objects.count() == waiting
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("change", [{}, {"state": "disabled"}, {"state": "deleted"}])
+def test_all_endpoints_of_an_owner_count_together(api: httpx.Client, path: str, change: dict[str, Any]) -> None:
+    owner = create_owner()
+    header = create_key_header(owner)
+    other, endpoint = create_endpoint(owner), create_made_endpoint(owner)
+    publish_event()
+    publish_event()
+    attempt_deliveries()
+    Delivery.objects.filter(endpoint=other).update(state="waiting", next_at="2026-01-01T00:00:00Z")
+    publish_event()
+    Delivery.objects.filter(endpoint=endpoint).update(state="delivered", next_at=None)
+    Endpoint.objects.filter(pk=other.pk).update(**change)
+    assert send_request(api, endpoint, path, header).status_code == 409
+
+
+def test_the_deliveries_of_others_do_not_count(api: httpx.Client) -> None:
+    owner, other = create_owner(), create_endpoint(create_owner("other"))
+    header = create_key_header(owner)
+    endpoint = create_made_endpoint(owner, kinds="book.deleted")
+    for _ in range(4):
+        publish_event()
+    assert Delivery.objects.filter(endpoint=other).count() == 4
+    assert api.post(f"{HOOKS}/{endpoint.pk}/ping", headers=header).status_code == 202
+
+
+def test_what_was_sent_makes_room(api: httpx.Client) -> None:
+    owner = create_owner()
+    header = create_key_header(owner)
+    address = f"{HOOKS}/{create_made_endpoint(owner).pk}/ping"
+    assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
+    attempt_deliveries()
+    assert [api.post(address, headers=header).status_code for _ in range(4)] == [202, 202, 202, 409]
+
+
+def test_the_events_of_books_are_never_refused(api: httpx.Client) -> None:
+    create_endpoint()
+    for number in range(6):
+        assert api.post("/api/v2/books", json=build_book(isbn=f"isbn-{number}")).status_code == 201
+    assert Delivery.objects.count() == 6
+
+
+def test_the_admin_refuses_what_would_be_too_many(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    publish_event()
+    publish_event()
+    deliveries = list(Delivery.objects.all())
+    pages = [
+        submit_action(developer, DELIVERIES, "redeliver", *deliveries),
+        developer.post(f"{ENDPOINTS}{endpoint.pk}/replay/", build_replay_form(), follow=True),
+        submit_action(developer, ENDPOINTS, "ping", endpoint, create_endpoint(ada)),
+    ]
+    assert [MESSAGE in read_text(page) for page in pages] == [True] * 3
+    assert list(Delivery.objects.all()) == deliveries
+
+
+def test_an_action_for_several_owners_counts_each_alone(root: Client) -> None:
+    for name in ("first", "second"):
+        create_endpoint(create_owner(name))
+    publish_event()
+    submit_action(root, ENDPOINTS, "ping", *Endpoint.objects.all())
+    assert Delivery.objects.count() == 4
+    submit_action(root, ENDPOINTS, "ping", *Endpoint.objects.all())
+    assert Delivery.objects.count() == 6
+    assert len(claim_deliveries()) == 6
