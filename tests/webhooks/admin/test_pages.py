@@ -44,7 +44,7 @@ def test_developers_have_these_permissions() -> None:
     assert set(permissions.filter(group__name="Developers").values_list("codename", flat=True)) == {
         *(f"{action}_endpoint" for action in ("add", "change", "delete", "view")),
         *(f"{action}_delivery" for action in ("change", "view")),
-        *(f"view_{model}" for model in ("attempt", "event", "source", "received")),
+        *(f"view_{model}" for model in ("attempt", "event", "source")),
     }
 
 

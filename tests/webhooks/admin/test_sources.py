@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from tests.support import sources
@@ -106,16 +107,35 @@ def test_a_source_is_not_deleted(root: Client) -> None:
     assert Source.objects.exists()
 
 
-def test_a_developer_may_only_read_sources_and_the_inbox(developer: Client) -> None:
+def test_a_developer_may_only_read_sources(developer: Client) -> None:
     branch = sources.create_source()
-    received = store_dead_event(branch)
-    pages = [f"{SOURCES}{branch.pk}/change/", f"{INBOX}{received.pk}/change/"]
-    assert [developer.get(page).status_code for page in [SOURCES, INBOX, *pages]] == [200] * 4
-    assert developer.post(pages[0], build_source_form(name="mine")).status_code == 403
-    submit_action(developer, INBOX, "requeue", received)
+    page = f"{SOURCES}{branch.pk}/change/"
+    assert [developer.get(address).status_code for address in (SOURCES, page)] == [200] * 2
+    assert developer.post(page, build_source_form(name="mine")).status_code == 403
     submit_action(developer, SOURCES, "add_secret", branch)
-    assert Received.objects.get().state == "dead"
     assert (Source.objects.get().name, branch.secrets.count()) == ("branch", 1)
+
+
+def test_a_developer_does_not_see_the_inbox(developer: Client) -> None:
+    received = store_dead_event(sources.create_source())
+    row = f"{INBOX}{received.pk}/"
+    addresses = [INBOX, f"{INBOX}?q=branch", f"{row}change/", f"{row}history/", f"{row}delete/"]
+    assert [developer.get(address).status_code for address in addresses] == [403] * 5
+    assert submit_action(developer, INBOX, "requeue", received).status_code == 403
+    assert Received.objects.get().state == "dead"
+    for page in ("/admin/", "/admin/webhooks/", SOURCES, f"{SOURCES}{received.source_id}/change/"):
+        text = read_text(developer.get(page))
+        assert [word in text for word in (INBOX, received.event_id, received.kind)] == [False] * 3
+
+
+@pytest.mark.parametrize(("permission", "state"), [("view_received", "dead"), ("change_received", "waiting")])
+def test_the_inbox_has_permissions_of_its_own(developer: Client, ada: User, permission: str, state: str) -> None:
+    received = store_dead_event(sources.create_source())
+    ada.user_permissions.add(Permission.objects.get(codename=permission))
+    for address in (INBOX, f"{INBOX}{received.pk}/change/", f"{INBOX}{received.pk}/history/"):
+        assert developer.get(address).status_code == 200
+    submit_action(developer, INBOX, "requeue", received)
+    assert Received.objects.get().state == state
 
 
 def test_the_page_of_a_received_event_shows_its_body_and_error(root: Client) -> None:
