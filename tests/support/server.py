@@ -56,18 +56,17 @@ def serve_library(folder: Path, database_url: str | None = None, **variables: st
     `database_url` is another database; `variables` are environment variables that change the rest.
     """
     database = nullcontext(database_url) if database_url else copy_seeded_database(folder)
-    with database as database_url, socket.create_server(("127.0.0.1", int(variables.get("PORT", 0)))) as reserved:
-        port = str(reserved.getsockname()[1])
+    reservation = nullcontext(int(variables["PORT"])) if "PORT" in variables else reserve_port()
+    with database as database_url, reservation as port:
         environment = os.environ | {"WEB_CONCURRENCY": "1"} | variables
-        environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": port}
-        reserved.close()
+        environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": str(port)}
         with (folder / "log").open("w") as log:
             server = subprocess.Popen(
                 [sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log, start_new_session=True
             )
         service = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
-            wait_for_port(server, int(port))
+            wait_for_port(server, port)
             with service.open_client() as client:
                 client.get("/")
             yield service
@@ -76,6 +75,19 @@ def serve_library(folder: Path, database_url: str | None = None, **variables: st
             with suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)
             server.wait()
+
+
+@contextmanager
+def reserve_port() -> Iterator[int]:
+    """Yields a port where nothing listens. It is bound until the end, so that no other process gets it meanwhile.
+
+    A server can listen on it nevertheless, because a socket that does not listen allows others (socket(7)).
+    """
+    with socket.socket() as reservation:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            reservation.setsockopt(socket.SOL_SOCKET, option, 1)
+        reservation.bind(("127.0.0.1", 0))
+        yield reservation.getsockname()[1]
 
 
 def wait_for_port(server: "subprocess.Popen[bytes]", port: int) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from django.conf import LazySettings
 
 from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
+from tests.support.server import reserve_port
 from webhooks import sending
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
@@ -278,9 +278,8 @@ def test_an_invalid_or_missing_answer_is_reported(answer: Any) -> None:
 
 
 def test_an_address_where_nothing_listens_is_reported() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    outcome = send_once(f"http://127.0.0.1:{port}/")
+    with reserve_port() as port:
+        outcome = send_once(f"http://127.0.0.1:{port}/")
     assert (outcome.error, outcome.is_permanent) == ("Nobody answers at the address.", False)
 
 

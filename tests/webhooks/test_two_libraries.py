@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.concurrency import wait_until
-from tests.support.server import Service, copy_seeded_database, run_in_shell, serve_library
+from tests.support.server import Service, copy_seeded_database, reserve_port, run_in_shell, serve_library
 
 BOOKS = "/api/v2/books"
 CREATE_SOURCE = "from tests.support.sources import create_source; create_source('north', mirrors=True)"
@@ -28,7 +28,7 @@ endpoint.secrets.update(sealed=encrypt(SECRET))
 
 
 class Library(NamedTuple):
-    """A library with a fixed address, which tests start and stop."""
+    """A library with an address that is kept for it, which tests start and stop."""
 
     folder: Path
     database_url: str
@@ -41,9 +41,7 @@ class Library(NamedTuple):
 @pytest.fixture(scope="module")
 def south(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("south")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with copy_seeded_database(folder) as database_url:
+    with reserve_port() as port, copy_seeded_database(folder) as database_url:
         run_in_shell(database_url, CREATE_SOURCE)
         yield Library(folder, database_url, port)
 
