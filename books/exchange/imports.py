@@ -3,25 +3,33 @@
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
-from django.db import transaction
+from django.db import models, transaction
 from rest_framework.exceptions import ValidationError
 
 from books import changes
 from books.exchange.csv_cells import unescape_formula
 from books.exchange.progress import iter_batches
 from books.serializers import NewBookSerializer
+from library_site.api.serializers import NonBlankField
 from library_site.db.integers import parse_integer
+
+
+class ImportedBookSerializer(NewBookSerializer):
+    """Refuses blank texts, as version 2 and the admin do."""
+
+    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
+
 
 REQUIRED_COLUMNS = NewBookSerializer.Meta.fields
 AVAILABLE_VALUES = {"true": True, "false": False, "": True}
 # A file of failed rows begins with these columns.
 REPORT_COLUMNS = ["line", "reason"]
 IMPORT_BATCH = 1_000
-book_serializer = NewBookSerializer()
+book_serializer = ImportedBookSerializer()
 
 
 class UnreadableFile(Exception):
@@ -29,11 +37,12 @@ class UnreadableFile(Exception):
 
 
 class ParsedRow(NamedTuple):
-    """The values of a book, the cells they come from, and the line on which the row begins."""
+    """The values of a book, or the reason why there are none; its cells, and the line on which the row begins."""
 
     line: int
     cells: list[str]
     values: dict[str, Any]
+    reason: str = ""
 
 
 class FailedRow(NamedTuple):
@@ -47,14 +56,14 @@ ReportFailure = Callable[[FailedRow], None]
 
 
 def import_books(lines: Iterable[str], report: ReportFailure, now: datetime, dry_run: bool) -> int:
-    """Adds the books of the CSV and reports each row that fails. Returns the number of books that were added.
+    """Adds the books of the CSV and reports each row that fails, in order. Returns the number of books that were added.
 
     Raises UnreadableFile, ConcurrentChange; then no book is added. All rows are checked before the transaction begins,
     so that other requests wait only while the books are written.
     """
     columns, table = read_csv(lines)
     with tempfile.TemporaryFile("w+", encoding="ascii") as file:
-        for row in iter_valid_rows(columns, table, report):
+        for row in parse_rows(columns, table):
             file.write(f"{json.dumps(row)}\n")
         file.seek(0)
         rows = (ParsedRow(*json.loads(line)) for line in file)
@@ -95,15 +104,12 @@ def require_columns(names: Sequence[str]) -> None:
         raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
 
 
-def iter_valid_rows(
-    columns: list[str], table: Iterable[tuple[int, list[str]]], report: ReportFailure
-) -> Iterator[ParsedRow]:
-    """Yields the rows that are valid and reports the others."""
+def parse_rows(columns: list[str], table: Iterable[tuple[int, list[str]]]) -> Iterator[ParsedRow]:
     for line, cells in table:
         try:
             yield ParsedRow(line, cells, parse_book(columns, cells))
         except ValidationError as error:
-            report(FailedRow(columns, line, cells, format_errors(error)))
+            yield ParsedRow(line, cells, {}, format_errors(error))
 
 
 def parse_book(columns: list[str], cells: list[str]) -> dict[str, Any]:
@@ -127,12 +133,17 @@ def import_batch(batch: list[ParsedRow], columns: list[str], report: ReportFailu
     """Adds the books of these rows, except those whose isbn is in use. Returns the number of books that were added."""
     first_rows: dict[str, ParsedRow] = {}
     for row in batch:
-        first_rows.setdefault(row.values["isbn"], row)
+        if not row.reason:
+            first_rows.setdefault(row.values["isbn"], row)
     new_isbns = changes.add_books([row.values for row in first_rows.values()], now)
     for row in batch:
-        first_row = first_rows[row.values["isbn"]]
-        if row.values["isbn"] not in new_isbns:
-            report(FailedRow(columns, row.line, row.cells, "isbn: Another book has it."))
-        elif row is not first_row:
-            report(FailedRow(columns, row.line, row.cells, f"isbn: The book on line {first_row.line} has it."))
+        if reason := row.reason or find_conflict(row, first_rows[row.values["isbn"]], new_isbns):
+            report(FailedRow(columns, row.line, row.cells, reason))
     return len(new_isbns)
+
+
+def find_conflict(row: ParsedRow, first_row: ParsedRow, new_isbns: Container[str]) -> str:
+    """Returns the reason why this row became no book, or "". `first_row` is the first one with its isbn."""
+    if row.values["isbn"] not in new_isbns:
+        return "isbn: Another book has it."
+    return "" if row is first_row else f"isbn: The book on line {first_row.line} has it."

@@ -1,5 +1,6 @@
 import csv
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -16,34 +17,39 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE.csv")
-        parser.add_argument("--dry-run", action="store_true", help="check and report, and add nothing")
+        parser.add_argument("--dry-run", action="store_true", help="check and report, and change nothing")
         parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
         if file.is_dir():
             raise CommandError(f"{file} is a folder.")
-        failed_path = failed or file.with_name(f"{file.stem}.failed.csv")
-        if failed_path.resolve() == file.resolve():
+        if failed and failed.resolve() == file.resolve():
             raise CommandError("--failed names the file itself.")
+        # A dry run prints the rows that fail: the file may have rows of an earlier import that are being corrected.
+        failed_path = failed or (None if dry_run else file.with_name(f"{file.stem}.failed.csv"))
         try:
             # Bytes that are not UTF-8 become lone surrogates. The rules of a book refuse them row by row.
             with (
                 file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
-                FailedRows(failed_path) as failures,
+                FailedRows(failed_path, self.stderr.write) as failures,
             ):
                 count = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
         except (OSError, OperationalError, UnreadableFile, ConcurrentChange) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
         self.stdout.write(f"{count} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
-            raise CommandError(f"{failures.count} rows failed: see {failures.path}.")
+            raise CommandError(f"{failures.count} rows failed{f': see {failed_path}' if failed_path else ''}.")
 
 
 class FailedRows:
-    """A CSV file of the rows that failed, to correct and import again. It is created for the first such row."""
+    """A CSV file of the rows that failed, to correct and import again. It is created for the first such row.
 
-    def __init__(self, path: Path) -> None:
+    Without a path the lines and the reasons are printed.
+    """
+
+    def __init__(self, path: Path | None, write: Callable[[str], object]) -> None:
         self.path = path
+        self.write = write
         self.count = 0
         self.file: TextIO | None = None
 
@@ -55,6 +61,10 @@ class FailedRows:
             self.file.close()
 
     def add(self, failure: FailedRow) -> None:
+        self.count += 1
+        if not self.path:
+            self.write(f"Line {failure.line}: {failure.reason}")
+            return
         if not self.file:
             self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
             self.writer = csv.writer(self.file)
@@ -62,4 +72,3 @@ class FailedRows:
         self.writer.writerow([failure.line, failure.reason, *failure.cells])
         # The rows that failed must be on disk before the import ends.
         self.file.flush()
-        self.count += 1

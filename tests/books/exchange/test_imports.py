@@ -63,7 +63,7 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
     with pytest.raises(CommandError, match="5 rows failed"):
         call_command("import_books", file)
     assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
-    assert sorted(read_failures(tmp_path / "in.failed.csv")) == [
+    assert read_failures(tmp_path / "in.failed.csv") == [
         ("3", "year: Input should be a valid integer."),
         ("4", "isbn: Another book has it."),
         ("5", "isbn: The book on line 2 has it."),
@@ -99,9 +99,30 @@ def test_a_dry_run_reports_and_changes_nothing(
     api: httpx.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G", "Year,A,MCM,year,G")
-    with pytest.raises(CommandError, match="1 rows failed"):
+    earlier_failures = write_csv(tmp_path / "in.failed.csv", "Being corrected,A,1,other,G")
+    with pytest.raises(CommandError, match=r"^1 rows failed\.$"):
         call_command("import_books", file, dry_run=True)
-    assert "1 books would be added." in capsys.readouterr().out
+    output = capsys.readouterr()
+    assert "1 books would be added." in output.out
+    assert "Line 3: year: Input should be a valid integer." in output.err
+    assert list_books(api) == []
+    assert "Being corrected" in earlier_failures.read_text()
+
+
+def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tmp_path: Path) -> None:
+    file, failed = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G"), tmp_path / "wrong.csv"
+    with pytest.raises(CommandError, match=r"1 rows failed: see .*wrong\.csv"):
+        call_command("import_books", file, dry_run=True, failed=failed)
+    assert read_failures(failed) == [("2", "year: Input should be a valid integer.")]
+
+
+@pytest.mark.parametrize("member", ["title", "author", "isbn", "genre"])
+@pytest.mark.parametrize("text", ["", " ", "\u3000"])
+def test_a_blank_text_fails(api: httpx.Client, tmp_path: Path, member: str, text: str) -> None:
+    values = {"title": "T", "author": "A", "year": "1", "isbn": "1", "genre": "G"} | {member: text}
+    with pytest.raises(CommandError, match="1 rows failed"):
+        call_command("import_books", write_csv(tmp_path / "in.csv", ",".join(values.values())))
+    assert read_failures(tmp_path / "in.failed.csv") == [("2", f"{member}: This field may not be blank.")]
     assert list_books(api) == []
 
 
@@ -174,7 +195,6 @@ def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> 
         "''",
         "'tis",
         " spaced ",
-        "",
         'quo"te, and\nnewline',
         "\tx",
         "Ł ø ’ 夏目",
