@@ -77,7 +77,10 @@ def import_books(lines: Iterable[str], report: ReportFailure, now: datetime, dry
 
 
 def read_csv(lines: Iterable[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Returns the columns, and an iterator of the line and the cells of each row. Both raise UnreadableFile."""
+    """Returns the columns, and an iterator of the line and the cells of each row. Both raise UnreadableFile.
+
+    The cells are without the escapes of `csv_cells`.
+    """
     # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
     rows = iter_numbered_rows(csv.reader(lines, strict=True))
     _, columns = next(rows, (1, []))
@@ -91,7 +94,7 @@ def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             if cells:
-                yield line, cells
+                yield line, [unescape_formula(cell) for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
         raise UnreadableFile(f"Line {line}: {error}.") from error
@@ -116,7 +119,7 @@ def parse_book(columns: list[str], cells: list[str]) -> dict[str, Any]:
     """Returns the values of a new book. Raises ValidationError."""
     if len(cells) != len(columns):
         raise ValidationError({"row": [f"It has {len(cells)} cells, and the first line {len(columns)}."]})
-    texts = {name: unescape_formula(cell) for name, cell in zip(columns, cells, strict=True)}
+    texts = dict(zip(columns, cells, strict=True))
     available = texts.get("available", "").strip().lower()
     if available not in AVAILABLE_VALUES:
         raise ValidationError({"available": ["It is neither true nor false."]})

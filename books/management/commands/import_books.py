@@ -9,7 +9,9 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from books.changes import ConcurrentChange
+from books.exchange.csv_cells import escape_formula
 from books.exchange.imports import REPORT_COLUMNS, FailedRow, UnreadableFile, import_books
+from library_site.db.integers import parse_integer
 
 
 class Command(BaseCommand):
@@ -68,7 +70,16 @@ class FailedRows:
         if not self.file:
             self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
             self.writer = csv.writer(self.file)
-            self.writer.writerow([*REPORT_COLUMNS, *failure.columns])
-        self.writer.writerow([failure.line, failure.reason, *failure.cells])
+            self.writer.writerow([*REPORT_COLUMNS, *map(escape_formula, failure.columns)])
+        self.writer.writerow([failure.line, failure.reason, *escape_cells(failure.columns, failure.cells)])
         # The rows that failed must be on disk before the import ends.
         self.file.flush()
+
+
+def escape_cells(columns: list[str], cells: list[str]) -> list[str]:
+    """Escapes all cells except a year, which stays a number."""
+    year = columns.index("year")
+    return [
+        cell if place == year and parse_integer(cell.strip()) is not None else escape_formula(cell)
+        for place, cell in enumerate(cells)
+    ]

@@ -1,6 +1,8 @@
 """Books imported from and exported to CSV files."""
 
 import csv
+import io
+import operator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
 
-from books.exchange.imports import FailedRow, import_books
+from books.exchange import exports
+from books.exchange.imports import FailedRow, import_books, parse_book, read_csv
 from books.models import Book
 from tests.support.books import build_book
 
@@ -20,6 +25,11 @@ OUT_OF_BOUNDS = (
     " isbn: Ensure this field has no more than 64 characters."
 )
 HEADER = "title,author,year,isbn,genre\n"
+# What a spreadsheet takes for the beginning of a formula, and what may stand before it.
+FORMULA_SIGNS = "=+-@＝＋－＠"
+spreadsheet_texts = st.builds(
+    operator.add, st.text("' \t\r\n\u3000", max_size=4), st.text(f"{FORMULA_SIGNS}'\",;\r\n1é") | st.text(max_size=9)
+).filter(lambda text: bool(text.strip()) and "\0" not in text)
 
 
 def write_csv(path: Path, *lines: str, header: str = HEADER) -> Path:
@@ -30,6 +40,15 @@ def write_csv(path: Path, *lines: str, header: str = HEADER) -> Path:
 def list_books(api: httpx.Client) -> list[dict[str, Any]]:
     books: list[dict[str, Any]] = api.get("/api/books").json()
     return books
+
+
+def is_formula(cell: str) -> bool:
+    return cell.startswith(("\t", "\r", "\n")) or cell.lstrip().startswith(tuple(FORMULA_SIGNS))
+
+
+def read_rows(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    columns, rows = read_csv(io.StringIO(text, newline=""))
+    return columns, list(rows)
 
 
 def read_failures(path: Path) -> list[tuple[str, str]]:
@@ -195,6 +214,11 @@ def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> 
         "''",
         "'tis",
         " spaced ",
+        "\n -1",
+        "\t\t@x",
+        "＝1＋1",
+        "\u3000＋1",
+        "\r'=1",
         'quo"te, and\nnewline',
         "\tx",
         "Ł ø ’ 夏目",
@@ -209,6 +233,40 @@ def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> 
         api.delete(f"/api/books/{book['id']}")
     call_command("import_books", tmp_path / "out.csv")
     assert [{name: book[name] for name in build_book()} for book in list_books(api)] == books
+
+
+@pytest.mark.database_independent
+@given(texts=st.lists(spreadsheet_texts, min_size=4, max_size=4), year=st.integers(-(2**31), 2**31 - 1))
+def test_any_book_survives_an_export(texts: list[str], year: int) -> None:
+    title, author, isbn, genre = texts
+    file = io.StringIO(newline="")
+    exports.write_csv(file, [(1, title, author, year, isbn, genre, True, "2026-01-31T09:30:00")])
+    columns, [(_, cells)] = read_rows(file.getvalue())
+    book = parse_book(columns, cells)
+    assert [book[name] for name in ("title", "author", "year", "isbn", "genre")] == [title, author, year, isbn, genre]
+    assert [cell for cell in next(csv.reader([*io.StringIO(file.getvalue(), newline="")][1:])) if is_formula(cell)] == (
+        [str(year)] if year < 0 else []
+    )
+
+
+def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Path) -> None:
+    header = HEADER.replace("genre", "genre,=shelf")
+    rows = ["=1+1,@A,-44,'＝1,\tG,+1", "'=2,A,MCM,2,G,"]
+    with pytest.raises(CommandError, match="2 rows failed"):
+        call_command("import_books", write_csv(tmp_path / "in.csv", "T,A,-1,＝1,G,", *rows, header=header))
+    with (tmp_path / "in.failed.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["line", "reason", "title", "author", "year", "isbn", "genre", "'=shelf"],
+            ["3", "isbn: The book on line 2 has it.", "'=1+1", "'@A", "-44", "'＝1", "'\tG", "'+1"],
+            ["4", "year: Input should be a valid integer.", "'=2", "A", "MCM", "2", "G", ""],
+        ]
+    (tmp_path / "again.csv").write_bytes((tmp_path / "in.failed.csv").read_bytes().replace("'＝1".encode(), b"3"))
+    with pytest.raises(CommandError, match="1 rows failed"):
+        call_command("import_books", tmp_path / "again.csv")
+    assert [(book["title"], book["author"], book["year"], book["genre"]) for book in list_books(api)] == [
+        ("T", "A", -1, "G"),
+        ("=1+1", "@A", -44, "\tG"),
+    ]
 
 
 def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
