@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from os import environ
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from library_site.http.versions import VERSIONS, Lifecycle
 from tests.support.books import build_book
 from tests.support.server import REQUIRED_SECRETS, Service, serve_library
 
@@ -56,6 +58,19 @@ def retired_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 def retired_client(retired_service: Service) -> Iterator[httpx.Client]:
     """A client of the library with the retired version."""
     with retired_service.open_client() as client:
+        yield client
+
+
+@pytest.fixture
+def all_deprecated(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+    """A client of the whole application, where every version is deprecated."""
+    from library_site.wsgi import build_application, pages_handler
+
+    for number, version in VERSIONS.items():
+        lifecycle = Lifecycle(deprecated_on=datetime(2026, 12, 1, tzinfo=UTC))
+        monkeypatch.setitem(VERSIONS, number, replace(version, lifecycle=lifecycle))
+    transport = httpx.WSGITransport(app=build_application(pages_handler))
+    with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -159,6 +174,37 @@ def test_no_other_answer_announces_an_end(
 ) -> None:
     answer = deprecated_client.get(address, headers={"Accept": accept})
     assert (answer.status_code, list_end_notices(answer)) == (status, [])
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "accept", "status"),
+    [
+        ("GET", "/api/v9/books", "*/*", 400),
+        ("HEAD", "/api/v9/books/1", "*/*", 400),
+        ("POST", "/api/vx/books", "*/*", 400),
+        ("GET", "/api/books?version=9", "*/*", 400),
+        ("GET", "/api/books", "application/vnd.library.v9+json", 400),
+        ("GET", "/api/v1/books?version=2", "*/*", 400),
+        ("GET", "/api/v2/books", V1, 400),
+        ("GET", "/api/v9/nothing", "*/*", 400),
+        ("PATCH", "/api/v9/books", "*/*", 405),
+        ("GET", "/", "*/*", 200),
+        ("GET", "/openapi/v1.json", "*/*", 200),
+        ("GET", "/nowhere", "*/*", 404),
+    ],
+)
+def test_an_answer_of_no_version_announces_no_end(
+    all_deprecated: httpx.Client, method: str, address: str, accept: str, status: int
+) -> None:
+    """Also where a version is deprecated whose format the refusal has."""
+    answer = all_deprecated.request(method, address, headers={"Accept": accept})
+    assert (answer.status_code, list_end_notices(answer)) == (status, [])
+
+
+@pytest.mark.parametrize(("address", "status"), [("/api/v2/books", 200), ("/api/v2/books/0", 404), ("/api/v2/no", 404)])
+def test_the_latest_version_has_no_successor(all_deprecated: httpx.Client, address: str, status: int) -> None:
+    answer = all_deprecated.get(address)
+    assert (answer.status_code, list_end_notices(answer)) == (status, ["Deprecation", "Warning"])
 
 
 def test_the_pages_of_version_2_keep_their_links(deprecated_client: httpx.Client) -> None:
