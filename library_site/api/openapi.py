@@ -7,8 +7,10 @@ from threading import Lock
 from typing import Any
 
 from django.conf import settings
+from django.core.management.base import CommandError
 from drf_spectacular.generators import SchemaGenerator
 
+from library_site.http import versions
 from library_site.http.versions import API_ROOT
 
 Document = dict[str, Any]
@@ -66,9 +68,14 @@ def mark_required_bodies(result: Document, **_: Any) -> Document:
 
 
 def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
-    """A hook: info.version is the service's version; the operations of a deprecated version are marked."""
+    """A hook: info.version is the service's version; the operations of a deprecated version are marked.
+
+    Raises CommandError: only `manage.py spectacular` can name a version that is not served.
+    """
+    if generator.api_version not in (names := [f"v{number}" for number in versions.VERSIONS]):
+        raise CommandError(f"--api-version takes one of {', '.join(names)}.")
     result["info"]["version"] = settings.SPECTACULAR_SETTINGS["VERSION"]
-    number = int(str(generator.api_version).removeprefix("v"))
+    number = int(generator.api_version.removeprefix("v"))
     if settings.API_LIFECYCLES.get(number, {}).get("deprecated_on"):
         for operation in iter_operations(result, API_ROOT):
             operation["deprecated"] = True

@@ -1,12 +1,14 @@
 """The OpenAPI documents of each version and of both together, and the contents of that of version 2."""
 
 import json
+import os
 import re
 from typing import Any
 
 import httpx
 import pytest
 from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -120,6 +122,12 @@ def test_each_version_is_documented_alone(api: httpx.Client) -> None:
     first, second = (api.get(address).json()["paths"].keys() for address in (V1_DOCUMENT_URL, V2_DOCUMENT_URL))
     assert first == {"/", "/api/books", "/api/books/{book_id}"}
     assert second == {"/", *(address for _, address in STATUSES)}
+
+
+@pytest.mark.parametrize("version", ["v9", "2", None])
+def test_the_command_refuses_a_version_that_is_not_served(version: str | None) -> None:
+    with pytest.raises(CommandError, match=r"--api-version takes one of v1, v2\."):
+        call_command("spectacular", api_version=version, skip_checks=True, file=os.devnull)
 
 
 def test_both_versions_are_documented_together(api: httpx.Client) -> None:
