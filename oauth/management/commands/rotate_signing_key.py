@@ -25,7 +25,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, prepare: bool, if_missing: bool, **options: Any) -> None:
         path, now = settings.OAUTH_JWKS_FILE, int(time.time())
         overlap = oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS + access_tokens.LEEWAY
-        if if_missing and has_signing_key(path):
+        is_first = not has_signing_key(path)
+        if if_missing and not is_first:
             return
         try:
             kid = jwks.prepare_key(path, now) if prepare else jwks.rotate_key(path, now, overlap)
@@ -33,7 +34,22 @@ class Command(BaseCommand):
             raise CommandError(f"{path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CommandError(f"{path} holds no JWKS, and was left as it is.") from error
-        self.stdout.write(f"{kid} {'is prepared; the next rotation lets it sign' if prepare else 'signs now'}.")
+        self.stdout.write(describe_change(path, kid, prepare, is_first, overlap))
+
+
+def describe_change(path: Path, kid: str, prepare: bool, is_first: bool, overlap: int) -> str:
+    if prepare:
+        return (
+            f"Added the key {kid} to {path}. It signs no tokens yet.\n"
+            "Copy the file to every machine of the library. The next rotate_signing_key lets the key sign."
+        )
+    if is_first:
+        return f"Created the key that signs access tokens, in {path}. Only its owner may read the file."
+    return (
+        f"Access tokens are signed with the key {kid} of {path} from now on.\n"
+        f"Tokens that the old key signed stay valid until they expire, in {overlap // 60} minutes at the latest. "
+        "No restart is needed."
+    )
 
 
 def has_signing_key(path: Path) -> bool:

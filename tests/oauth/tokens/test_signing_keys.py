@@ -177,6 +177,23 @@ def test_without_a_key_the_library_does_not_start(key_file: Path, monkeypatch: p
     assert "oauth.E001" not in {message.id for message in run_checks()}
 
 
+def test_the_command_says_what_it_did(key_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rotate(*options: str) -> str:
+        call_command("rotate_signing_key", *options)
+        return capsys.readouterr().out
+
+    prepared_output, prepared = rotate("--prepare"), list_key_ids(key_file)[1]
+    assert prepared_output.startswith(f"Added the key {prepared} to {key_file}. It signs no tokens yet.\n")
+    assert rotate() == (
+        f"Access tokens are signed with the key {prepared} of {key_file} from now on.\n"
+        "Tokens that the old key signed stay valid until they expire, in 60 minutes at the latest. "
+        "No restart is needed.\n"
+    )
+    key_file.unlink()
+    assert rotate("--if-missing").startswith(f"Created the key that signs access tokens, in {key_file}.")
+    assert rotate("--if-missing") == ""
+
+
 def test_if_missing_does_not_replace_a_signing_key(key_file: Path) -> None:
     before = key_file.read_bytes()
     call_command("rotate_signing_key", "--if-missing")
