@@ -71,7 +71,7 @@ def start_granian(application: str) -> Iterator[Server]:
     """Serves an application of `benchmarks.bare` in the way the library is served."""
     port = competitors.find_free_port()
     command = [
-        *serve.build_granian_command("127.0.0.1", port, WORKER_COUNT, THREAD_COUNT)[:-1],
+        *serve.build_granian_command("127.0.0.1", port, WORKER_COUNT, THREAD_COUNT),
         f"benchmarks.bare:{application}",
     ]
     variables = competitors.build_environment("") | {"PYTHONPATH": str(ROOT)}

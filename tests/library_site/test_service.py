@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
-from tests.support.server import Service, serve_library
+from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 
 pytestmark = pytest.mark.database_independent
 
@@ -76,7 +76,7 @@ def test_a_port_in_use_is_reported(service: Service) -> None:
     command = [sys.executable, "manage.py", "serve"]
     start = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (start.returncode, start.stdout) == (1, "")
-    assert start.stderr.splitlines()[-1] == f"CommandError: HOST 127.0.0.1, PORT {port}: Address already in use."
+    assert start.stderr == f"CommandError: Port {port} of 127.0.0.1 is in use. Set PORT to another one.\n"
 
 
 def test_a_served_library_starts_with_real_books(service: Service) -> None:
@@ -86,10 +86,41 @@ def test_a_served_library_starts_with_real_books(service: Service) -> None:
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
 def test_the_server_stops_on_a_signal(tmp_path: Path, stop_signal: signal.Signals) -> None:
-    # One worker only: with several, the server would wait for one that is still starting.
-    with serve_library(tmp_path) as service:
+    """Also while one of its workers is still starting, which the server would kill after ten seconds."""
+    with serve_library(tmp_path, WEB_CONCURRENCY="2") as service:
         service.process.send_signal(stop_signal)
-        assert service.process.wait(timeout=30) == 0
+        assert service.process.wait(timeout=9) == 0
         assert "Traceback" not in service.log.read_text()
         with pytest.raises(httpx.ConnectError):
             httpx.get(service.url)
+
+
+def test_the_server_stops_when_a_terminal_interrupts_all_its_processes(tmp_path: Path) -> None:
+    with serve_library(tmp_path) as service:
+        os.killpg(service.process.pid, signal.SIGINT)
+        assert service.process.wait(timeout=9) == 0
+        assert "Unexpected exit" not in service.log.read_text()
+
+
+def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
+    """The server, which is interrupted too, ends its workers: one that ends before looks like a crash."""
+    code = (
+        "import os, signal; from library_site.management.commands.serve import load_application; load_application();"
+        "os.kill(os.getpid(), signal.SIGINT); print('goes on'); os.kill(os.getpid(), signal.SIGTERM)"
+    )
+    worker = subprocess.run([sys.executable, "-uc", code], capture_output=True, text=True, check=False)
+    assert (worker.stdout, worker.returncode) == ("goes on\n", -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_beside_the_server_stops_with_it(tmp_path: Path, stop_signal: signal.Signals) -> None:
+    with copy_seeded_database(tmp_path) as database_url, reserve_port() as port:
+        environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
+        command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhooks"]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+            wait_for_port(server, port)
+            server.send_signal(stop_signal)
+            # Each process holds the pipe: it ends when all have ended.
+            output, _ = server.communicate(timeout=30)
+    assert server.returncode == 0
+    assert output.decode().endswith("Ctrl-C stops it.\nThe library has stopped.\n")

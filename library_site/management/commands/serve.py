@@ -1,31 +1,50 @@
-"""Replaces this process by the web server."""
+"""Starts the web server, in place of this process or beside another command."""
 
+import errno
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
-from typing import Any
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 class Command(BaseCommand):
     help = "Serves the library on HOST and PORT with WEB_CONCURRENCY processes, until Ctrl-C."
+    # They run after the test of the port, so that a port in use is all that is reported.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--with", metavar="COMMAND", help="run this command of manage.py as long as the server")
 
     def handle(self, *args: Any, **options: Any) -> None:
         require_free_port(settings.HOST, settings.PORT)
-        address = settings.PUBLIC_URL
-        self.stdout.write(
-            f"The library   {address}/api/books\n"
-            f"Documentation {address}/docs\n"
-            f"Admin         {address}/admin/ (the first librarian: .venv/bin/python manage.py createsuperuser)\n"
-            "Ctrl-C stops it."
-        )
+        self.check()
+        self.stdout.write(describe_addresses(settings.PUBLIC_URL))
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
         command = build_granian_command(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
-        os.execv(sys.executable, [*command, "--log-config", open_pipe(json.dumps(settings.LOGGING))])
+        command += [
+            "--log-config",
+            open_pipe(json.dumps(settings.LOGGING)),
+            "--factory",
+            f"{__name__}:load_application",
+        ]
+        if not options["with"]:
+            os.execv(sys.executable, command)
+        status = run_together(command, [sys.executable, sys.argv[0], options["with"], "--skip-checks"])
+        self.stdout.write("The library has stopped.")
+        sys.exit(status)
 
 
 def require_free_port(host: str, port: int) -> None:
@@ -34,7 +53,56 @@ def require_free_port(host: str, port: int) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CommandError(f"Port {port} of {host} is in use. Set PORT to another one.") from error
         raise CommandError(f"HOST {host}, PORT {port}: {os.strerror(error.errno or 0)}.") from error
+
+
+def describe_addresses(origin: str) -> str:
+    return (
+        f"\nThe library is at {origin}\n\n"
+        f"  API            {origin}/api/books\n"
+        f"  Documentation  {origin}/docs\n"
+        f"  Admin          {origin}/admin/\n"
+        "                 For the first login run this in another terminal, with the same settings:\n"
+        "                 .venv/bin/python manage.py createsuperuser\n\n"
+        "Ctrl-C stops it.\n"
+    )
+
+
+def run_together(server: list[str], companion: list[str]) -> int:
+    """Runs both until the server ends, and returns its status. A signal that stops this process stops both.
+
+    They are process groups of their own: Ctrl-C in a terminal reaches a whole group, and each shall be told once.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def stop_all(*_: object) -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        for process in processes:
+            process.terminate()
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop_all)
+    # One by one, so that a signal in between stops the first.
+    processes += (subprocess.Popen(command, process_group=0, close_fds=False) for command in (server, companion))
+    try:
+        return processes[0].wait()
+    finally:
+        stop_all()
+        processes[1].wait()
+
+
+def load_application() -> "WSGIApplication":
+    """Returns the application; each worker of the server calls it when it starts."""
+    # Ctrl-C reaches the workers too, and one that ends before it is told to looks like a crash to the server.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Until a worker serves, it has the server's handler, which would only take note of the stop.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    from library_site.wsgi import application
+
+    return application
 
 
 def open_pipe(text: str) -> str:
@@ -47,7 +115,10 @@ def open_pipe(text: str) -> str:
 
 
 def build_granian_command(host: str, port: int, workers: int, threads: int) -> list[str]:
-    """Returns the server's command line. Threads let the commits of writers overlap; dead workers are replaced."""
+    """Returns the server's command line, to which an application is added.
+
+    Threads let the commits of writers overlap; dead workers are replaced.
+    """
     options = {
         "--interface": "wsgi",
         "--host": host,
@@ -66,5 +137,4 @@ def build_granian_command(host: str, port: int, workers: int, threads: int) -> l
         *arguments,
         "--no-ws",
         "--respawn-failed-workers",
-        "library_site.wsgi:application",
     ]
