@@ -17,6 +17,7 @@ from tests.support.postgres import start_cluster
 def main() -> int:
     options = parse_arguments()
     load.require_wrk()
+    load.require_postgres()
     competitors.install_peers()
     # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

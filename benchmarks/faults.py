@@ -25,7 +25,7 @@ from benchmarks.deliveries import (
     start_library_and_receiver,
     wait_until,
 )
-from benchmarks.support import databases
+from benchmarks.support import databases, load
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from tests.clients.provider import send_event
 from tests.support.postgres import find_binary, run_unprivileged
@@ -84,6 +84,7 @@ class LastAttempt(NamedTuple):
 
 def main() -> int:
     options = parse_arguments()
+    load.require_postgres()
     # SIGTERM must run the clean-up below too, otherwise the workers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     findings = []

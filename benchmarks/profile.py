@@ -36,6 +36,7 @@ Profiles = Mapping[str, Profile]
 def main() -> None:
     options = parse_arguments()
     load.require_wrk()
+    load.require_postgres()
     # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = {"shared_buffers": "256MB", "max_connections": "200", "track_activity_query_size": "64kB"}

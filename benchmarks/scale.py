@@ -58,6 +58,8 @@ DatabaseServer = tuple[Callable[[int], str], list[int]]
 
 def main() -> int:
     options = parse_arguments()
+    if "postgresql" in options.databases:
+        load.require_postgres()
     # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sizes = [int(size) for size in options.sizes]

@@ -43,6 +43,8 @@ for n in range({events}):
 def main() -> None:
     options = parse_arguments()
     load.require_wrk()
+    if "PostgreSQL" in options.databases:
+        load.require_postgres()
     # SIGTERM must run the clean-up below too, otherwise the workers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     table = Table("", *options.databases)

@@ -57,7 +57,8 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
         os.environ["OAUTH_JWKS_FILE"] = str(Path(folder) / "jwks.json")
         for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
             # Done here because the suites would disturb each other.
-            subprocess.run([sys.executable, "manage.py", *command], env=build_environment(urls[first]), check=True)
+            command = [sys.executable, "manage.py", *command]
+            subprocess.run(command, env=build_environment(urls[first]), check=True, stdout=subprocess.DEVNULL)
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
         selections = {name: [] if name == first else ["-m", "not database_independent"] for name in urls}
         runs = {
@@ -84,4 +85,7 @@ def build_environment(url: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.competitors import Server
-from tests.support.postgres import Cluster
+from tests.support.postgres import Cluster, PostgresMissing, find_binary
 
 WRK_SCRIPT = Path(__file__).parent.parent / "wrk" / "books.lua"
 COLUMNS = {
@@ -66,6 +66,13 @@ class Process:
 def require_wrk() -> None:
     if not shutil.which("wrk"):
         sys.exit("wrk is missing, and nothing is measured without it: apt-get install wrk")
+
+
+def require_postgres() -> None:
+    try:
+        find_binary("initdb")
+    except PostgresMissing:
+        sys.exit("The server programs of PostgreSQL are missing: apt-get install postgresql")
 
 
 def get_postmaster_pid(cluster: Cluster) -> int:

@@ -1,7 +1,6 @@
 """Settings come from the environment; an invalid one stops the start with a message that names it."""
 
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -76,14 +75,6 @@ def test_the_secret_key_of_make_run_is_found(tmp_path: Path) -> None:
 def test_only_debug_generates_a_key(tmp_path: Path) -> None:
     keys = {env.secret_key("NO_SUCH_KEY", tmp_path / "secret_key", debug=True) for _ in range(2)}
     assert len(keys) == 2
-
-
-def test_make_lets_only_the_owner_read_the_secret_key(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
-    subprocess.run(["make", "-s", ".data/secret_key"], cwd=tmp_path, check=True)
-    key = tmp_path / ".data" / "secret_key"
-    assert len(key.read_text()) > 64
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
 
 
 def test_sqlite_waits_for_locks_and_for_the_disk() -> None:

@@ -35,7 +35,8 @@ class Command(BaseCommand):
         with transaction.atomic(), defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
             added_count = sum(
                 len(changes.add_books(batch, now=timezone.now(), announce=events))
-                for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Seeding books", count)
+                for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Adding example books", count)
             )
             analyze_books()
-        self.stdout.write(f"{added_count} books added, {count - added_count} were there.")
+        present = f", {count - added_count} were there" if added_count < count else ""
+        self.stdout.write(f"{added_count} books added{present}.")

@@ -1,0 +1,168 @@
+"""Prepares a fresh checkout for a command of the Makefile: `python bootstrap.py run|dev|test`. Needs Python alone.
+
+One process works at a time, and the others wait for it. What is there already is left as it is, without a word.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+DATA = ROOT / ".data"
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+# It exists while packages are being installed. An installation that was interrupted starts anew.
+UNFINISHED = VENV / "unfinished"
+CLIENTS = ROOT / "tests" / "clients"
+# What pip prints for each package: from its index, from a file, and one that is there already.
+PACKAGE_LINES = ("Collecting ", "Processing ", "Requirement already satisfied")
+# The requirements of development contain those of the library.
+CONTAINED_REQUIREMENTS = {"run.txt": ["run.txt"], "dev.txt": ["dev.txt", "run.txt"]}
+
+
+def main(purpose: str) -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036  # `make` may find an older one
+        sys.exit(f"The library needs Python 3.11 or later, and {sys.executable} is older: make PYTHON=…")
+    DATA.mkdir(mode=0o700, exist_ok=True)
+    DATA.chmod(0o700)
+    with lock():
+        for prepare in STEPS[purpose]:
+            prepare()
+
+
+@contextlib.contextmanager
+def lock() -> Iterator[None]:
+    """Waits until no other process prepares this checkout. The lock ends with its processes, however they end."""
+    with (DATA / "bootstrap.lock").open("w") as file:
+        # pip and the other commands inherit it: if this process is killed, the lock lasts until they have ended.
+        os.set_inheritable(file.fileno(), True)  # noqa: FBT003  # os defines it so
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another make prepares this checkout. Waiting for it.")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def install_for_run() -> None:
+    install_packages("run.txt", "the packages that the library needs")
+
+
+def install_for_dev() -> None:
+    install_packages("dev.txt", "the packages that the library and its tests need")
+
+
+def install_packages(name: str, what: str) -> None:
+    requirements = ROOT / "requirements" / name
+    if PYTHON.exists() and not UNFINISHED.exists() and read_text(VENV / name) == requirements.read_text():
+        return
+    say(f"Installing {what} into .venv. The first time this takes a minute or two.")
+    if not PYTHON.exists() or UNFINISHED.exists():
+        run(sys.executable, "-m", "venv", "--clear", str(VENV))
+    UNFINISHED.touch()
+    run_pip(requirements)
+    for contained in CONTAINED_REQUIREMENTS[name]:
+        shutil.copy(ROOT / "requirements" / contained, VENV / contained)
+    UNFINISHED.unlink()
+
+
+def run_pip(requirements: Path) -> None:
+    """Installs the packages and counts them meanwhile. Shows the end of pip's output if it fails."""
+    options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--require-hashes"]
+    command = [str(PYTHON), "-m", "pip", "install", *options, "-r", str(requirements)]
+    count, total, output = 0, len(re.findall(r"^[\w.-]+(?:\[.*\])?==", requirements.read_text(), re.MULTILINE)), []
+    environment = {**os.environ, "PIP_QUIET": "0", "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, close_fds=False
+    ) as pip:
+        for line in pip.stdout or ():
+            output.append(line)
+            # pip ignores packages for other systems.
+            total -= line.startswith("Ignoring ")
+            if line.startswith(PACKAGE_LINES):
+                count += 1
+                show_progress(f"{count} of {total} packages")
+            elif line.startswith("Installing collected packages"):
+                show_progress(f"{count} packages, which are being unpacked")
+    if pip.returncode:
+        sys.exit("\n" + "".join(output[-20:]) + "The packages could not be installed. The next make tries it again.")
+    show_progress(f"{count} packages\n")
+
+
+def install_clients() -> None:
+    """Without npm, or out of its registry's reach, the suite goes on and says loudly what it could not test."""
+    lock_file, installed = CLIENTS / "package-lock.json", CLIENTS / "node_modules" / ".installed"
+    if read_text(installed) == lock_file.read_text() or not shutil.which("npm"):
+        return
+    say("Installing the OAuth client of the tests into tests/clients/node_modules.")
+    command = ["npm", "ci", "--prefix", str(CLIENTS), "--ignore-scripts", "--loglevel=error"]
+    if subprocess.run(command, stdout=subprocess.DEVNULL, check=False, close_fds=False).returncode:
+        shutil.rmtree(CLIENTS / "node_modules", ignore_errors=True)
+    else:
+        shutil.copy(lock_file, installed)
+
+
+def create_secret_key() -> None:
+    """Writes the key that signs sessions. Its file is complete from the beginning, and its owner's alone."""
+    path, new_path = DATA / "secret_key", DATA / "secret_key.new"
+    if path.exists():
+        return
+    new_path.unlink(missing_ok=True)
+    with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{secrets.token_urlsafe(64)}\n")
+    new_path.replace(path)
+
+
+def create_signing_key() -> None:
+    run(str(PYTHON), "manage.py", "rotate_signing_key", "--if-missing")
+
+
+def set_up_library() -> None:
+    run(str(PYTHON), "manage.py", "set_up", "--example-books")
+
+
+def collect_static_files() -> None:
+    """Done here because suites that begin at the same time would copy the files over each other."""
+    run(str(PYTHON), "manage.py", "collectstatic", "--noinput", "-v0", "--skip-checks")
+
+
+def run(*command: str) -> None:
+    """Runs the command. If it fails, this process ends with its status: it has said why."""
+    if status := subprocess.run(command, cwd=ROOT, check=False, close_fds=False).returncode:
+        sys.exit(status)
+
+
+def read_text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def say(text: str, end: str = "\n") -> None:
+    print(text, end=end, flush=True)  # noqa: T201  # for the person who called make
+
+
+def show_progress(text: str) -> None:
+    """On a terminal each text replaces the one before. Elsewhere only the last is shown, which ends the line."""
+    if sys.stdout.isatty():
+        say(f"\r\x1b[K  {text}", end="")
+    elif text.endswith("\n"):
+        say(f"  {text}", end="")
+
+
+STEPS: dict[str, list[Callable[[], None]]] = {
+    "run": [install_for_run, create_secret_key, set_up_library],
+    "dev": [install_for_dev, create_secret_key, create_signing_key, collect_static_files],
+    "test": [install_for_dev, install_clients, create_secret_key, create_signing_key, collect_static_files],
+}
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted. The next make continues.")

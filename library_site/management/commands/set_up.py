@@ -1,0 +1,39 @@
+"""Prepares this machine and its database for `serve`."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+
+class Command(BaseCommand):
+    help = "Creates what is missing: the key that signs access tokens, the tables of the database, the static files."
+    # The checks fail without a signing key; `serve` runs them.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--example-books", action="store_true", help="add 1,000 books if there is none")
+
+    def handle(self, *args: Any, example_books: bool, **options: Any) -> None:
+        call_command("rotate_signing_key", if_missing=True, stdout=self.stdout)
+        try:
+            self.migrate()
+            if example_books:
+                call_command("seed_books", if_empty=True, stdout=self.stdout)
+        except OperationalError as error:
+            raise CommandError(f"The database of DATABASE_URL does not answer: {error}") from error
+        if not settings.STATIC_ROOT.exists():
+            self.stdout.write("Copying the styles and scripts of the pages to .data/static.")
+        call_command("collectstatic", interactive=False, verbosity=0)
+
+    def migrate(self) -> None:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            verb = "Updating" if executor.loader.applied_migrations else "Creating"
+            self.stdout.write(f"{verb} the tables of the database.")
+        # Without a plan too: what every `migrate` checks and registers depends on settings.
+        call_command("migrate", verbosity=0)
