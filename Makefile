@@ -11,7 +11,7 @@ LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.
 OPTIONS ?=
 
 # One make prepares the checkout at a time; the others wait for it.
-PREPARE := $(PYTHON) bootstrap.py
+PREPARE := $(PYTHON) requirements/bootstrap.py
 
 .PHONY: help run test check bench bench-scale bench-webhooks profile faults lock prepare-dev
 

@@ -55,11 +55,12 @@ def find_app(credential: Credential) -> UUID | None:
 
 
 def build_made_condition(credential: Credential) -> Q:
-    """Returns the condition for rows that the credential's app made or, without an app, the key itself."""
-    if credential.key is None:
-        return Q(authorization=credential.authorization)
-    app = APIKey.objects.filter(pk=credential.key).values("authorization")
-    return Q(maker=credential.key) | Q(authorization__in=app)
+    """Returns the condition for the rows of its user that a credential sees: an app sees those that it made.
+
+    A person's own key sees all of them, like the person.
+    """
+    app = find_app(credential)
+    return Q(authorization=app) if app else Q()
 
 
 def announce_end(made: Q) -> None:

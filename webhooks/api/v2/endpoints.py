@@ -129,7 +129,7 @@ class EndpointViewSet(WebhookViewSet):
 
 
 def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
-    """Raises NotFound, also for the endpoint of another user, app or key."""
+    """Raises NotFound, also for the endpoint of another user or app."""
     endpoint: Endpoint | None = get_own_endpoints(request).filter(pk=webhook_id).first()
     if not endpoint:
         raise NotFound("Webhook not found")
@@ -137,7 +137,7 @@ def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
 
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
-    """Those that the app of this credential made, or this key. A person sees all of theirs in the admin."""
+    """Returns those of the user that the credential sees."""
     made = makers.build_made_condition(cast("Credential", request.auth))
     return endpoints.own_endpoints(get_owner(request), made)
 

@@ -1,4 +1,4 @@
-"""An endpoint belongs to what made it: an app or an API key sees its own alone, a person in the admin all of theirs."""
+"""An endpoint belongs to what made it: an app sees its own alone, a person all of theirs, also by an API key."""
 
 from typing import Any
 
@@ -91,11 +91,20 @@ def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) ->
 
 
 @pytest.mark.parametrize("maker", ["the person", "another app", "another key"])
-@pytest.mark.parametrize("caller", ["app", "key of the app", "key"])
-def test_no_app_or_key_has_the_endpoints_of_others(api: httpx.Client, owner: User, maker: str, caller: str) -> None:
-    app = obtain_token_header(api, owner)
-    headers = {"app": app, "key of the app": create_app_key(api, app), "key": create_key_header(owner)}[caller]
+def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User, maker: str) -> None:
     makers = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
+    endpoint = create_webhook(api, makers[maker]) if maker in makers else create_endpoint(owner)
+    headers = create_key_header(owner)
+    assert list_webhooks(api, headers) == [endpoint.pk]
+    assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
+
+
+@pytest.mark.parametrize("maker", ["the person", "another app", "a key"])
+@pytest.mark.parametrize("caller", ["app", "key of the app"])
+def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User, maker: str, caller: str) -> None:
+    app = obtain_token_header(api, owner)
+    headers = {"app": app, "key of the app": create_app_key(api, app)}[caller]
+    makers = {"another app": obtain_token_header(api, owner, "other"), "a key": create_key_header(owner)}
     endpoint = create_webhook(api, makers[maker]) if maker in makers else create_endpoint(owner)
     assert list_webhooks(api, headers) == []
     assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)

@@ -19,7 +19,7 @@ from tests.support.concurrency import wait_until
 
 pytestmark = pytest.mark.database_independent
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 # They need none of the packages.
 STANDALONE_TARGETS = {"help", "lock"}
 PIP_OUTPUT = ["Ignoring colorama", "Collecting django", "Processing rich", "Installing collected packages: x"]
@@ -28,12 +28,12 @@ PIP_OUTPUT = ["Ignoring colorama", "Collecting django", "Processing rich", "Inst
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Any:
     """The module `bootstrap` of a checkout of its own."""
-    path = Path(shutil.copy(ROOT / "bootstrap.py", tmp_path))
+    (tmp_path / "requirements").mkdir()
+    path = Path(shutil.copy(ROOT / "requirements" / "bootstrap.py", tmp_path / "requirements"))
     spec: Any = spec_from_file_location("bootstrap", path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     (tmp_path / ".data").mkdir()
-    (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "run.txt").write_text(
         "colorama==1 ; sys_platform == 'win32'\ndjango==5\nrich[all]==1 \\\n    --hash=sha256:00==\n"
     )
@@ -45,7 +45,9 @@ def start_preparation(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """Yields a process that holds the lock while its child `cat` runs."""
     code = "import bootstrap\nwith bootstrap.lock(): bootstrap.run('cat')"
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder / "requirements", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         process.stdin.write("begun\n")  # type: ignore[union-attr]
         process.stdin.flush()  # type: ignore[union-attr]
         assert process.stdout.readline() == "begun\n"  # type: ignore[union-attr]
@@ -74,7 +76,7 @@ def install_fake_pip(bootstrap: Any, status: int) -> None:
 )
 def test_every_command_can_be_the_first(target: str) -> None:
     commands = subprocess.check_output(["make", "-n", target], cwd=ROOT, text=True).splitlines()
-    assert re.fullmatch(r"python3 bootstrap.py (run|dev|test)", commands[0])
+    assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test)", commands[0])
 
 
 def test_a_second_make_waits_for_the_first(bootstrap: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +100,7 @@ def test_a_second_make_waits_for_the_first(bootstrap: Any, capsys: pytest.Captur
 
 
 def test_a_killed_make_leaves_no_lock(bootstrap: Any, tmp_path: Path) -> None:
-    with start_preparation(tmp_path) as process:
+    with start_preparation(tmp_path / "requirements") as process:
         process.kill()
         process.wait()
         # What it had started is still at work.

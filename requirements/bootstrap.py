@@ -1,6 +1,7 @@
-"""Prepares a fresh checkout for a command of the Makefile: `python bootstrap.py run|dev|test`. Needs Python alone.
+"""Prepares a fresh checkout for a command of the Makefile: `python requirements/bootstrap.py run|dev|test`.
 
-One process works at a time, and the others wait for it. What is there already is left as it is, without a word.
+It needs Python alone. One process works at a time, and the others wait for it. What is there already is left as it is,
+without a word.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / ".data"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
