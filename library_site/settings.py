@@ -20,8 +20,21 @@ SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.comma_list("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.comma_list("CSRF_TRUSTED_ORIGINS", "")
+# manage.py sets it by its command; only requests have limits, and not a migration or a delivery.
+LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
+DATABASE_LOCK_TIMEOUT = env.integer("DATABASE_LOCK_TIMEOUT", 2, 0, 3600)
+DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 10, 0, 3600)
+DATABASE_IDLE_TIMEOUT = env.integer("DATABASE_IDLE_TIMEOUT", 60, 0, 3600)
+WEB_TIMEOUTS = {"lock_timeout": DATABASE_LOCK_TIMEOUT, "statement_timeout": DATABASE_STATEMENT_TIMEOUT}
 DATABASES = {
-    "default": parse_database_url(env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"))
+    "default": parse_database_url(
+        env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"),
+        LIBRARY_PROCESS,
+        {
+            "idle_in_transaction_session_timeout": DATABASE_IDLE_TIMEOUT,
+            **(WEB_TIMEOUTS if LIBRARY_PROCESS == "web" else {}),
+        },
+    )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
@@ -320,6 +333,7 @@ SPECTACULAR_SETTINGS = {
         "library_site.api.openapi.mark_required_bodies",
         "library_site.api.openapi.declare_versions",
         "library_site.api.openapi.document_challenges",
+        "library_site.api.openapi.document_unavailability",
         "webhooks.api.openapi.document_events",
         *(["library_site.api.openapi.document_rate_limit"] if API_RATE_LIMIT else []),
     ],

@@ -15,6 +15,8 @@ from library_site.http.versions import API_ROOT
 
 Document = dict[str, Any]
 BUILD_LOCK = Lock()
+# The header of answers 429 and 503.
+RETRY_AFTER = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
@@ -91,14 +93,21 @@ def document_challenges(result: Document, **_: Any) -> Document:
     return result
 
 
+def document_unavailability(result: Document, **_: Any) -> Document:
+    """A hook: every 503 has the header Retry-After."""
+    for operation in iter_operations(result, API_ROOT):
+        for status in operation["responses"].keys() & {"503"}:
+            operation["responses"][status]["headers"] = {"Retry-After": RETRY_AFTER}
+    return result
+
+
 def document_rate_limit(result: Document, **_: Any) -> Document:
     """A hook: every operation of the API can answer 429, in the format of its other errors."""
-    retry_after = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
     for operation in iter_operations(result, API_ROOT):
         error = operation["responses"]["503"]["content"]["application/json"]["schema"]
         operation["responses"]["429"] = {
             "description": "The caller has asked too often.",
-            "headers": {"Retry-After": retry_after},
+            "headers": {"Retry-After": RETRY_AFTER},
             "content": {"application/json": {"schema": error}},
         }
     return result

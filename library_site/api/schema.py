@@ -91,7 +91,7 @@ FORBIDDEN_SCHEMA = error_schema(
     "The credential lacks the scope write",
 )
 UNAVAILABLE_SCHEMA = error_schema(
-    "The database is out of reach.", "UNAVAILABLE", "The library is out of reach, try again later"
+    "The database is out of reach, or busy.", "UNAVAILABLE", "The library is out of reach, try again later"
 )
 COMMON_ERRORS = {401: UNAUTHENTICATED_SCHEMA, 403: FORBIDDEN_SCHEMA, 503: UNAVAILABLE_SCHEMA}
 

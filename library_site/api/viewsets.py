@@ -11,6 +11,7 @@ from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
+from library_site.http.fast_path import TIMEOUT_KEY
 from library_site.http.origins import require_own_origin
 
 
@@ -29,6 +30,8 @@ class APIViewSet(GenericViewSet[Any]):
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
+        if error := request.META.get(TIMEOUT_KEY):
+            raise error
 
     def check_permissions(self, request: Request) -> None:
         """Raises ForeignOrigin, and what the permissions raise."""

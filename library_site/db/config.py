@@ -1,26 +1,30 @@
 """Turns a DATABASE_URL into Django's settings of that database."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+POSTGRESQL, SQLITE = "django.db.backends.postgresql", "django.db.backends.sqlite3"
+# Seconds that a writer waits for its turn; it occupies a thread meanwhile.
+SQLITE_TIMEOUT = 10
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
-    "django.db.backends.postgresql": {},
+    POSTGRESQL: {},
     # FULL costs one fsync per commit; with NORMAL a power failure can lose a committed transaction.
-    "django.db.backends.sqlite3": {
+    SQLITE: {
         "transaction_mode": "IMMEDIATE",
-        # Seconds that a writer waits for its turn; it occupies a thread meanwhile.
-        "timeout": 10,
+        "timeout": SQLITE_TIMEOUT,
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
     },
 }
 
 
-def parse_database_url(url: str) -> dict[str, Any]:
+def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Returns settings of an SQLite or PostgreSQL database, with persistent connections.
 
-    Raises ImproperlyConfigured for any other.
+    `process` becomes part of the name by which PostgreSQL lists the connections; `timeouts` are parameters of
+    PostgreSQL with their seconds, of which 0 is not sent. Raises ImproperlyConfigured for another database.
     """
     try:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
@@ -28,5 +32,20 @@ def parse_database_url(url: str) -> dict[str, Any]:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
     if settings.get("ENGINE") not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
-    settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | settings.get("OPTIONS", {})
+    options = settings.get("OPTIONS", {})
+    settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | options
+    if settings["ENGINE"] == POSTGRESQL:
+        settings["OPTIONS"] |= build_postgresql_options(process, timeouts or {}, options)
     return settings
+
+
+def build_postgresql_options(process: str, timeouts: Mapping[str, int], options: Mapping[str, str]) -> dict[str, str]:
+    """`options` are those of the DATABASE_URL, which come last and win."""
+    parameters = [f"-c {name}={seconds}s" for name, seconds in timeouts.items() if seconds]
+    if "options" in options:
+        parameters.append(options["options"])
+    return {
+        "application_name": f"library-{process}",
+        **options,
+        **({"options": " ".join(parameters)} if parameters else {}),
+    }

@@ -10,12 +10,13 @@ from django.db import InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views import defaults
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from rest_framework.exceptions import APIException, ParseError, ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from library_site.db.timeouts import is_timeout
 from library_site.http.refusals import Failure, Problem, Refusal
 from library_site.http.request_log import current_request_id
 
@@ -25,10 +26,15 @@ log = logging.getLogger(__name__)
 ErrorFormat = Callable[[Failure, str], tuple[int, dict[str, Any]]]
 
 UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
+BUSY = Failure(503, "The library is busy, try again later")
+# Seconds after which a request that was answered 503 can be sent again.
+RETRY_AFTER = "1"
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     RequestDataTooBig: Failure(413, "The body is too large"),
     # The server is a replica, or is being moved.
     ReadOnlySqlTransaction: UNAVAILABLE,
+    # It ends the connection, too.
+    IdleInTransactionSessionTimeout: UNAVAILABLE,
     InterfaceError: UNAVAILABLE,
     OperationalError: UNAVAILABLE,
 }
@@ -131,9 +137,12 @@ def describe_api_exception(error: APIException, context: dict[str, Any]) -> Fail
 
 
 def describe_known(error: BaseException | None, request: HttpRequest | Request) -> Failure | None:
-    """The failure of a Refusal, or of an exception in FAILURES_BY_EXCEPTION; None for any other exception."""
+    """The failure of a Refusal, a timeout or an exception in FAILURES_BY_EXCEPTION; None for any other exception."""
     if isinstance(error, Refusal):
         return error.to_failure(request)
+    if error and is_timeout(error):
+        log.warning("The database is busy: %s", type(error.__cause__ or error).__name__)
+        return BUSY
     # Django's InternalError can hide a more exact exception of the database.
     cause = error.__cause__ if isinstance(error, InternalError) else error
     failures = (FAILURES_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
@@ -157,9 +166,10 @@ def make_problem(place: str, member: str, error: Any) -> Problem:
 
 
 def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
-    """The response is JSON, whatever the view renders."""
+    """The response is JSON, whatever the view renders. Every 503 has Retry-After."""
     status, body = select_format(request)(failure, current_request_id.get())
-    return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=failure.headers)
+    headers = {"Retry-After": RETRY_AFTER, **failure.headers} if status == 503 else failure.headers
+    return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=headers)
 
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:

@@ -16,6 +16,8 @@ from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
+from library_site.db.timeouts import is_timeout
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -46,6 +48,8 @@ CONSTANT_HEADERS = frozenset(
 )
 # Marks the environ of a request for a book that was looked up and does not exist.
 MISSING_KEY = "library.absent"
+# Holds the exception of a read that timed out: Django words it, and does not let the client wait again.
+TIMEOUT_KEY = "library.timeout"
 
 
 class Answer(NamedTuple):
@@ -80,7 +84,9 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
                     answer = read()
                 except Exception as error:
                     # Django meets the same failure, and words it.
-                    if isinstance(error, DatabaseError):
+                    if is_timeout(error):
+                        environ[TIMEOUT_KEY] = error
+                    elif isinstance(error, DatabaseError):
                         connection.close()
                     break
                 if answer:

@@ -92,8 +92,23 @@ def test_postgresql_is_read_from_its_address() -> None:
     settings = parse_database_url("postgresql://keeper:s%40fe@db.example:5433/library?sslmode=require")
     expected = {"HOST": "db.example", "PORT": 5433, "USER": "keeper", "PASSWORD": "s@fe", "NAME": "library"}
     assert {name: settings[name] for name in expected} == expected
-    assert settings["OPTIONS"] == {"sslmode": "require"}
+    assert settings["OPTIONS"] == {"sslmode": "require", "application_name": "library-command"}
     assert settings["CONN_MAX_AGE"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", {"application_name": "library-web", "options": "-c lock_timeout=2s"}),
+        (
+            "?application_name=mine&options=-c%20lock_timeout%3D5s",
+            {"application_name": "mine", "options": "-c lock_timeout=2s -c lock_timeout=5s"},
+        ),
+    ],
+)
+def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[str, str]) -> None:
+    timeouts = {"lock_timeout": 2, "statement_timeout": 0}
+    assert parse_database_url(f"postgresql://db.example/library{query}", "web", timeouts)["OPTIONS"] == expected
 
 
 def test_debug_in_public_gives_a_warning(settings: Settings) -> None:

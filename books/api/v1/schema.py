@@ -68,7 +68,7 @@ UNAUTHENTICATED = error_schema(
 FORBIDDEN = error_schema(
     "The credential lacks the scope, or a page of another origin writes.", "The credential lacks the scope write"
 )
-UNAVAILABLE = error_schema("The database is out of reach.", "The library is out of reach, try again later")
+UNAVAILABLE = error_schema("The database is out of reach, or busy.", "The library is out of reach, try again later")
 COMMON_ERRORS = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
 BODY_ERRORS = {
     413: error_schema("The body is over 1 MiB.", "The body is over 1048576 bytes."),

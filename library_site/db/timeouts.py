@@ -1,0 +1,18 @@
+"""Recognizes statements that the database gave up, while it and the connection are in order."""
+
+from django.db import OperationalError
+from psycopg import errors
+
+
+class WriterRefused(OperationalError):
+    """On SQLite, too many writers wait already, or the turn of this one did not come in time."""
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether a lock was not free in time or a statement took too long. The next statement may well succeed."""
+    cause = error.__cause__
+    return (
+        isinstance(error, WriterRefused)
+        or isinstance(cause, errors.LockNotAvailable | errors.QueryCanceled)
+        or getattr(cause, "sqlite_errorname", "") == "SQLITE_BUSY"
+    )
