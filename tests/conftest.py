@@ -113,7 +113,8 @@ def book(api: httpx.Client) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The served library with its own database, for clients that work at the same time. Their writes stay."""
-    with serve_library(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2") as service:
+    # On SQLite only half the threads may wait to write, and no writer of a test is to be refused.
+    with serve_library(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2", WEB_THREADS="40") as service:
         yield service
 
 

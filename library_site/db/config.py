@@ -6,7 +6,7 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-POSTGRESQL, SQLITE = "django.db.backends.postgresql", "django.db.backends.sqlite3"
+POSTGRESQL, SQLITE = "django.db.backends.postgresql", "library_site.db.sqlite"
 # Seconds that a writer waits for its turn; it occupies a thread meanwhile.
 SQLITE_TIMEOUT = 10
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
@@ -30,6 +30,8 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
+    if settings.get("ENGINE") == "django.db.backends.sqlite3":
+        settings["ENGINE"] = SQLITE
     if settings.get("ENGINE") not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
     options = settings.get("OPTIONS", {})

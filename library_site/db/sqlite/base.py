@@ -1,0 +1,91 @@
+"""Django's backend for SQLite, whose writers wait in order (`library_site.db.writer_queue`).
+
+Django expects a backend in the module `base` of the package that ENGINE names.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.sqlite3 import base
+
+from library_site.db.config import SQLITE_TIMEOUT
+from library_site.db.writer_queue import WriterQueue, get_queue
+
+WRITE_PATTERN = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Takes a turn for each transaction, and for each writing statement outside one. Reads take none.
+
+    Every transaction is IMMEDIATE, so each of them writes.
+    """
+
+    # The queue in which this connection has its turn.
+    queue: WriterQueue | None = None
+
+    def begin_turn(self) -> None:
+        """Raises WriterRefused."""
+        queue = get_queue(str(self.settings_dict["NAME"]), get_max_writers())
+        queue.wait(SQLITE_TIMEOUT)
+        self.queue = queue
+
+    def end_turn(self) -> None:
+        queue, self.queue = self.queue, None
+        if queue:
+            queue.end_turn()
+
+    def _start_transaction_under_autocommit(self) -> None:
+        self.begin_turn()
+        try:
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # not in the stubs
+        except BaseException:
+            self.end_turn()
+            raise
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """Django calls it with True after each commit and rollback."""
+        try:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
+        finally:
+            if autocommit:
+                self.end_turn()
+
+    def _close(self) -> None:
+        try:
+            super()._close()  # type: ignore[misc]  # not in the stubs
+        finally:
+            self.end_turn()
+
+    def create_cursor(self, name: str | None = None) -> "Cursor":
+        cursor: Cursor = self.connection.cursor(factory=partial(Cursor, database=self))
+        return cursor
+
+
+class Cursor(base.SQLiteCursorWrapper):
+    def __init__(self, connection: sqlite3.Connection, database: DatabaseWrapper) -> None:
+        super().__init__(connection)
+        self.database = database
+
+    def execute(self, query: str, params: Any = None) -> Any:
+        return self.run(query, partial(super().execute, query, params))
+
+    def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
+        return self.run(query, partial(super().executemany, query, param_list))
+
+    def run(self, query: str, statement: Callable[[], Any]) -> Any:
+        if self.database.queue or not WRITE_PATTERN.match(query):
+            return statement()
+        self.database.begin_turn()
+        try:
+            return statement()
+        finally:
+            self.database.end_turn()
+
+
+def get_max_writers() -> int:
+    """Half the threads of a web process: the others answer reads. 0, for other processes, is any number."""
+    return max(1, settings.WEB_THREADS // 2) if settings.LIBRARY_PROCESS == "web" else 0
