@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class BooksConfig(AppConfig):
@@ -6,5 +7,7 @@ class BooksConfig(AppConfig):
     verbose_name = "Library"
 
     def ready(self) -> None:
-        # The imports register the kinds of events, then the handlers of received events, which need the kinds.
-        from books import events, mirroring  # noqa: F401
+        # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
+        from books import checks, events, mirroring, search_index  # noqa: F401
+
+        post_migrate.connect(search_index.create_missing_triggers, sender=self)

@@ -22,7 +22,7 @@ MAX_README_LINES = 200
 PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
-CHECK_ID = re.compile(r"(?:library_site|oauth)\.[EW]\d{3}")
+CHECK_ID = re.compile(r"(?:library_site|oauth|books)\.[EW]\d{3}")
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 
@@ -48,7 +48,7 @@ def test_every_command_is_documented(settings: Settings) -> None:
 
 
 def test_every_system_check_is_documented() -> None:
-    sources = [(ROOT / app / "checks.py").read_text() for app in ("library_site", "oauth")]
+    sources = [(ROOT / app / "checks.py").read_text() for app in ("library_site", "oauth", "books")]
     assert {name for source in sources for name in CHECK_ID.findall(source)} == set(list_rows(OPERATIONS, "Deployment"))
 
 
