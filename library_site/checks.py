@@ -1,9 +1,12 @@
 """System checks for dangerous combinations of settings (`manage.py check`)."""
 
+import stat
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
+from django.db import connection
 
 LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
@@ -71,6 +74,23 @@ def check_lifecycles(app_configs: Any, **options: Any) -> list[checks.CheckMessa
         for number, lifecycle in settings.API_LIFECYCLES.items()
         if lifecycle["sunset_on"]
         and not (lifecycle["deprecated_on"] and lifecycle["deprecated_on"] <= lifecycle["sunset_on"])
+    ]
+
+
+@checks.register
+def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """A group may share the file: web processes and workers can have users of their own."""
+    path = Path(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or not path.exists():
+        return []
+    if not path.stat().st_mode & stat.S_IRWXO or not path.absolute().parent.stat().st_mode & stat.S_IXOTH:
+        return []
+    return [
+        checks.Warning(
+            f"Every user of this machine can access {path}: it holds sessions and hashes of passwords.",
+            hint=f"chmod o= {path}*",
+            id="library_site.W005",
+        )
     ]
 
 

@@ -3,9 +3,11 @@
 Django expects a backend in the module `base` of the package that ENGINE names.
 """
 
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -26,6 +28,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     # The queue in which this connection has its turn.
     queue: WriterQueue | None = None
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """Creates a missing file for its owner alone; SQLite gives its -wal and -shm the same mode."""
+        # SQLite says what is wrong with a file that cannot be created.
+        with suppress(OSError):
+            os.close(os.open(conn_params["database"], os.O_CREAT | os.O_EXCL, 0o600))
+        return super().get_new_connection(conn_params)
 
     def begin_turn(self) -> None:
         """Raises WriterRefused."""
