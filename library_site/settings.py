@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "oauth.lockout.HashingBusyMiddleware",
     # Last, as django-axes asks.
     "axes.middleware.AxesMiddleware",
 ]
@@ -139,12 +140,14 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 # The first hashes passwords, the last the toolkit's generated secrets.
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", "oauth.server.hashers.GeneratedSecretHasher"]
+PASSWORD_HASHERS = ["oauth.hashers.BoundedPBKDF2Hasher", "oauth.hashers.GeneratedSecretHasher"]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
 
 # Lockout of clients that guess passwords or secrets (django-axes)
+AXES_HANDLER = "oauth.lockout.LockoutHandler"
+AXES_USERNAME_CALLABLE = "oauth.lockout.get_counted_name"
 AXES_LOCKOUT_PARAMETERS = "oauth.lockout.get_lockout_parameters"
 AXES_FAILURE_LIMIT = "oauth.lockout.get_failure_limit"
 AXES_COOLOFF_TIME = "oauth.lockout.get_cooloff"

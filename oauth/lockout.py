@@ -1,23 +1,152 @@
-"""The lockout of clients that guess secrets: django-axes counts failures by name and address, for all processes."""
+"""The lockout of clients that guess secrets: django-axes counts failures by name and address, for all processes.
 
+People's passwords are counted before they are evaluated, so that guesses at the same time cannot pass the limit
+together. They are counted by address too, because one address can try many names.
+"""
+
+import logging
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
+from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
+from axes.models import AccessAttempt
+from django.db import transaction
+from django.db.models import F, Q, Sum
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
+from oauth.hashers import HashingBusy
+
+log = logging.getLogger(__name__)
+
 # Users of a public app who share an address can all send expired codes or tokens; nobody mistypes a client secret.
 MAX_CLIENT_FAILURES = {"client": 10, "public client": 100}
 MAX_LOGIN_FAILURES = 5
+# Of all names together. Many people can share an address; a sign-in deletes the failures of its own name alone.
+MAX_ADDRESS_FAILURES = 20
 COOLOFF = timedelta(minutes=5)
+# No client's name begins like this, so nobody can sign in under a name that is counted as a client's.
+USER_PREFIX = "user:"
 
 
-def get_failure_limit(request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-    """django-axes' AXES_FAILURE_LIMIT."""
-    name = (credentials or {}).get("username") or ""
-    return MAX_CLIENT_FAILURES.get(name.partition(":")[0], MAX_LOGIN_FAILURES)
+class Failures(NamedTuple):
+    """The recent attempts of one address that were no sign-in: with one name, and with all names."""
+
+    by_name: int
+    by_address: int
+
+
+class LockoutHandler(AxesDatabaseHandler):
+    """django-axes' AXES_HANDLER. It is asked before a password is evaluated, and learns the outcome."""
+
+    def is_allowed(self, request: Any, credentials: dict[str, Any] | None = None) -> bool:
+        """Counts an attempt, unless the limit is reached: a refused attempt does not make the wait longer."""
+        if is_exhausted(find_failures(request, credentials)):
+            return False
+        count_attempt(request, credentials)
+        # Each of several concurrent attempts sees itself and those that were counted before it.
+        failures = find_failures(request, credentials)
+        return failures.by_name <= MAX_LOGIN_FAILURES and failures.by_address <= MAX_ADDRESS_FAILURES
+
+    def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **options: Any) -> None:
+        """Counts a client's failure. A person's is counted already; after the last allowed one the page says so."""
+        if "client" in credentials:
+            super().user_login_failed(sender, credentials, request, **options)
+        elif is_exhausted(find_failures(request, credentials)):
+            request.axes_locked_out = True
+            log.warning("Too many wrong passwords: a name or an address is locked out.")
+
+
+def get_counted_name(request: HttpRequest, credentials: dict[str, Any] | None = None) -> str:
+    """django-axes' AXES_USERNAME_CALLABLE."""
+    credentials = credentials or {}
+    return str(credentials.get("client") or f"{USER_PREFIX}{credentials.get('username')}")
+
+
+def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
+    """Counts the attempts that are not older than COOLOFF; a sign-in has deleted its own."""
+    attempts = AccessAttempt.objects.filter(
+        ip_address=request.axes_ip_address,
+        username__startswith=USER_PREFIX,
+        attempt_time__gt=request.axes_attempt_time - COOLOFF,
+    )
+    has_name = Q(username=get_counted_name(request, credentials))
+    sums = attempts.aggregate(
+        by_name=Coalesce(Sum("failures_since_start", filter=has_name), 0),
+        by_address=Coalesce(Sum("failures_since_start"), 0),
+    )
+    return Failures(**sums)
+
+
+def is_exhausted(failures: Failures) -> bool:
+    return failures.by_name >= MAX_LOGIN_FAILURES or failures.by_address >= MAX_ADDRESS_FAILURES
+
+
+def count_attempt(request: Any, credentials: dict[str, Any] | None) -> None:
+    """Adds one to the row of this name and address, which is locked meanwhile, and commits it."""
+    with transaction.atomic():
+        row, _ = AccessAttempt.objects.select_for_update().get_or_create(
+            username=get_counted_name(request, credentials),
+            ip_address=request.axes_ip_address,
+            user_agent="",
+            defaults={"path_info": request.axes_path_info, "failures_since_start": 0},
+        )
+        is_over = row.attempt_time <= request.axes_attempt_time - COOLOFF
+        row.failures_since_start = 1 if is_over else row.failures_since_start + 1
+        row.attempt_time = max(row.attempt_time, request.axes_attempt_time)
+        row.save()
+    request.counted_attempt = row.pk
+
+
+def withdraw_attempt(request: Any) -> None:
+    """Takes the request's attempt back: its password was not evaluated."""
+    if pk := getattr(request, "counted_attempt", None):
+        row = AccessAttempt.objects.filter(pk=pk, failures_since_start__gt=0)
+        row.update(failures_since_start=F("failures_since_start") - 1)
+
+
+class HashingBusyMiddleware:
+    """Shows a page to people whose password cannot be evaluated now."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, HashingBusy):
+            return None
+        withdraw_attempt(request)
+        return render_busy(request)
+
+
+@never_cache
+def render_busy(request: HttpRequest) -> HttpResponse:
+    page = render(request, "accounts/busy.html", status=HashingBusy.status)
+    for name, value in HashingBusy.headers.items():
+        page[name] = value
+    return page
+
+
+def may_attempt_password(request: HttpRequest, username: str) -> bool:
+    """Counts an attempt, as at the sign-in; False if the limit is reached."""
+    return bool(AxesProxyHandler.is_allowed(request, {"username": username}))
+
+
+def clear_attempts(request: Any, username: str) -> None:
+    """Deletes the failures of this name at this address, as a sign-in does."""
+    name = get_counted_name(request, {"username": username})
+    AccessAttempt.objects.filter(username=name, ip_address=request.axes_ip_address).delete()
+
+
+def get_failure_limit(request: HttpRequest, credentials: dict[str, Any]) -> int:
+    """django-axes' AXES_FAILURE_LIMIT, which it needs for clients."""
+    return MAX_CLIENT_FAILURES[credentials["client"].partition(":")[0]]
 
 
 def get_cooloff(request: HttpRequest | None = None) -> timedelta:
@@ -43,12 +172,12 @@ def is_failed_guess(client: str, response: HttpResponse) -> bool:
 
 def seconds_until_allowed(request: HttpRequest, client: str) -> int:
     """The seconds until this client may try again from this address; 0 if it may now."""
-    is_allowed = AxesProxyHandler.is_allowed(strip_parameters(request), {"username": client})
-    return 0 if is_allowed else int(COOLOFF.total_seconds())
+    is_locked = AxesProxyHandler.is_locked(strip_parameters(request), {"client": client})
+    return int(COOLOFF.total_seconds()) if is_locked else 0
 
 
 def record_failure(request: HttpRequest, client: str) -> None:
-    AxesProxyHandler.user_login_failed("oauth", {"username": client}, strip_parameters(request))
+    AxesProxyHandler.user_login_failed("oauth", {"client": client}, strip_parameters(request))
 
 
 def strip_parameters(request: HttpRequest) -> HttpRequest:
@@ -60,7 +189,7 @@ def strip_parameters(request: HttpRequest) -> HttpRequest:
 
 
 @never_cache
-def render_locked(request: HttpRequest, response: HttpResponse, credentials: Any, *arguments: Any) -> HttpResponse:
+def render_locked(request: HttpRequest, *arguments: Any) -> HttpResponse:
     """django-axes' AXES_LOCKOUT_CALLABLE: the page for people who must wait."""
     seconds = int(COOLOFF.total_seconds())
     page = render(request, "accounts/locked.html", {"minutes": seconds // 60}, status=429)

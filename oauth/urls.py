@@ -23,4 +23,6 @@ account_patterns = [
 urlpatterns = [
     path("", include((server_patterns, "oauth"))),
     path("accounts/", include((account_patterns, "accounts"))),
+    # Before the admin's own page.
+    path("admin/password_change/", accounts.change_password),
 ]

@@ -16,6 +16,7 @@ from oauthlib.oauth2.rfc6749 import errors
 from library_site.api.responses import NO_STORE
 from oauth import lockout, scopes
 from oauth.authentication import CHALLENGE, verify_token
+from oauth.hashers import HashingBusy
 from oauth.server.backend import OAuthBackend
 from oauth.server.error_responses import error_response, malformed_reason
 from oauth.server.introspection import introspect_token
@@ -41,7 +42,12 @@ def client_endpoint(endpoint: View) -> View:
         client = get_client_key(request)
         if seconds := lockout.seconds_until_allowed(request, client):
             return error_response(429, "temporarily_unavailable", "Too many failures.", Retry_After=str(seconds))
-        response = endpoint(request)
+        try:
+            response = endpoint(request)
+        except HashingBusy as error:
+            return error_response(
+                error.status, "temporarily_unavailable", error.message, Retry_After=error.headers["Retry-After"]
+            )
         if lockout.is_failed_guess(client, response):
             lockout.record_failure(request, client)
         return response

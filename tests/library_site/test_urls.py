@@ -49,6 +49,7 @@ docs/oauth2-redirect.html None
 accounts/^login/?$ accounts:login
 accounts/^logout/?$ accounts:logout
 accounts/^apps/?$ accounts:apps
+admin/password_change/ None
 webhooks/receive/<slug:source> webhooks:receive
 ^admin/r/ None
 """

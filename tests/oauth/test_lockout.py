@@ -3,15 +3,22 @@
 import base64
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Barrier, Thread, get_ident
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from django.contrib.auth import authenticate
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
-from django.db import models
+from django.db import connections, models
 from django.db.models import F
+from django.test import Client, RequestFactory
 from oauth2_provider.models import Application
+from pytest_django import Settings
 
+from oauth.lockout import MAX_ADDRESS_FAILURES
 from tests.support.oauth_flows import (
     SECRET,
     build_code_request,
@@ -22,6 +29,7 @@ from tests.support.oauth_flows import (
     obtain_code,
     obtain_tokens,
     parse_oauth_error,
+    submit_sign_in,
 )
 
 GUESS = "a-guess-that-must-be-nowhere"
@@ -150,18 +158,12 @@ def test_no_secret_is_stored(api: httpx.Client, bookshop: Application) -> None:
     api.post("/oauth/refresh", data=build_refresh_request(create_public_app(), "a-refresh-token"))
     guess_with_basic(api)
     api.cookies.clear()
-    sign_in(api, "reader", GUESS)
+    submit_sign_in(api, "reader", GUESS)
     rows = dump_axes_tables()
     assert "bookshop" in rows
     assert "reader" in rows
     for secret in (GUESS, code, "a-refresh-token", SECRET, base64.b64encode(f"bookshop:{GUESS}".encode()).decode()):
         assert secret not in rows
-
-
-def sign_in(client: httpx.Client, name: str, password: str) -> httpx.Response:
-    client.get("/accounts/login")
-    form = {"username": name, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-    return client.post("/accounts/login", data=form)
 
 
 @pytest.fixture
@@ -170,29 +172,167 @@ def jane(db: None) -> User:
 
 
 def test_a_user_whose_password_is_guessed_is_locked_out(api: httpx.Client, jane: User) -> None:
-    statuses = [sign_in(api, "jane", GUESS).status_code for _ in range(6)]
-    answer = sign_in(api, "jane", "persuasion")
+    statuses = [submit_sign_in(api, "jane", GUESS).status_code for _ in range(6)]
+    answer = submit_sign_in(api, "jane", "persuasion")
     assert statuses[:4] == [200] * 4
     assert statuses[5] == 429
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
     with open_other_client() as other:
-        assert sign_in(other, "jane", "persuasion").status_code == 302
+        assert submit_sign_in(other, "jane", "persuasion").status_code == 302
 
 
 def test_another_person_at_the_same_address_signs_in(api: httpx.Client, jane: User) -> None:
     User.objects.create_user("emma", password="hartfield")
     for _ in range(6):
-        sign_in(api, "jane", GUESS)
-    assert sign_in(api, "emma", "hartfield").status_code == 302
+        submit_sign_in(api, "jane", GUESS)
+    assert submit_sign_in(api, "emma", "hartfield").status_code == 302
 
 
 def test_a_sign_in_resets_the_failures(api: httpx.Client, jane: User) -> None:
     for _ in range(3):
-        statuses = [sign_in(api, "jane", GUESS).status_code for _ in range(4)]
-        assert [*statuses, sign_in(api, "jane", "persuasion").status_code] == [200, 200, 200, 200, 302]
+        statuses = [submit_sign_in(api, "jane", GUESS).status_code for _ in range(4)]
+        assert [*statuses, submit_sign_in(api, "jane", "persuasion").status_code] == [200, 200, 200, 200, 302]
         api.cookies.clear()
 
 
 def test_an_unknown_user_name_is_locked_out_too(api: httpx.Client) -> None:
-    statuses = [sign_in(api, "nobody", GUESS).status_code for _ in range(6)]
+    statuses = [submit_sign_in(api, "nobody", GUESS).status_code for _ in range(6)]
     assert statuses[5] == 429
+
+
+def test_many_names_at_one_address_are_locked_out(api: httpx.Client, jane: User) -> None:
+    statuses = [submit_sign_in(api, f"name{number}", GUESS).status_code for number in range(MAX_ADDRESS_FAILURES + 2)]
+    assert statuses == [200] * (MAX_ADDRESS_FAILURES - 1) + [429] * 3
+    assert submit_sign_in(api, "jane", "persuasion").status_code == 429
+    with open_other_client() as other:
+        assert submit_sign_in(other, "jane", "persuasion").status_code == 302
+
+
+def test_a_few_failures_of_others_lock_out_nobody_at_their_address(api: httpx.Client, jane: User) -> None:
+    for number in range(MAX_ADDRESS_FAILURES - 2):
+        submit_sign_in(api, f"name{number}", GUESS)
+    assert [submit_sign_in(api, "jane", password).status_code for password in (GUESS, "persuasion")] == [200, 302]
+
+
+def test_a_sign_in_does_not_reset_the_failures_of_others(api: httpx.Client, jane: User) -> None:
+    """Otherwise a person with an account could guess the passwords of all others."""
+    for number in range(MAX_ADDRESS_FAILURES - 1):
+        submit_sign_in(api, f"name{number}", GUESS)
+    assert submit_sign_in(api, "jane", "persuasion").status_code == 302
+    api.cookies.clear()
+    assert submit_sign_in(api, "emma", GUESS).status_code == 429
+
+
+def test_failures_at_an_address_end_after_the_lockout(api: httpx.Client, jane: User) -> None:
+    for number in range(MAX_ADDRESS_FAILURES):
+        submit_sign_in(api, f"name{number}", GUESS)
+    assert submit_sign_in(api, "jane", "persuasion").status_code == 429
+    AccessAttempt.objects.update(attempt_time=F("attempt_time") - timedelta(minutes=5, seconds=1))
+    assert submit_sign_in(api, "jane", "persuasion").status_code == 302
+
+
+def test_a_refused_guess_does_not_make_the_lockout_longer(api: httpx.Client, jane: User) -> None:
+    for _ in range(5):
+        submit_sign_in(api, "jane", GUESS)
+    rows = list(AccessAttempt.objects.values())
+    assert submit_sign_in(api, "jane", GUESS).status_code == 429
+    assert list(AccessAttempt.objects.values()) == rows
+
+
+def test_failures_that_are_over_do_not_count_again(api: httpx.Client, jane: User) -> None:
+    for _ in range(4):
+        submit_sign_in(api, "jane", GUESS)
+    AccessAttempt.objects.update(attempt_time=F("attempt_time") - timedelta(minutes=6))
+    assert [submit_sign_in(api, "jane", GUESS).status_code for _ in range(5)] == [200] * 4 + [429]
+
+
+@pytest.mark.parametrize("name", ["client:bookshop", "public client:bookshop"])
+def test_a_name_like_that_of_a_client_is_counted_as_a_person(
+    api: httpx.Client, bookshop: Application, name: str
+) -> None:
+    assert [submit_sign_in(api, name, GUESS).status_code for _ in range(5)] == [200] * 4 + [429]
+    assert guess_secret(api).status_code == 401
+
+
+def test_failures_of_clients_lock_out_no_person(api: httpx.Client, jane: User, bookshop: Application) -> None:
+    for _ in range(MAX_ADDRESS_FAILURES):
+        guess_secret(api)
+        guess_secret(api, "nobody")
+    assert submit_sign_in(api, "jane", "persuasion").status_code == 302
+
+
+class HeldHasher(MD5PasswordHasher):
+    """Ends a hash only when each of the guesses has reached a hasher or is refused, as if hashes took very long."""
+
+    guesses: ClassVar[Barrier]
+    evaluating_threads: ClassVar[set[int]]
+
+    def encode(self, password: str, salt: str) -> str:
+        self.evaluating_threads.add(get_ident())
+        self.guesses.wait()
+        return super().encode(password, salt)
+
+
+def guess_password(name: str) -> None:
+    request = RequestFactory().post("/accounts/login")
+    try:
+        assert authenticate(request, username=name, password=GUESS) is None
+        if get_ident() not in HeldHasher.evaluating_threads:
+            HeldHasher.guesses.wait()
+    finally:
+        connections.close_all()
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize(
+    ("names", "limit"),
+    [(["jane"] * 12, 5), ([f"name{number}" for number in range(40)], MAX_ADDRESS_FAILURES)],
+    ids=["name", "address"],
+)
+def test_guesses_at_the_same_time_do_not_pass_the_limit(names: list[str], limit: int, settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = [f"{__name__}.{HeldHasher.__name__}"]
+    HeldHasher.guesses, HeldHasher.evaluating_threads = Barrier(len(names), timeout=60), set()
+    threads = [Thread(target=guess_password, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0 < len(HeldHasher.evaluating_threads) <= limit
+
+
+CHANGE_PASSWORD = "/admin/password_change/"
+
+
+def change_password(browser: Client, old: str, new: str = "northanger-abbey") -> Any:
+    return browser.post(
+        CHANGE_PASSWORD, {"old_password": old, "new_password1": new, "new_password2": new, "usable_password": "true"}
+    )
+
+
+@pytest.fixture
+def signed_in_jane(client: Client, jane: User) -> Client:
+    jane.is_staff = True
+    jane.save()
+    client.force_login(jane)
+    return client
+
+
+def test_a_stolen_session_cannot_guess_the_password(signed_in_jane: Client) -> None:
+    assert [change_password(signed_in_jane, GUESS).status_code for _ in range(5)] == [200] * 5
+    answer = change_password(signed_in_jane, "persuasion")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
+
+
+def test_the_old_password_clears_the_failures(signed_in_jane: Client) -> None:
+    for _ in range(2):
+        statuses = [change_password(signed_in_jane, GUESS).status_code for _ in range(4)]
+        assert [*statuses, change_password(signed_in_jane, "persuasion", new="1").status_code] == [200] * 5
+    assert change_password(signed_in_jane, "persuasion").status_code == 302
+    assert User.objects.get().check_password("northanger-abbey")
+
+
+def test_to_look_at_the_page_clears_no_failure(signed_in_jane: Client) -> None:
+    for _ in range(5):
+        change_password(signed_in_jane, GUESS)
+        assert signed_in_jane.get(CHANGE_PASSWORD).status_code == 200
+    assert change_password(signed_in_jane, GUESS).status_code == 429

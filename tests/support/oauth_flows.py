@@ -77,6 +77,13 @@ def sign_in(client: httpx.Client, user: User) -> None:
     client.cookies.set(settings.SESSION_COOKIE_NAME, session.session_key)
 
 
+def submit_sign_in(client: httpx.Client, name: str, password: str, page: str = "/accounts/login") -> httpx.Response:
+    """Signs in with a password on a page."""
+    client.get(page)
+    form = {"username": name, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+    return client.post(page, data=form)
+
+
 def build_authorization_request(application: Application, **changes: str | None) -> dict[str, str]:
     """Returns the parameters of a valid authorization request with these changes; None leaves one out."""
     public = application.client_type == "public"
