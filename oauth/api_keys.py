@@ -3,13 +3,15 @@
 import re
 import secrets
 from datetime import datetime, timedelta
+from functools import cache
 from hmac import compare_digest
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
+from library_site.db.sql import CompiledQuery, Parameter
 from library_site.http.refusals import Refusal
 from oauth import scopes
 from oauth.credentials import Credential, sha256_hex
@@ -22,7 +24,7 @@ KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAX_KEYS_PER_USER = 100
 # `last_used_at` is updated at most once in this time.
 LAST_USED_PRECISION = timedelta(minutes=1)
-KEY_COLUMNS = ("pk", "digest", "scopes", "last_used_at")
+KEY_COLUMNS = ("pk", "digest", "scopes")
 
 
 class InvalidKey(Exception):
@@ -37,12 +39,12 @@ class TooManyKeys(Refusal):
 
 
 class ActiveKey(NamedTuple):
-    """A valid key, with the scopes that its owner may have now."""
+    """A valid key, with the scopes that its owner may have now. `is_use_due` says that `record_use` has work to do."""
 
     pk: int
     owner_id: int
     scopes: ScopeSet
-    last_used_at: datetime | None
+    is_use_due: bool
 
 
 def create_key(
@@ -89,24 +91,42 @@ def find_key(text: str, now: datetime) -> ActiveKey:
     match = KEY_PATTERN.fullmatch(text)
     if not match:
         raise InvalidKey
-    owners = scopes.annotate_scopes(
-        User.objects.filter(build_active_condition(now, "api_keys__"), api_keys__prefix=match[1])
-    )
-    columns = {f"key_{name}": F(f"api_keys__{name}") for name in KEY_COLUMNS}
-    row = owners.values("pk", "is_active", *scopes.get_scope_permissions(), **columns).first()
+    to_sql = connection.ops.adapt_datetimefield_value
+    rows = get_key_query().fetch_all(prefix=match[1], now=to_sql(now), used_before=to_sql(now - LAST_USED_PRECISION))
+    row = rows[0] if rows else None
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidKey
     if not row["is_active"]:
         raise InvalidKey
     current_scopes = frozenset(row["key_scopes"].split()) & scopes.read_scopes(row)
-    return ActiveKey(row["key_pk"], row["pk"], current_scopes, row["key_last_used_at"])
+    return ActiveKey(row["key_pk"], row["pk"], current_scopes, bool(row["is_use_due"]))
+
+
+@cache
+def get_key_query() -> CompiledQuery:
+    """The key with the prefix `prefix`, if it is active at `now`, with its owner."""
+    is_active = build_active_condition(Parameter("now"), "api_keys__")
+    owners = scopes.annotate_rights(User.objects.filter(is_active, api_keys__prefix=Parameter("prefix")))
+    is_use_due = build_due_condition(Parameter("used_before"), "api_keys__")
+    columns = {f"key_{name}": F(f"api_keys__{name}") for name in KEY_COLUMNS}
+    return CompiledQuery(
+        owners.values(
+            "pk",
+            *scopes.RIGHTS_COLUMNS,
+            is_use_due=ExpressionWrapper(is_use_due, BooleanField()),
+            **columns,
+        )
+    )
 
 
 def record_use(key: ActiveKey, now: datetime) -> None:
     """Updates `last_used_at`, at most once a minute."""
-    if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
-        is_due = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
-        APIKey.objects.filter(is_due, pk=key.pk).update(last_used_at=now)
+    if key.is_use_due:
+        APIKey.objects.filter(build_due_condition(now - LAST_USED_PRECISION), pk=key.pk).update(last_used_at=now)
+
+
+def build_due_condition(used_before: datetime | Parameter, path: str = "") -> Q:
+    return Q((f"{path}last_used_at", None)) | Q((f"{path}last_used_at__lt", used_before))
 
 
 def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:

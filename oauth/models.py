@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from oauth2_provider.models import Application
 
+from library_site.db.sql import Parameter
+
 # After this time an app must ask the person again, however often it refreshed its token.
 CONSENT_LIFETIME = timedelta(days=90)
 
@@ -62,7 +64,7 @@ class ChangedRights(models.Model):
         return f"user {self.user_id}: {self.scopes}"
 
 
-def build_active_condition(now: datetime, path: str = "") -> Q:
+def build_active_condition(now: datetime | Parameter, path: str = "") -> Q:
     """Returns the condition for API keys that are neither revoked nor expired; `path` is the lookup path to them."""
     is_unexpired = Q((f"{path}expires_at", None)) | Q((f"{path}expires_at__gt", now))
     return is_unexpired & Q((f"{path}revoked_at", None))

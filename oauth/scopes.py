@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from django.contrib.auth.models import Permission, User
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Case, Exists, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, When
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.scopes import BaseScopes
 
@@ -23,8 +23,14 @@ SCOPES = {
 }
 DEFAULT_SCOPE = "read"
 
+# Of the scopes that need a permission: its app and codename, and the bit in the column `rights`.
+PERMISSIONS = {name: scope.permission.split(".") for name, scope in SCOPES.items() if scope.permission}
+SCOPE_BITS = {name: 1 << index for index, name in enumerate(PERMISSIONS)}
+RIGHTS_COLUMNS = ("is_active", "is_superuser", "rights")
+
 ScopeSet = frozenset[str]
 NO_SCOPES: ScopeSet = frozenset()
+ALL_SCOPES: ScopeSet = frozenset(SCOPES)
 
 
 class UnknownScope(Exception):
@@ -64,10 +70,7 @@ def describe_scopes(scopes: Iterable[str]) -> list[Any]:
 
 def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
     """Returns the scopes that each user may have, by id, in one query. Inactive users have none."""
-    return {
-        row["pk"]: read_scopes(row)
-        for row in annotate_scopes(users).values("pk", "is_active", *get_scope_permissions())
-    }
+    return {row["pk"]: read_scopes(row) for row in annotate_rights(users).values("pk", *RIGHTS_COLUMNS)}
 
 
 def get_user_scopes(user: User) -> ScopeSet:
@@ -75,18 +78,33 @@ def get_user_scopes(user: User) -> ScopeSet:
     return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
 
 
-def annotate_scopes(users: QuerySet[User]) -> QuerySet[User]:
-    """Adds a column for each scope that needs a permission."""
-    return users.annotate(
-        **{name: build_permission_condition(permission) for name, permission in get_scope_permissions().items()}
+def annotate_rights(users: QuerySet[User]) -> QuerySet[User]:
+    """Adds the column `rights`: the sum of the bits of the scopes whose permission a user has, also by a group."""
+    user = OuterRef(OuterRef("pk"))
+    own_permissions = User.user_permissions.through.objects.filter(user=user)
+    group_permissions = Group.permissions.through.objects.filter(group__user=user)
+    bits = [
+        When(codename=codename, content_type__app_label=app, then=SCOPE_BITS[name])
+        for name, (app, codename) in PERMISSIONS.items()
+    ]
+    held_permissions = Permission.objects.filter(
+        Q(pk__in=own_permissions.values("permission")) | Q(pk__in=group_permissions.values("permission")),
+        # So the database need not look at all the others.
+        codename__in=[codename for _, codename in PERMISSIONS.values()],
     )
+    # An aggregate of Django's would add a GROUP BY.
+    total = Func(Case(*bits, default=0), function="SUM", output_field=IntegerField())
+    return users.annotate(rights=Subquery(held_permissions.order_by().annotate(total=total).values("total")))
 
 
 def read_scopes(row: dict[str, Any]) -> ScopeSet:
-    """Returns the scopes in a row of `annotate_scopes`."""
+    """Returns the scopes of a user in a row with RIGHTS_COLUMNS."""
     if not row["is_active"]:
         return NO_SCOPES
-    return frozenset(name for name in SCOPES if row.get(name, True))
+    if row["is_superuser"]:
+        return ALL_SCOPES
+    rights = row["rights"] or 0
+    return ALL_SCOPES - {name for name, bit in SCOPE_BITS.items() if not rights & bit}
 
 
 def get_scope_permissions() -> dict[str, str]:

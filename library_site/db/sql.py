@@ -12,6 +12,7 @@ import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, QuerySet
 from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
@@ -109,6 +110,39 @@ class PreparedStatement:
                 cache.names.discard(self.name)
         types = get_parameter_types(parameters)
         return check_result(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
+
+
+class Parameter(Expression):
+    """Stands in a queryset for a value that comes with each call of its CompiledQuery."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
+        return "%s", [self]
+
+
+class CompiledQuery:
+    """The statement of `QuerySet.values()`, which Django compiles once: that can take longer than to execute it."""
+
+    def __init__(self, rows: QuerySet[Any, Any]) -> None:
+        sql, parameters = rows.query.sql_with_params()
+        literals = iter([None if isinstance(value, Parameter) else quote_literal(value) for value in parameters])
+        sql = PLACEHOLDER.sub(lambda match: match[0] if match[0] == "%%" else next(literals) or "%s", sql)
+        self.parameters = [parameter.name for parameter in parameters if isinstance(parameter, Parameter)]
+        self.columns = tuple(rows.query.selected or ())
+        self.statement = PreparedStatement(sql)
+
+    def fetch_all(self, **values: Any) -> list[dict[str, Any]]:
+        """Takes a value for each Parameter. Values in rows are those of the driver: SQLite has no times or booleans."""
+        rows = self.statement.fetch_all([values[name] for name in self.parameters])
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+
+def quote_literal(value: str | int) -> str:
+    """Returns a constant of ours as SQL, ready to be part of a statement with placeholders."""
+    return str(int(value)) if isinstance(value, int) else "'{}'".format(value.replace("'", "''").replace("%", "%%"))
 
 
 def get_parameter_types(parameters: Sequence[Any]) -> list[int]:

@@ -29,14 +29,21 @@ class NoSigningKey(Exception):
     """The file does not exist, cannot be read, or has no key that signs."""
 
 
+class CacheableKey(RSAKey):
+    """A key that can be the argument of a cached function. A file that is read again gives other keys."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
 class KeySet(NamedTuple):
     """The keys of the file, by kid; `expires` has the Unix seconds at which replaced keys end."""
 
-    signing_key: RSAKey
-    keys_by_kid: dict[str, RSAKey]
+    signing_key: CacheableKey
+    keys_by_kid: dict[str, CacheableKey]
     expires: dict[str, int]
 
-    def find(self, kid: Any, now: float) -> RSAKey | None:
+    def find(self, kid: Any, now: float) -> CacheableKey | None:
         """Returns the key with this kid, if it still verifies."""
         return None if kid in self.expires and self.expires[kid] <= now else self.keys_by_kid.get(kid)
 
@@ -80,7 +87,7 @@ class KeyFile:
 
 def parse_keys(members: list[dict[str, Any]]) -> KeySet:
     """Raises NoSigningKey."""
-    keys = {member["kid"]: RSAKey.import_key(member) for member in members}
+    keys = {member["kid"]: CacheableKey.import_key(member) for member in members}
     signing_kid = next((member["kid"] for member in members if not member.keys() & {"exp", "prepared"}), None)
     if signing_kid is None:
         raise NoSigningKey

@@ -5,8 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connection
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -15,7 +17,7 @@ from books.models import Book
 from library_site.http.rate_limit import make_counter
 from oauth import api_keys
 from oauth.models import APIKey
-from oauth.scopes import parse_scopes
+from oauth.scopes import get_user_scopes, parse_scopes
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
 from tests.support.forged_tokens import build_claims, forge_token
@@ -248,6 +250,54 @@ def test_a_key_loses_what_its_owner_loses(api: httpx.Client, books: str, user: U
 
 def test_a_key_never_has_more_than_its_owner(api: httpx.Client, books: str) -> None:
     assert create_book(api, books, create_key_header(create_reader(), "read write")) == 403
+
+
+def grant(user: User, *permissions: str) -> None:
+    for permission in permissions:
+        app, codename = permission.split(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+
+
+@pytest.mark.parametrize(
+    ("members", "permissions", "scopes"),
+    [
+        ({}, [], {"read"}),
+        ({}, ["books.change_book"], {"read", "write"}),
+        ({}, ["webhooks.change_endpoint"], {"read", "webhooks"}),
+        ({}, ["books.change_book", "books.view_book", "webhooks.change_endpoint"], {"read", "write", "webhooks"}),
+        ({"is_superuser": True}, [], {"read", "write", "webhooks"}),
+    ],
+)
+def test_a_key_has_the_scopes_for_which_its_owner_has_the_permission(
+    db: None, members: dict[str, Any], permissions: list[str], scopes: set[str]
+) -> None:
+    owner = User.objects.create_user("owner", **members)
+    grant(owner, *permissions)
+    _, text = api_keys.create_key(owner, "a program", parse_scopes("read write webhooks"), NOW)
+    assert api_keys.find_key(text, NOW).scopes == scopes
+    assert get_user_scopes(owner) == scopes
+
+
+def test_a_permission_by_group_and_by_user_is_one(user: User) -> None:
+    grant(user, "books.change_book")
+    _, text = api_keys.create_key(user, "a program", parse_scopes("read write webhooks"), NOW)
+    assert api_keys.find_key(text, NOW).scopes == {"read", "write"}
+
+
+def test_a_permission_of_the_same_name_in_another_app_opens_nothing(db: None) -> None:
+    owner = create_reader("owner")
+    kind = ContentType.objects.create(app_label="elsewhere", model="book")
+    owner.user_permissions.add(Permission.objects.create(content_type=kind, codename="change_book", name="x"))
+    _, text = api_keys.create_key(owner, "a program", parse_scopes("read write"), NOW)
+    assert api_keys.find_key(text, NOW).scopes == {"read"}
+
+
+def test_a_key_is_found_without_compiling_a_query(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compile it takes fifty times as long as to execute it."""
+    _, text = api_keys.create_key(user, "a program", parse_scopes("read"), NOW)
+    first = api_keys.find_key(text, NOW)
+    monkeypatch.delattr(SQLCompiler, "as_sql")
+    assert api_keys.find_key(text, NOW) == first
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text + "x", lambda text: text[:-4] + "xxxx"])

@@ -74,6 +74,14 @@ def test_old_tokens_are_valid_until_the_end_of_the_overlap(api: httpx.Client, ke
     assert get_key_id(token) not in str(jwks.build_public_jwks(jwks.get_keys(), now + 60))
 
 
+def test_a_key_that_is_removed_verifies_no_token_any_more(api: httpx.Client, key_file: Path) -> None:
+    token = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_public_app())["access_token"]
+    assert is_accepted(api, token)
+    key_file.unlink()
+    jwks.rotate_key(key_file, int(time.time()), overlap=60)
+    assert not is_accepted(api, token)
+
+
 def test_a_key_outlives_its_last_token(api: httpx.Client, key_file: Path) -> None:
     token = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_public_app())["access_token"]
     expires_at = access_tokens.verify_access_token(token, time.time()).exp
