@@ -51,6 +51,35 @@ def check_rate_limit(app_configs: Any, **options: Any) -> list[checks.CheckMessa
 
 
 @checks.register
+def check_num_proxies(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if settings.REST_FRAMEWORK["NUM_PROXIES"] or not (settings.HTTPS or settings.PUBLIC_URL.startswith("https:")):
+        return []
+    return [
+        checks.Warning(
+            "A proxy terminates HTTPS, and NUM_PROXIES is 0: all callers have the proxy's address, so anybody can lock"
+            " everybody out, and all share one rate limit.",
+            hint="Set NUM_PROXIES to the number of proxies that add an address to X-Forwarded-For.",
+            id="library_site.W006",
+        )
+    ]
+
+
+@checks.register(deploy=True)
+def check_proxy(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Says what the library cannot see: the server gives `X_Forwarded_For` and `X-Forwarded-For` the same name."""
+    if not settings.REST_FRAMEWORK["NUM_PROXIES"]:
+        return []
+    return [
+        checks.Info(
+            "NUM_PROXIES is set, so callers have the addresses that the proxies write to X-Forwarded-For.",
+            hint="The proxy must drop headers whose names contain an underscore, as nginx does by default"
+            " (underscores_in_headers off), and nobody else may reach the library's port.",
+            id="library_site.I001",
+        )
+    ]
+
+
+@checks.register
 def check_private_webhooks(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     if not settings.WEBHOOKS_ALLOW_PRIVATE or not allows_remote_hosts():
         return []

@@ -1,10 +1,11 @@
 """Identifies the caller of a request, for everything that is stored or counted per caller."""
 
 from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Any
+from typing import Any, cast
 
+from django.conf import settings
+from django.http import HttpRequest
 from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
 
 from oauth.credentials import sha256_hex
 
@@ -14,12 +15,43 @@ def get_caller_key(request: Request) -> str:
     return sha256_hex(describe_caller(request))
 
 
+def get_address_key(request: HttpRequest | Request) -> str:
+    """A stable name for the address of a request, whatever its credential."""
+    return sha256_hex(describe_address(request))
+
+
 def describe_caller(request: Request) -> str:
     if request.auth is not None:
         return f"credential {request.auth}"
     if request.user is not None and request.user.is_authenticated:
         return f"user {request.user.pk}"
-    return f"address {get_client_network(BaseThrottle().get_ident(request))}"
+    return describe_address(request)
+
+
+def describe_address(request: HttpRequest | Request) -> str:
+    return f"address {get_client_network(get_client_address(request))}"
+
+
+def get_client_address(request: HttpRequest | Request) -> str:
+    """The address in X-Forwarded-For that the first of our own proxies (NUM_PROXIES) wrote; else the peer's.
+
+    With fewer entries the request did not come through all proxies, so the client itself wrote them.
+    """
+    proxies = cast("int", settings.REST_FRAMEWORK["NUM_PROXIES"])
+    entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    peer = request.META.get("REMOTE_ADDR") or ""
+    if not proxies or len(entries) < proxies:
+        return peer
+    address = entries[-proxies].strip()
+    return address if is_address(address) else peer
+
+
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def get_client_network(address: str) -> str:
@@ -34,8 +66,5 @@ def get_client_network(address: str) -> str:
 
 def get_client_ip(request: Any) -> str:
     """django-axes' AXES_CLIENT_IP_CALLABLE: an address, or the first of a network; `::` for an invalid address."""
-    address = get_client_network(BaseThrottle().get_ident(request) or "").partition("/")[0]
-    try:
-        return str(ip_address(address))
-    except ValueError:
-        return "::"
+    address = get_client_network(get_client_address(request)).partition("/")[0]
+    return address if is_address(address) else "::"

@@ -123,6 +123,31 @@ def test_passwords_without_encryption_give_a_warning(settings: Settings) -> None
 
 
 @pytest.mark.parametrize(
+    ("https", "public_url", "proxies", "is_reported"),
+    [
+        (True, "http://127.0.0.1", 0, True),
+        (False, "https://library.example", 0, True),
+        (True, "https://library.example", 1, False),
+        (False, "http://127.0.0.1", 0, False),
+    ],
+)
+def test_a_proxy_that_is_not_counted_gives_a_warning(
+    settings: Settings, https: bool, public_url: str, proxies: int, is_reported: bool
+) -> None:
+    settings.HTTPS, settings.PUBLIC_URL = https, public_url
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
+    assert ("library_site.W006" in {message.id for message in run_checks()}) == is_reported
+
+
+@pytest.mark.parametrize("proxies", [0, 1])
+def test_the_deployment_check_says_what_a_proxy_must_do(settings: Settings, proxies: int) -> None:
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
+    messages = {message.id: message for message in run_checks(include_deployment_checks=True)}
+    assert ("library_site.I001" in messages) == bool(proxies)
+    assert not proxies or "underscore" in str(messages["library_site.I001"].hint)
+
+
+@pytest.mark.parametrize(
     ("rate", "seconds"), [("5/second", 1), ("5/Minutes", 60), ("5/2hours", 7200), ("5/day", 86400)]
 )
 def test_a_rate_is_a_number_of_requests_in_a_period(monkeypatch: pytest.MonkeyPatch, rate: str, seconds: int) -> None:

@@ -202,6 +202,21 @@ def test_a_forwarded_address_is_trusted_from_known_proxies(limited: httpx.Client
     assert uses_up_limit(limited, headers={"X-Forwarded-For": "192.0.2.1, 198.51.100.1"})
 
 
+def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(limited: httpx.Client, settings: Settings) -> None:
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 2}
+    addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
+    answers = [limited.get("/api/books", headers={"X-Forwarded-For": address}) for address in addresses]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+
+
+@pytest.mark.parametrize("entry", ["", "unknown", "192.0.2.1:80", "_hidden"])
+def test_a_forwarded_text_that_is_no_address_is_not_used(limited: httpx.Client, settings: Settings, entry: str) -> None:
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 1}
+    assert uses_up_limit(limited)
+    headers = {"X-Forwarded-For": f"192.0.2.1, {entry}"}
+    assert limited.get("/api/books", headers=headers).status_code == 429
+
+
 @pytest.mark.parametrize("name", ["Key", "User"])
 def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, name: str) -> None:
     assert uses_up_limit(limited, headers={name: "1"})
@@ -357,3 +372,18 @@ def test_the_document_describes_the_limit(local_service: Service) -> None:
     }
     assert documented.pop("/") == {False}
     assert set(map(frozenset, documented.values())) == {frozenset({True})}
+
+
+@pytest.mark.database_independent
+def test_lines_of_forwarded_addresses_are_one_list(tmp_path: Path) -> None:
+    """The server joins them; with the last line alone, a client could choose its address."""
+    with (
+        serve_library(tmp_path, API_RATE_LIMIT="100/hour", NUM_PROXIES="2") as service,
+        service.open_client() as client,
+    ):
+        addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+        answers = [
+            client.get("/api/books", headers=[("X-Forwarded-For", address), ("X-Forwarded-For", "198.51.100.1")])
+            for address in [*addresses, *addresses]
+        ]
+    assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=99"] * 3 + ["r=98"] * 3
