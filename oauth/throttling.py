@@ -1,32 +1,63 @@
 """The rate limit (API_RATE_LIMIT) and its headers (draft-ietf-httpapi-ratelimit-headers-10)."""
 
 import time
+from collections.abc import Callable
 from math import ceil
 from typing import Any, cast
 
 from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from library_site.http.errors import describe_api_exception, render_failure
 from library_site.http.rate_limit import get_counter
-from oauth.callers import get_caller_key
+from oauth.callers import get_address_key, get_caller_key
+
+# What is refused for its version, its credential or its method never reaches the throttle.
+REFUSED_STATUSES = {400, 401, 403, 405}
+HEADERS_KEY = "library.rate_limit"
 
 
 class CallerThrottle(BaseThrottle):
-    """Counts each request, and leaves the headers for `library_site.http.middleware.add_rate_limit_headers`."""
+    """Counts each request, and leaves the headers for `limit_refusals`."""
 
     timer = staticmethod(time.monotonic)
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
-        window = get_counter(settings.REDIS_URL, seconds).count(get_caller_key(request), now=self.timer())
-        self.seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
-        is_allowed: bool = window.requests <= amount
-        request.META["library.rate_limit"] = {
-            "RateLimit-Policy": f'"default";q={amount};w={seconds}',
-            "RateLimit": f'"default";r={max(0, amount - window.requests)};t={self.seconds_left}',
-        }
-        return is_allowed
+        self.seconds = count_request(request, get_caller_key(request))
+        return self.seconds == 0
 
     def wait(self) -> float:
-        return self.seconds_left
+        return self.seconds
+
+
+def count_request(request: HttpRequest | Request, caller: str) -> int:
+    """Returns the seconds until the caller may send a request again; 0 if this one is within the limit."""
+    amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
+    window = get_counter(settings.REDIS_URL, seconds).count(caller, now=CallerThrottle.timer())
+    seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
+    request.META[HEADERS_KEY] = {
+        "RateLimit-Policy": f'"default";q={amount};w={seconds}',
+        "RateLimit": f'"default";r={max(0, amount - window.requests)};t={seconds_left}',
+    }
+    return seconds_left if window.requests > amount else 0
+
+
+def limit_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Django middleware: counts by address what is refused before it is counted, and adds the headers of the limit.
+
+    An address beyond the limit gets a 429 instead of the refusal: otherwise it could guess credentials without end.
+    """
+
+    def wrapper(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        is_refused = response.status_code in REFUSED_STATUSES and HEADERS_KEY not in request.META
+        if is_refused and (seconds := count_request(request, get_address_key(request))):
+            response = render_failure(request, describe_api_exception(Throttled(seconds), {}))
+        for name, value in request.META.get(HEADERS_KEY, {}).items():
+            response[name] = value
+        return response
+
+    return wrapper

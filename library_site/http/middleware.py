@@ -1,4 +1,4 @@
-"""Django middleware: checks of the host and of the body, and headers of the rate limit."""
+"""Django middleware: checks of the host and of the body."""
 
 from collections.abc import Callable
 
@@ -23,19 +23,5 @@ def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> C
         if request.META.get("library.cut_off"):
             raise BadRequest("The body was cut off.")
         return get_response(request)
-
-    return wrapper
-
-
-def add_rate_limit_headers(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
-    """Adds the headers from `environ["library.rate_limit"]` to the answer, whatever its status."""
-
-    def wrapper(request: HttpRequest) -> HttpResponse:
-        response = get_response(request)
-        for name, value in request.META.get("library.rate_limit", {}).items():
-            response[name] = value
-        return response
 
     return wrapper

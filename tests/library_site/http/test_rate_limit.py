@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from pytest_django import Settings
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -29,6 +30,7 @@ from library_site.http.rate_limit import (
     RedisCounter,
     make_counter,
 )
+from oauth.api_keys import create_key
 from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle
 from tests.support.books import build_book
@@ -36,6 +38,7 @@ from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
 
 POLICY = '"default";q=3;w=60'
+READ = frozenset({"read"})
 
 
 class Clock:
@@ -66,12 +69,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def limited(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
+def limited(public: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
+    """A client of a library that allows three requests a minute, and in which every credential is valid."""
+    monkeypatch.setattr(BookViewSet, "authentication_classes", [HeaderAuthentication])
+    return public
+
+
+@pytest.fixture
+def public(api: httpx.Client, clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a library that allows three requests a minute."""
     settings.API_RATE_LIMIT = (3, 60)
-    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "library_site.http.middleware.add_rate_limit_headers"]
+    settings.API_MIDDLEWARE = [*settings.API_MIDDLEWARE, "oauth.throttling.limit_refusals"]
     monkeypatch.setattr(BookViewSet, "throttle_classes", [CallerThrottle])
-    monkeypatch.setattr(BookViewSet, "authentication_classes", [HeaderAuthentication])
     make_counter.cache_clear()
     return make_client("127.0.0.1")
 
@@ -202,6 +211,14 @@ def test_a_forwarded_address_is_trusted_from_known_proxies(limited: httpx.Client
     assert uses_up_limit(limited, headers={"X-Forwarded-For": "192.0.2.1, 198.51.100.1"})
 
 
+@pytest.mark.parametrize("name", ["Key", "User"])
+def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, name: str) -> None:
+    assert uses_up_limit(limited, headers={name: "1"})
+    assert make_client("192.0.2.1").get("/api/books", headers={name: "1"}).status_code == 429
+    assert uses_up_limit(limited, headers={name: "2"})
+    assert uses_up_limit(limited)
+
+
 def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(limited: httpx.Client, settings: Settings) -> None:
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 2}
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
@@ -217,12 +234,50 @@ def test_a_forwarded_text_that_is_no_address_is_not_used(limited: httpx.Client, 
     assert limited.get("/api/books", headers=headers).status_code == 429
 
 
-@pytest.mark.parametrize("name", ["Key", "User"])
-def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, name: str) -> None:
-    assert uses_up_limit(limited, headers={name: "1"})
-    assert make_client("192.0.2.1").get("/api/books", headers={name: "1"}).status_code == 429
-    assert uses_up_limit(limited, headers={name: "2"})
-    assert uses_up_limit(limited)
+REFUSED: dict[str, tuple[str, str, dict[str, str], int]] = {
+    "method": ("DELETE", "/api/books", {}, 405),
+    "method of version 2": ("DELETE", "/api/v2/books", {}, 405),
+    "unknown method": ("BREW", "/api/books/1", {}, 405),
+    "version": ("GET", "/api/v9/books", {}, 400),
+    "version of an unknown address": ("GET", "/api/v9/nothing", {}, 400),
+    "two versions": ("GET", "/api/v2/books?version=1", {}, 400),
+    "key": ("GET", "/api/books", {"X-API-Key": "wrong"}, 401),
+    "token of version 2": ("GET", "/api/v2/books/1", {"Authorization": "Bearer wrong"}, 401),
+    "no credential": ("GET", "/api/v2/webhooks", {}, 401),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_refusals_count_by_address(public: httpx.Client, refused: tuple[str, str, dict[str, str], int]) -> None:
+    method, address, headers, status = refused
+    answers = [public.request(method, address, headers=headers) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [status, status, status, 429]
+    assert parse_limit_headers(answers[0]) == (POLICY, '"default";r=2;t=60', None)
+    assert parse_limit_headers(answers[3]) == (POLICY, '"default";r=0;t=60', "60")
+    assert public.get("/api/books").status_code == 429
+    assert make_client("192.0.2.7").request(method, address, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize(("address", "member"), [("/api/books", "detail"), ("/api/v2/books", "error")])
+def test_a_refusal_beyond_the_limit_has_the_form_of_its_version(
+    public: httpx.Client, address: str, member: str
+) -> None:
+    answers = [public.delete(address) for _ in range(4)]
+    assert answers[3].json().keys() == {member}
+    assert "throttled" in answers[3].text
+
+
+def test_a_credential_without_the_scope_counts_its_address(public: httpx.Client, settings: Settings) -> None:
+    headers = {"X-API-Key": create_key(User.objects.create_user("reader"), "a program", READ, timezone.now())[1]}
+    assert [public.delete("/api/books/1", headers=headers).status_code for _ in range(4)] == [403, 403, 403, 429]
+    assert public.get("/api/books", headers=headers).status_code == 200
+
+
+def test_a_valid_credential_is_answered_at_an_address_beyond_its_limit(public: httpx.Client) -> None:
+    headers = {"X-API-Key": create_key(User.objects.create_user("reader"), "a program", READ, timezone.now())[1]}
+    for _ in range(4):
+        public.get("/api/books", headers={"X-API-Key": "wrong"})
+    assert uses_up_limit(public, headers=headers)
 
 
 def test_a_process_remembers_no_more_callers_than_it_can_hold() -> None:
