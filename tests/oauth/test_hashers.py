@@ -1,5 +1,6 @@
 """Few passwords are hashed at the same time; all others soon learn that they must try again."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -95,8 +96,9 @@ def test_a_thread_waits_and_the_next_one_is_refused() -> None:
 
 @pytest.mark.database_independent
 def test_a_thread_does_not_wait_longer_than_it_may() -> None:
-    limiter = HashLimiter(max_hashing=1, max_threads=2, max_wait=0.01)
+    limiter, started_at = HashLimiter(max_hashing=1, max_threads=2, max_wait=0.01), time.monotonic()
     with limiter.slot(), pytest.raises(HashingBusy), limiter.slot():
         raise AssertionError
+    assert time.monotonic() - started_at < 10
     with limiter.slot():
         assert not limiter.hashing.acquire(blocking=False)

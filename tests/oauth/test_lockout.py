@@ -331,6 +331,12 @@ def test_the_old_password_clears_the_failures(signed_in_jane: Client) -> None:
     assert User.objects.get().check_password("northanger-abbey")
 
 
+def test_the_old_password_does_not_clear_the_failures_of_others(api: httpx.Client, signed_in_jane: Client) -> None:
+    submit_sign_in(api, "emma", GUESS)
+    assert change_password(signed_in_jane, "persuasion").status_code == 302
+    assert AccessAttempt.objects.get().username == "user:emma"
+
+
 def test_to_look_at_the_page_clears_no_failure(signed_in_jane: Client) -> None:
     for _ in range(5):
         change_password(signed_in_jane, GUESS)

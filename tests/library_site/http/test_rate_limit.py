@@ -159,6 +159,7 @@ def test_a_window_begins_with_its_first_request(limited: httpx.Client, clock: Cl
         ("POST", "/api/books", b"{}", "text/plain", 415),
         ("POST", "/api/books", b" " * 1048577, "application/json", 413),
         ("GET", "/api/books/0", b"", "application/json", 404),
+        ("GET", "/api/v2/books?nonsense=1", b"", "application/json", 400),
         ("HEAD", "/api/books", b"", "application/json", 200),
         ("OPTIONS", "/api/books", b"", "application/json", 204),
     ],
