@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from hmac import compare_digest
 from typing import NamedTuple
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
@@ -24,7 +25,7 @@ KEY_PATTERN = re.compile(r"lib_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 MAX_KEYS_PER_USER = 100
 # `last_used_at` is updated at most once in this time.
 LAST_USED_PRECISION = timedelta(minutes=1)
-KEY_COLUMNS = ("pk", "digest", "scopes")
+KEY_COLUMNS = ("pk", "digest", "scopes", "authorization")
 
 
 class InvalidKey(Exception):
@@ -39,11 +40,15 @@ class TooManyKeys(Refusal):
 
 
 class ActiveKey(NamedTuple):
-    """A valid key, with the scopes that its owner may have now. `is_use_due` says that `record_use` has work to do."""
+    """A valid key, with the scopes that its owner may have now.
+
+    `authorization` is that of the app that made the key; `is_use_due` says that `record_use` has work to do.
+    """
 
     pk: int
     owner_id: int
     scopes: ScopeSet
+    authorization: UUID | None
     is_use_due: bool
 
 
@@ -99,7 +104,9 @@ def find_key(text: str, now: datetime) -> ActiveKey:
     if not row["is_active"]:
         raise InvalidKey
     current_scopes = frozenset(row["key_scopes"].split()) & scopes.read_scopes(row)
-    return ActiveKey(row["key_pk"], row["pk"], current_scopes, bool(row["is_use_due"]))
+    # SQLite has no UUIDs: the driver returns their digits.
+    authorization = row["key_authorization"] and UUID(str(row["key_authorization"]))
+    return ActiveKey(row["key_pk"], row["pk"], current_scopes, authorization, bool(row["is_use_due"]))
 
 
 @cache

@@ -59,7 +59,7 @@ class APIKeyAuthentication(BaseAuthentication):
         except api_keys.InvalidKey as error:
             raise InvalidCredential("The API key is not valid") from error
         api_keys.record_use(key, now)
-        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key=key.pk)
+        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
 
 
 def authenticate_token(token: str) -> tuple[User, Credential]:

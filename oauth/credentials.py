@@ -8,7 +8,7 @@ from oauth.scopes import ScopeSet
 
 
 class Credential(NamedTuple):
-    """The scopes of a request, and the id of its API key or authorization.
+    """The scopes of a request, the id of its API key, and that of the authorization of an app or of an app's key.
 
     `name` and the text are the same for all requests of one API key, or of one app for one user.
     """

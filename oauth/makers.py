@@ -47,20 +47,12 @@ def lock_maker(credential: Credential | None, now: datetime) -> Maker:
     raise MakerRevoked
 
 
-def find_app(credential: Credential) -> UUID | None:
-    """Returns the id of the authorization for which a credential acts: a key that an app made acts for the app."""
-    if credential.key is None:
-        return credential.authorization
-    return APIKey.objects.filter(pk=credential.key).values_list("authorization", flat=True).first()
-
-
 def build_made_condition(credential: Credential) -> Q:
     """Returns the condition for the rows of its user that a credential sees: an app sees those that it made.
 
     A person's own key sees all of them, like the person.
     """
-    app = find_app(credential)
-    return Q(authorization=app) if app else Q()
+    return Q(authorization=credential.authorization) if credential.authorization else Q()
 
 
 def announce_end(made: Q) -> None:

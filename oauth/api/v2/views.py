@@ -66,9 +66,8 @@ class APIKeyViewSet(APIViewSet):
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
         """Returns a person's active keys; an app sees only the keys that it and its keys made."""
-        app = makers.find_app(cast("Credential", request.auth))
-        keys = api_keys.get_active_keys(timezone.now()).filter(owner=request.user.pk)
-        return keys.filter(authorization=app) if app else keys
+        made = makers.build_made_condition(cast("Credential", request.auth))
+        return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
 
     def get_key(self, request: Request, key_id: str) -> APIKey:
         """Raises NotFound."""
