@@ -45,9 +45,7 @@ def start_preparation(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """Yields a process that holds the lock while its child `cat` runs."""
     code = "import bootstrap\nwith bootstrap.lock(): bootstrap.run('cat')"
     command = [sys.executable, "-c", code]
-    with subprocess.Popen(
-        command, cwd=folder / "requirements", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write("begun\n")  # type: ignore[union-attr]
         process.stdin.flush()  # type: ignore[union-attr]
         assert process.stdout.readline() == "begun\n"  # type: ignore[union-attr]
