@@ -216,11 +216,13 @@ def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> Non
     environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
     run_command(environment, "createsuperuser", "--noinput", "--username", "root", "--email", "root@example.org")
     barrier = Barrier(6)
+    with service.open_client() as browser:
+        submit_form(browser, "/admin/login/", {"username": "root", "password": "a-long-phrase-1"})
+        cookies = browser.cookies
 
     def add_book(number: int) -> httpx.Response:
         with service.open_client() as browser:
-            login = {"username": "root", "password": "a-long-phrase-1"}
-            submit_form(browser, "/admin/login/", login)
+            browser.cookies = cookies
             page_address = browser.get(ADD).text
             barrier.wait()
             return browser.post(
