@@ -1,15 +1,23 @@
 """WSGI layers for request bodies: they read a body in full, and simplify its Content-Type."""
 
+import gc
 import re
 from collections.abc import Iterable
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from library_site.http.request_log import call_on_close
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
+# The server keeps a second copy of what it is asked for at once.
+PART_SIZE = 64 * 1024
+# After this many bytes of bodies a process collects its garbage.
+COLLECTION_SIZE = 4 * 1024 * 1024
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
@@ -31,21 +39,45 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     A body without a length (chunked, or HTTP/2) gets a Content-Length, which Django needs. When Django refuses a
     request without reading its body, the client keeps its connection. `library.cut_off` marks a body that is shorter
     than its Content-Length.
+
+    Requests, views, serializers and exceptions refer to each other, so what they keep of a body waits for the garbage
+    collector. That counts objects, not bytes: here the body is closed after its answer, and its bytes are counted.
     """
+    uncollected_size = 0
+
+    def release(body: BytesIO, size: int) -> None:
+        nonlocal uncollected_size
+        body.close()
+        uncollected_size += size
+        if uncollected_size >= COLLECTION_SIZE:
+            uncollected_size = 0
+            gc.collect()
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] in ("POST", "PUT", "PATCH"):
-            limit = environ.setdefault("library.body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-            # One byte more than the limit shows that the body is too large.
-            body = environ["wsgi.input"].read(limit + 1)
-            if len(body) > limit:
-                discard_rest(environ["wsgi.input"])
-            length = environ.get("CONTENT_LENGTH") or str(len(body))
-            environ |= {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": length}
-            environ["library.cut_off"] = len(body) < int(length) <= limit
-        return application(environ, start_response)
+        if environ["REQUEST_METHOD"] not in ("POST", "PUT", "PATCH"):
+            return application(environ, start_response)
+        limit = environ.setdefault("library.body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        # One byte more than the limit shows that the body is too large.
+        body = read_parts(environ["wsgi.input"], limit + 1)
+        size = len(body.getvalue())
+        if size > limit:
+            discard_rest(environ["wsgi.input"])
+        length = environ.get("CONTENT_LENGTH") or str(size)
+        environ |= {"wsgi.input": body, "CONTENT_LENGTH": length}
+        environ["library.cut_off"] = size < int(length) <= limit
+        return call_on_close(application(environ, start_response), partial(release, body, size))
 
     return wrapper
+
+
+def read_parts(stream: "InputStream", size: int) -> BytesIO:
+    """Reads up to `size` bytes. A part that is shorter than requested is the last one."""
+    body = BytesIO()
+    length = PART_SIZE
+    while length == PART_SIZE and body.tell() < size:
+        length = body.write(stream.read(min(PART_SIZE, size - body.tell())))
+    body.seek(0)
+    return body
 
 
 def discard_rest(body: "InputStream") -> None:

@@ -124,3 +124,9 @@ def test_a_command_beside_the_server_stops_with_it(tmp_path: Path, stop_signal: 
             output, _ = server.communicate(timeout=30)
     assert server.returncode == 0
     assert output.decode().endswith("Ctrl-C stops it.\nThe library has stopped.\n")
+
+
+def test_the_memory_of_large_bodies_is_returned_to_the_system(service: Service) -> None:
+    """glibc reads the variable when a process starts."""
+    variables = Path(f"/proc/{service.process.pid}/environ").read_text().split("\0")
+    assert "MALLOC_MMAP_THRESHOLD_=1048576" in variables

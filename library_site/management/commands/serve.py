@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# glibc returns larger blocks to the system as soon as they are freed. By default it raises this threshold with the
+# first large block, and keeps the memory of later ones.
+MMAP_THRESHOLD = ("MALLOC_MMAP_THRESHOLD_", str(1024 * 1024))
 
 
 class Command(BaseCommand):
@@ -33,6 +36,7 @@ class Command(BaseCommand):
         self.stdout.write(describe_addresses(settings.PUBLIC_URL))
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
+        os.environ.setdefault(*MMAP_THRESHOLD)
         command = build_granian_command(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
         command += [
             "--log-config",
