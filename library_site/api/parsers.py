@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import IO, Any, NoReturn
 
@@ -14,6 +15,11 @@ from library_site.db.integers import parse_integer
 
 # A number with more digits than `int` reads, or with an exponent too large for a float.
 EXTREME_NUMBER = re.compile(r"(?<![0-9])[0-9]{300}|[0-9][eE]\+?[0-9]{3}")
+
+
+class MalformedJSON(ParseError):
+    default_detail = "The body is not valid JSON."
+    default_code = "json_invalid"
 
 
 class JSONParser(BaseParser):
@@ -27,19 +33,27 @@ class JSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        try:
-            text = stream.read().decode()
-            # Calling a function for each number is the largest cost, and few bodies have numbers that need it.
-            decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
-            return decode(text, parse_constant=reject_constant)
-        except (ValueError, RecursionError) as error:
-            raise ParseError("The body is not valid JSON.", code="json_invalid") from error
+        return parse_json(stream.read())
 
 
 class MergePatchParser(JSONParser):
     """RFC 7396. Every member of a book is required, so a null, which would remove one, is refused as a value."""
 
     media_type = "application/merge-patch+json"
+
+
+def parse_json(body: bytes) -> Any:
+    """Returns the values of a body as JSONParser reads it. Raises ParseError."""
+    with suppress(ValueError, RecursionError):
+        return load_text(body.decode())
+    # The suppressed exception holds the text, and ends here.
+    raise MalformedJSON
+
+
+def load_text(text: str) -> Any:
+    # Calling a function for each number is the largest cost, and few bodies have numbers that need it.
+    decode = loads_checked if EXTREME_NUMBER.search(text) else json.loads
+    return decode(text, parse_constant=reject_constant)
 
 
 def parse_int(digits: str) -> int | None:

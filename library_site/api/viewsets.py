@@ -1,6 +1,8 @@
 """The base of all viewsets: the order of refusals, and the reading of bodies."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -11,8 +13,12 @@ from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
+from library_site.api.parsers import parse_json
 from library_site.http.fast_path import TIMEOUT_KEY
 from library_site.http.origins import require_own_origin
+
+LARGE_BODY_BYTES = 64 * 1024
+LARGE_BODY_LOCK = Lock()
 
 
 class APIViewSet(GenericViewSet[Any]):
@@ -45,15 +51,45 @@ class APIViewSet(GenericViewSet[Any]):
     def read_values(self, request: Request) -> dict[str, Any]:
         """The members that the request may set. Raises ParseError, ValidationError."""
         decode = self.decoders.get(str(self.action)) if settings.COMPILED_PATH else None
-        if decode and (members := decode(request.META["wsgi.input"].getvalue())) is not None:
+        if decode and (members := decode(get_body(request))) is not None:
             return members
-        serializer = self.body_serializers[str(self.action)](data=self.read_json(request))
+        with lock_large_body(request):
+            serializer = self.validate_json(request)
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
         return values
 
+    def validate_json(self, request: Request) -> Serializer[Any]:
+        """Returns the serializer with its values or problems, but without the document. Raises ParseError.
+
+        A serializer and its fields refer to each other, so what it keeps waits for the garbage collector. It would keep
+        its argument `data` too.
+        """
+        serializer = self.body_serializers[str(self.action)]()
+        serializer.initial_data = self.read_json(request)
+        serializer.is_valid()
+        serializer.initial_data = None
+        return serializer
+
     def read_json(self, request: Request) -> Any:
-        """The body as JSON. Raises ParseError."""
+        """The body as JSON. Raises ParseError.
+
+        `request.data` would keep it, and a request and its view refer to each other.
+        """
         if request.stream is None:
             raise ParseError("The body is empty.", code="missing")
-        return request.data
+        return self.parse_body(get_body(request))
+
+    def parse_body(self, body: bytes) -> Any:
+        return parse_json(body)
+
+
+def get_body(request: Request) -> bytes:
+    """The whole body, which `library_site.http.bodies` has read."""
+    body: bytes = request.META["wsgi.input"].getvalue()
+    return body
+
+
+def lock_large_body(request: Request) -> AbstractContextManager[object]:
+    """Lets each process parse one large body at a time: as objects it may take fifty times as much memory."""
+    return LARGE_BODY_LOCK if len(get_body(request)) > LARGE_BODY_BYTES else nullcontext()
