@@ -11,11 +11,11 @@ from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
 
 from books import changes
+from books.api.bulk_body import MAX_OPERATIONS, parse_slice
 from books.models import Book
 from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
 
-MAX_OPERATIONS = 1_000
 MAX_BODY_BYTES = 16 * 1024 * 1024
 CONFLICT = "conflict"
 
@@ -65,12 +65,15 @@ class OperationsSerializer(RejectUnknownMixin):
 
 
 def parse_operations(items: Sequence[Any], rules: OperationSerializers) -> tuple[dict[int, Operation], FieldErrors]:
-    """Returns the valid operations by their index, and the problems of the others."""
+    """Returns the valid operations by their index, and the problems of the others. Raises ParseError.
+
+    The items are those of a document from `split_body`.
+    """
     operations: dict[int, Operation] = {}
     problems: FieldErrors = {}
     for index, item in enumerate(items):
         try:
-            operations[index] = parse_operation(item, rules)
+            operations[index] = parse_operation(parse_slice(item), rules)
         except ValidationError as error:
             problems |= prefix_problems(index, error.detail)
     return operations, problems

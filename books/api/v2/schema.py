@@ -13,7 +13,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.api.bulk import MAX_BODY_BYTES, MAX_OPERATIONS
+from books.api.bulk import MAX_BODY_BYTES
+from books.api.bulk_body import MAX_OPERATIONS
 from books.api.idempotency import KEY_PATTERN
 from books.api.schema import (
     BOOK_ID_PARAMETER,
@@ -258,7 +259,11 @@ document_bulk = extend_schema(
         ),
         **BODY_ERRORS,
         **COMMON_ERRORS,
-        413: error_schema("The body is over 16 MiB.", "PAYLOAD_TOO_LARGE", f"The body is over {MAX_BODY_BYTES} bytes."),
+        413: error_schema(
+            "The body is over 16 MiB, or has over 64 KiB beside its operations.",
+            "PAYLOAD_TOO_LARGE",
+            f"The body is over {MAX_BODY_BYTES} bytes.",
+        ),
         422: error_schema(
             "An operation is not valid, or its book does not exist.",
             "VALIDATION_ERROR",

@@ -1,0 +1,135 @@
+"""Splits the body of a bulk request into its operations, without building the values of all at the same time.
+
+As objects a body takes up to fifty times its size. So msgspec checks its syntax and finds its parts, and each
+operation is parsed on its own.
+"""
+
+import re
+from codecs import getincrementaldecoder
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from msgspec import UNSET, Raw, UnsetType
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+from library_site.api.negotiation import PayloadTooLarge
+from library_site.api.parsers import MalformedJSON, parse_json
+
+MAX_OPERATIONS = 1_000
+# An operation with the longest texts, each character escaped, has 22,000 bytes.
+MAX_OPERATION_BYTES = 64 * 1024
+PART_BYTES = 64 * 1024
+ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# By the first character of a value, an empty value of the same type; the others are numbers.
+EMPTY_VALUES: dict[bytes, Any] = {b"{": {}, b"[": [], b'"': ""}
+
+OPTIONAL_SLICE = (Raw | UnsetType, UNSET)
+# As an array: msgspec builds nothing of the elements after the last field, which shows that there are too many.
+OperationList: Any = msgspec.defstruct(
+    "OperationList",
+    [(f"operation_{index}", *OPTIONAL_SLICE) for index in range(MAX_OPERATIONS + 1)],
+    array_like=True,
+    gc=False,
+)
+# Both keep slices: a name can be repeated a million times, and a list made each time would take seconds.
+UsualBody: Any = msgspec.defstruct("UsualBody", [("operations", *OPTIONAL_SLICE)], forbid_unknown_fields=True, gc=False)
+AnyObject: Any = msgspec.defstruct("AnyObject", [("operations", *OPTIONAL_SLICE)], gc=False)
+
+decode_usual_body = msgspec.json.Decoder(UsualBody).decode
+decode_operation_list = msgspec.json.Decoder(OperationList).decode
+decode_object = msgspec.json.Decoder(AnyObject).decode
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+decode_value = msgspec.json.Decoder(Raw).decode
+
+
+def split_body(body: bytes) -> Any:
+    """Returns the JSON of a body, with a slice of the body instead of each operation; of too many, one too many.
+
+    Raises ParseError, and PayloadTooLarge if there is much beside the operations.
+    """
+    require_utf8(body)
+    try:
+        return split_usual(body) or split_unusual(body)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    # msgspec refuses a lone surrogate, and cannot say where it is; the serializers name its member.
+    if len(body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE or not ESCAPED_SURROGATE.search(body):
+        raise MalformedJSON
+    return parse_json(body)
+
+
+def require_utf8(body: bytes) -> None:
+    """Raises ParseError. In parts, because a text can take four times the memory of its bytes."""
+    decoder, parts = getincrementaldecoder("utf-8")(), memoryview(body)
+    try:
+        for start in range(0, len(body), PART_BYTES):
+            decoder.decode(parts[start : start + PART_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        decoder.reset()
+    else:
+        return
+    raise MalformedJSON
+
+
+def split_usual(body: bytes) -> dict[str, Any] | None:
+    """Returns None unless the body is an object with a list of operations only."""
+    try:
+        operations = decode_usual_body(body).operations
+    except msgspec.ValidationError:
+        return None
+    return None if operations is UNSET else {"operations": split_operations(operations)}
+
+
+def split_unusual(body: bytes) -> Any:
+    """Returns a document in which the serializer finds the same problems as in the body."""
+    value = decode_value(body)
+    if read_first_character(value) != b"{":
+        return parse_or_empty(value)
+    operations = decode_object(body).operations
+    others = parse_others(value, operations)
+    if operations is UNSET:
+        return others
+    slices = split_operations(operations)
+    # The serializer will refuse the document, but a number that no float can hold makes all of it malformed.
+    for operation in slices if isinstance(slices, list) else ():
+        parse_or_empty(operation)
+    return {"operations": slices, **others}
+
+
+def split_operations(operations: Raw) -> Any:
+    if read_first_character(operations) != b"[":
+        return parse_or_empty(operations)
+    members = msgspec.structs.astuple(decode_operation_list(operations))
+    return [member for member in members if member is not UNSET]
+
+
+def parse_others(value: Raw, operations: Raw | UnsetType) -> dict[str, Any]:
+    """Returns the members that are not known. Raises PayloadTooLarge."""
+    size = len(memoryview(value)) - (0 if operations is UNSET else len(memoryview(operations)))
+    if size > MAX_OPERATION_BYTES:
+        raise PayloadTooLarge(f"What comes beside the operations is over {MAX_OPERATION_BYTES} bytes.")
+    members = decode_members(value)
+    return {name: parse_or_empty(member) for name, member in members.items() if name != "operations"}
+
+
+def parse_or_empty(value: Raw) -> Any:
+    """Parses a small value; a large one is empty, but of the same type."""
+    if len(memoryview(value)) > MAX_OPERATION_BYTES:
+        return EMPTY_VALUES.get(read_first_character(value), 0)
+    return parse_json(bytes(value))
+
+
+def read_first_character(value: Raw) -> bytes:
+    return bytes(memoryview(value)[:1])
+
+
+def parse_slice(operation: Any) -> Any:
+    """Parses one operation of a document from `split_body`. Raises ParseError, and ValidationError if it is large."""
+    if not isinstance(operation, Raw):
+        return operation
+    if len(memoryview(operation)) > MAX_OPERATION_BYTES:
+        message = f"The operation is over {MAX_OPERATION_BYTES} bytes."
+        raise ValidationError({"op": [ErrorDetail(message, "max_length")]})
+    return parse_json(bytes(operation))

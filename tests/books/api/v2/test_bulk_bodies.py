@@ -1,0 +1,171 @@
+"""The body of a bulk is split without building its values, with the same result as if it had been parsed whole."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework.exceptions import APIException, ValidationError
+
+from books.api import bulk
+from books.api.bulk_body import MAX_OPERATION_BYTES, split_body
+from books.api.v2.views import BookViewSetV2
+from library_site.api.parsers import parse_json
+from tests.support.books import MAX_LENGTHS, build_book
+from tests.support.memory import trace_memory
+from tests.support.pages import parse_error
+from tests.support.request_strategies import (
+    ODD_LITERALS,
+    build_objects,
+    choose_evenly,
+    choose_rarely,
+    comparison_settings,
+    complete_members,
+    encode_bodies,
+    partial_members,
+    write_object,
+)
+
+BULK = "/api/v2/books/bulk"
+MIB = 2**20
+
+Parse = Callable[[bytes], Any]
+
+odd_literals = st.sampled_from([*ODD_LITERALS, "1e999", "[1e999]", '{"operations": []}', "[[[{}]]]", "1" * 5000])
+ids = choose_rarely(st.sampled_from(["1", "2", "3.0"]), odd_literals)
+ops = {"create": build_objects(complete_members), "update": build_objects(partial_members), "delete": st.just("")}
+
+
+def write_operation(op: str, pk: str, version: str, book: str) -> str:
+    ids = {} if op == "create" else {"id": pk, **({"version": version} if version != "1" else {})}
+    return write_object({"op": json.dumps(op), **ids, **({"book": book} if book else {})}.items())
+
+
+usual_operations = st.sampled_from(sorted(ops)).flatmap(
+    lambda op: st.builds(partial(write_operation, op), ids, ids, ops[op])
+)
+odd_names = st.sampled_from(["op", "id", "version", "book", "shelf", "operations", "", "\ud800", "📖"])
+odd_operations = st.lists(st.tuples(odd_names, odd_literals), max_size=3).map(write_object) | odd_literals
+operation_lists = st.lists(choose_rarely(usual_operations, odd_operations, 4), max_size=4).map(
+    lambda operations: f"[{' , '.join(operations)}]"
+)
+usual_documents = operation_lists.map(lambda operations: write_object([("operations", operations)]))
+odd_members = st.tuples(st.just("operations"), operation_lists | odd_literals) | st.tuples(odd_names, odd_literals)
+odd_documents = st.lists(odd_members, max_size=3, unique_by=itemgetter(0)).map(write_object)
+repeating_documents = st.builds(
+    lambda first, second: write_object([("operations", first), ("operations", second)]),
+    st.sampled_from(["[]", "[{}, 1]", "{}", "1"]),
+    operation_lists | odd_literals,
+)
+documents = choose_evenly(usual_documents, usual_documents, odd_documents, repeating_documents, odd_literals)
+
+
+def read_operations(parse: Parse, body: bytes) -> Any:
+    """Returns the operations and the problems, or the error."""
+    try:
+        values = bulk.OperationsSerializer().run_validation(parse(body))
+        operations, problems = bulk.parse_operations(values["operations"], BookViewSetV2.operations)
+    except APIException as error:
+        return type(error), error.get_full_details()
+    # As text, because True equals 1.
+    return repr(operations), ValidationError(problems).get_full_details() if problems else None
+
+
+@pytest.mark.database_independent
+@comparison_settings
+@given(body=encode_bodies(documents))
+def test_a_body_that_is_split_gives_the_same_operations_and_problems(body: bytes) -> None:
+    assert read_operations(split_body, body) == read_operations(parse_json, body)
+
+
+def fill(start: bytes, unit: bytes, end: bytes, size: int = MIB) -> bytes:
+    """Repeats the unit, with commas, until the body has almost this size."""
+    return start + b",".join([unit] * ((size - len(start + end)) // (len(unit) + 1))) + end
+
+
+def write_large_operations(book: bytes) -> bytes:
+    """As many operations of the largest size as fit in the body."""
+    start, end = b'{"op":"create","book":', b"}"
+    return fill(b'{"operations":[', start + book + end, b"]}")
+
+
+LARGE_VALUE = b'{"operations":[{"op":"create","book":{"title":%s}}]}'
+LARGE_BOOK_BYTES = MAX_OPERATION_BYTES - 100
+ESCAPED_PAIR, EMOJI = rb"\ud83d\udcd6", "📖".encode()
+NAMES = b",".join(b'"%d":0' % number for number in range(80_000))
+HOSTILE_BODIES = {
+    "objects as operations": fill(b'{"operations":[', b"{}", b"]}"),
+    "numbers as operations": fill(b'{"operations":[', b"0", b"]}"),
+    "lists of operations": fill(b"{", b'"operations":[{},{},{}]', b"}"),
+    "objects as a title": LARGE_VALUE % fill(b"[", b"{}", b"]"),
+    "nested title": LARGE_VALUE % fill(b"[", b"[" * 400 + b"]" * 400, b"]"),
+    "wide title": LARGE_VALUE % (b'"%s%s"' % ("é".encode() * (MIB // 2), EMOJI)),
+    "wide names": LARGE_VALUE % (b'{"%s":0}' % (EMOJI * (MIB // 4))),
+    "escaped title": LARGE_VALUE % (b'"%s"' % (ESCAPED_PAIR * (MIB // 12))),
+    "long number": LARGE_VALUE % (b"9" * MIB),
+    "names in a book": LARGE_VALUE % (b"{%s}" % NAMES),
+    "names beside the operations": b'{"operations":[{}],%s}' % NAMES,
+    "values beside the operations": fill(b'{"operations":[{}],"shelf":[', b"{}", b"]}"),
+    "no object": fill(b"[", b"{}", b"]"),
+    "invalid UTF-8 at the end": fill(b'{"operations":[', b"{}", b',"\xff"]}'),
+    "malformed at the end": fill(b'{"operations":[', b"{}", b"]"),
+    "brackets": b"[" * MIB,
+    "large operations of objects": write_large_operations(fill(b'{"title":[', b"{}", b"]}", LARGE_BOOK_BYTES)),
+    "large operations of names": write_large_operations(b"{%s}" % NAMES[:LARGE_BOOK_BYTES].rpartition(b",")[0]),
+    "large operations of text": write_large_operations(b'{"title":"%s"}' % (EMOJI * (LARGE_BOOK_BYTES // 5))),
+    "spaces": b'{"operations":[{}]}'.ljust(MIB),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_BODIES)
+def test_a_large_body_takes_little_more_memory_than_its_bytes(api: httpx.Client, name: str) -> None:
+    api.post(BULK, content=b"{}")
+    body = HOSTILE_BODIES[name]
+    with trace_memory() as memory, memory.measure():
+        answer = api.post(BULK, content=body)
+    assert answer.status_code in (400, 413, 422)
+    assert memory.peak < 5 * MIB
+
+
+def test_repeated_operations_take_little_time(api: httpx.Client) -> None:
+    body = fill(b"{", b'"operations":[{}]', b"}", 8 * MIB)
+    start_time = time.thread_time()
+    answer = api.post(BULK, content=body)
+    assert time.thread_time() - start_time < 0.5
+    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["0.op"])
+
+
+@pytest.mark.parametrize(("size", "fields"), [(MAX_OPERATION_BYTES, ["1.title"]), (MAX_OPERATION_BYTES + 1, ["1.op"])])
+def test_an_operation_may_have_64_kibibytes(api: httpx.Client, size: int, fields: list[str]) -> None:
+    operation = json.dumps({"op": "create", "book": build_book(title="")}).encode()
+    large = operation.replace(b"{", b"{" + b" " * (size - len(operation)), 1)
+    answer = api.post(BULK, content=b'{"operations":[%s,%s,%s]}' % (operation, large, operation))
+    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["0.title", *fields, "2.title"])
+
+
+def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
+    book = build_book(**{name: "📖" * length for name, length in MAX_LENGTHS.items()})
+    stored_book = api.post("/api/v2/books", json=book).json()
+    operations = [{"op": "update", "id": stored_book["id"], "book": stored_book}]
+    assert api.post(BULK, content=json.dumps({"operations": operations}, indent=8)).status_code == 200
+
+
+@pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_OPERATION_BYTES), NAMES])
+def test_little_may_come_beside_the_operations(api: httpx.Client, beside: bytes) -> None:
+    answer = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
+    assert parse_error(answer) == (413, "PAYLOAD_TOO_LARGE", [])
+
+
+def test_a_lone_surrogate_in_a_body_over_one_mebibyte_is_malformed(api: httpx.Client) -> None:
+    body = json.dumps({"operations": [{"op": "create", "book": build_book(title="\ud800")}]}).encode()
+    answers = [api.post(BULK, content=body.ljust(size)) for size in (MIB, MIB + 1)]
+    assert [parse_error(answer) for answer in answers] == [
+        (422, "VALIDATION_ERROR", ["0.title"]),
+        (400, "MALFORMED_REQUEST", ["body"]),
+    ]
