@@ -433,9 +433,23 @@ def test_a_body_may_have_sixteen_mebibytes(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
+    "address", [f"{BULK}/", "/api/books/bulk?version=2", "/api/books/bulk/?version=2", f"{BULK}/?version=2"]
+)
+def test_every_address_of_the_bulk_has_its_limit(api: httpx.Client, address: str) -> None:
+    body = json.dumps({"operations": [build_create()]}).encode()
+    answers = [api.post(address, content=body.ljust(size)) for size in (16 * MIB, 16 * MIB + 1)]
+    assert [answer.status_code for answer in answers] == [200, 413]
+
+
+@pytest.mark.parametrize(
     ("method", "address"),
     [
         ("POST", BOOKS),
+        ("POST", f"{BOOKS}/"),
+        ("POST", "/api/books/?version=2"),
+        ("PUT", f"{BOOKS}/1/"),
+        ("PUT", f"{BULK}1"),
+        ("POST", "/api/books/"),
         ("PUT", f"{BOOKS}/1"),
         ("PATCH", f"{BOOKS}/1"),
         ("POST", "/api/books"),
