@@ -418,9 +418,10 @@ def test_texts_have_their_bounds(api: httpx.Client, books: list[dict[str, Any]],
 
 def test_many_members_that_are_not_known_are_refused_at_once(api: httpx.Client) -> None:
     members = {f"{'title author genre ' * 6}{number}": 1 for number in range(20)}
-    start_time = time.monotonic()
+    # The library runs in this thread. Its CPU time does not depend on what else the machine does.
+    start_time = time.thread_time()
     answer = send_bulk(api, *(build_create(**members) for _ in range(1000)))
-    assert time.monotonic() - start_time < 10
+    assert time.thread_time() - start_time < 6
     assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
 
 

@@ -166,9 +166,10 @@ def test_every_unknown_member_is_refused(api: httpx.Client, book: dict[str, Any]
 
 def test_a_hundred_thousand_unknown_members_are_refused_in_time(send: Send) -> None:
     body = json.dumps({str(number): 0 for number in range(100_000)}, separators=(",", ":"))
-    start_time = time.monotonic()
+    # The library runs in this thread. Its CPU time does not depend on what else the machine does.
+    start_time = time.thread_time()
     answer = send(body.encode())
-    assert time.monotonic() - start_time < 5
+    assert time.thread_time() - start_time < 1
     assert parse_error(answer)[:2] == (422, "VALIDATION_ERROR")
     assert len(answer.content) < 10_000
 
