@@ -54,6 +54,11 @@ def is_address(text: str) -> bool:
     return True
 
 
+def is_anonymous(request: Request) -> bool:
+    """Whether the caller is known by an address only, which different people may share."""
+    return request.auth is None and (request.user is None or not request.user.is_authenticated)
+
+
 def get_client_network(address: str) -> str:
     """An IPv4 address, or the /64 network of an IPv6 address: one client has all addresses of a /64 (RFC 6177)."""
     try:

@@ -19,7 +19,8 @@ from rest_framework.request import Request
 
 from books.changes import IsbnInUse
 from books.models import StoredResponse
-from oauth.callers import get_caller_key
+from library_site.api.viewsets import get_body, lock_large_body
+from oauth.callers import get_caller_key, is_anonymous
 from oauth.credentials import sha256_hex
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -39,7 +40,7 @@ class KeyInUse(APIException):
 
 
 class KeyReused(APIException):
-    """A different request had this key before."""
+    """A different request of this credential had this key before."""
 
     status_code = 422
     default_detail = "This Idempotency-Key came with another request before"
@@ -54,14 +55,15 @@ def idempotent(action: Action) -> Action:
         header = request.headers.get(IDEMPOTENCY_HEADER)
         if header is None:
             return action(view, request, *arguments, **options)
-        key, now = hash_key(validate_key(header), request), timezone.now()
+        fingerprint, now = hash_request(request), timezone.now()
+        key = hash_key(validate_key(header), request, fingerprint)
         parse_error = find_parse_error(view, request)
         with transaction.atomic():
             lock_key(key)
             if stored_response := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
-                return replay_response(stored_response, request)
+                return replay_response(stored_response, fingerprint)
             response = run_action(view, action, parse_error, request, *arguments, **options)
-            store_response(key, request, response, now)
+            store_response(key, fingerprint, response, now)
         return response
 
     return wrapper
@@ -76,9 +78,14 @@ def validate_key(key: str) -> str:
     return key
 
 
-def hash_key(key: str, request: Request) -> str:
-    """Returns the key under which a caller's response is stored: callers may use the same keys."""
-    return sha256_hex(f"{get_caller_key(request)}\n{key}")
+def hash_key(key: str, request: Request, fingerprint: str) -> str:
+    """Returns the key under which a caller's response is stored: callers may use the same keys.
+
+    Anonymous callers of one address may be different people. Their requests are part of their keys, so that nobody
+    gets the answer to another request, or is refused because of it.
+    """
+    parts = [get_caller_key(request), key, *([fingerprint] if is_anonymous(request) else [])]
+    return sha256_hex("\n".join(parts))
 
 
 def lock_key(key: str) -> None:
@@ -97,7 +104,8 @@ def find_parse_error(view: Any, request: Request) -> ParseError | None:
     This comes before the transaction, since other requests may wait until that ends.
     """
     try:
-        view.read_json(request)
+        with lock_large_body(request):
+            view.read_json(request)
     except ParseError as error:
         return error
     return None
@@ -119,12 +127,12 @@ def run_action(
         return response
 
 
-def store_response(key: str, request: Request, response: HttpResponse, now: datetime) -> None:
+def store_response(key: str, fingerprint: str, response: HttpResponse, now: datetime) -> None:
     """Stores a response. It replaces one that is too old."""
     StoredResponse.objects.update_or_create(
         key=key,
         defaults={
-            "fingerprint": hash_request(request),
+            "fingerprint": fingerprint,
             "status": response.status_code,
             "headers": {name: response[name] for name in STORED_HEADERS if name in response},
             "body": response.content,
@@ -133,9 +141,9 @@ def store_response(key: str, request: Request, response: HttpResponse, now: date
     )
 
 
-def replay_response(stored_response: StoredResponse, request: Request) -> HttpResponse:
+def replay_response(stored_response: StoredResponse, fingerprint: str) -> HttpResponse:
     """Returns the stored response. Raises KeyReused."""
-    if stored_response.fingerprint != hash_request(request):
+    if stored_response.fingerprint != fingerprint:
         raise KeyReused
     headers = {**stored_response.headers, "Idempotent-Replayed": "true"}
     return HttpResponse(bytes(stored_response.body), status=stored_response.status, headers=headers)
@@ -144,7 +152,7 @@ def replay_response(stored_response: StoredResponse, request: Request) -> HttpRe
 def hash_request(request: Request) -> str:
     """Returns the SHA-256 of method, address and body."""
     digest = sha256(f"{request.method} {request.path_info}?{request.META['QUERY_STRING']}\n".encode())
-    digest.update(request.META["wsgi.input"].getvalue())
+    digest.update(get_body(request))
     return digest.hexdigest()
 
 

@@ -22,6 +22,7 @@ from library_site.db.purges import purge_all
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently, wait_until
 from tests.support.logs import kill_worker
+from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import parse_error
 from tests.support.server import Service, serve_library
 
@@ -49,6 +50,12 @@ def open_client(api: httpx.Client, application: "WSGIApplication") -> Iterator[O
     yield open_at
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def librarian_key(db: None) -> dict[str, str]:
+    """KEY, sent by a librarian."""
+    return {**KEY, **create_key_header(create_librarian())}
 
 
 def build_operations(*books: dict[str, Any]) -> dict[str, Any]:
@@ -115,34 +122,34 @@ def test_without_a_key_a_request_is_new(api: httpx.Client) -> None:
     assert [api.post(BOOKS, json=body).status_code for _ in range(2)] == [201, 409]
 
 
-def test_different_keys_are_different_requests(api: httpx.Client) -> None:
+def test_different_keys_are_different_requests(api: httpx.Client, librarian_key: dict[str, str]) -> None:
     keys = ["a", "A", "a-", "~" * 255, "~" * 254, '"quoted"', "a,b"]
-    answers = [api.post(BOOKS, json=build_book(), headers={"Idempotency-Key": key}) for key in keys]
+    answers = [api.post(BOOKS, json=build_book(), headers={**librarian_key, "Idempotency-Key": key}) for key in keys]
     assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False)] * len(keys)
 
 
 @pytest.mark.parametrize("address", [BOOKS, BULK])
-def test_a_key_is_not_for_another_request(api: httpx.Client, address: str) -> None:
+def test_a_key_is_not_for_another_request(api: httpx.Client, librarian_key: dict[str, str], address: str) -> None:
     book = build_book()
     body = build_operations(book) if address == BULK else book
-    first = api.post(address, json=body, headers=KEY)
+    first = api.post(address, json=body, headers=librarian_key)
     answers = [
-        api.post(address, json={**body, "shelf": 1}, headers=KEY),
-        api.post(address, content=b"{", headers=KEY),
-        api.post(address, headers=KEY),
-        api.post(BULK if address == BOOKS else BOOKS, json=body, headers=KEY),
-        api.post(BULK if address == BOOKS else f"{BULK}?dry_run=true", json=body, headers=KEY),
-        api.post(f"{address}?shelf=1", json=body, headers=KEY),
+        api.post(address, json={**body, "shelf": 1}, headers=librarian_key),
+        api.post(address, content=b"{", headers=librarian_key),
+        api.post(address, headers=librarian_key),
+        api.post(BULK if address == BOOKS else BOOKS, json=body, headers=librarian_key),
+        api.post(BULK if address == BOOKS else f"{BULK}?dry_run=true", json=body, headers=librarian_key),
+        api.post(f"{address}?shelf=1", json=body, headers=librarian_key),
     ]
     assert [parse_error(answer) for answer in answers] == [KEY_REUSED] * 6
     assert not any(is_replayed(answer) for answer in answers)
     assert count_books(api) == 1
-    require_replay(first, api.post(address, json=body, headers=KEY))
+    require_replay(first, api.post(address, json=body, headers=librarian_key))
 
 
-def test_the_answer_to_a_reused_key_is_whole(api: httpx.Client) -> None:
-    api.post(BOOKS, json=build_book(), headers=KEY)
-    answer = api.post(BOOKS, json=build_book(), headers=KEY)
+def test_the_answer_to_a_reused_key_is_whole(api: httpx.Client, librarian_key: dict[str, str]) -> None:
+    api.post(BOOKS, json=build_book(), headers=librarian_key)
+    answer = api.post(BOOKS, json=build_book(), headers=librarian_key)
     assert answer.status_code == 422
     assert answer.json() == {
         "error": {
@@ -151,6 +158,18 @@ def test_the_answer_to_a_reused_key_is_whole(api: httpx.Client) -> None:
             "requestId": answer.headers["X-Request-ID"],
         }
     }
+
+
+@pytest.mark.parametrize("address", [BOOKS, BULK])
+def test_anonymous_callers_of_one_address_may_use_the_same_key(api: httpx.Client, address: str) -> None:
+    """They may be different people behind one proxy, who know nothing of each other's keys."""
+    bodies = [book if address == BOOKS else build_operations(book) for book in (build_book(), build_book())]
+    first, second = [api.post(address, json=body, headers=KEY) for body in bodies]
+    rehearsal = api.post(f"{BULK}?dry_run=true", json=build_operations(build_book()), headers=KEY)
+    assert [(answer.is_success, is_replayed(answer)) for answer in (first, second, rehearsal)] == [(True, False)] * 3
+    assert count_books(api) == 2
+    require_replay(first, api.post(address, json=bodies[0], headers=KEY))
+    require_replay(second, api.post(address, json=bodies[1], headers=KEY))
 
 
 def test_a_conflict_is_stored(api: httpx.Client) -> None:
@@ -186,11 +205,13 @@ def test_a_conflict_of_a_bulk_is_stored(api: httpx.Client) -> None:
         (BULK, b"{", 400),
     ],
 )
-def test_a_refusal_is_stored(api: httpx.Client, address: str, body: bytes, status: int) -> None:
-    first, repetition = [api.post(address, content=body, headers=KEY) for _ in range(2)]
+def test_a_refusal_is_stored(
+    api: httpx.Client, librarian_key: dict[str, str], address: str, body: bytes, status: int
+) -> None:
+    first, repetition = [api.post(address, content=body, headers=librarian_key) for _ in range(2)]
     assert first.status_code == status
     require_replay(first, repetition)
-    assert parse_error(api.post(address, json=build_book(), headers=KEY)) == KEY_REUSED
+    assert parse_error(api.post(address, json=build_book(), headers=librarian_key)) == KEY_REUSED
 
 
 @pytest.mark.parametrize("address", [BOOKS, BULK])
