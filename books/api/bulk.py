@@ -115,12 +115,20 @@ def run_operations(
                 with transaction.atomic():
                     results.append({"op": operation.op, **run_operation(operation, books, now)})
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
+                drop_tracebacks(error)
                 failures[index] = error
         transaction.set_rollback(dry_run or bool(failures or problems))
     if failures or problems:
         raise BulkFailed(problems | describe_failures(failures, build_url))
     # The books that a dry run created do not exist, so their ids are not shown.
     return [{**result, "id": None} if dry_run and result["op"] == "create" else result for result in results]
+
+
+def drop_tracebacks(error: BaseException | None) -> None:
+    """Django's connection keeps its last error (`rollback_exc`), and the frames of that would keep all operations."""
+    while error:
+        error.__traceback__ = None
+        error = error.__cause__
 
 
 def describe_failures(failures: Mapping[int, Exception], build_url: UrlBuilder) -> FieldErrors:

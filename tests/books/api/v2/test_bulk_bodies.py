@@ -1,5 +1,6 @@
 """The body of a bulk is split without building its values, with the same result as if it had been parsed whole."""
 
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -131,6 +132,19 @@ def test_a_large_body_takes_little_more_memory_than_its_bytes(api: httpx.Client,
         answer = api.post(BULK, content=body)
     assert answer.status_code in (400, 413, 422)
     assert memory.peak < 5 * MIB
+
+
+def test_failures_leave_no_operations_in_memory(api: httpx.Client) -> None:
+    book = build_book(title="📖" * MAX_LENGTHS["title"])
+    operations = [{"op": "create", "book": book}] * 300
+    body = json.dumps({"operations": operations}).encode()
+    api.post(BULK, content=body)
+    gc.collect()
+    with trace_memory() as memory, memory.measure():
+        answer = api.post(BULK, content=body)
+        gc.collect()
+    assert parse_error(answer)[:2] == (409, "CONFLICT")
+    assert memory.rest < MIB
 
 
 def test_repeated_operations_take_little_time(api: httpx.Client) -> None:
