@@ -146,8 +146,8 @@ def get_next_query(client: LibraryClient) -> str:
     return urlsplit(json.loads(client.answer)["next"] or "").query
 
 
-def iter_book_creations(client: LibraryClient) -> Iterator[Request]:
-    for number in count():
+def iter_book_creations(client: LibraryClient, start: int = 0) -> Iterator[Request]:
+    for number in count(start):
         yield Request("/api/books", "POST", build_book(number))
 
 
@@ -167,8 +167,8 @@ def make_isbn(number: int) -> str:
     return digits + ean.calc_check_digit(digits)
 
 
-def iter_title_changes(client: LibraryClient) -> Iterator[Request]:
-    for number, path in enumerate(iter_book_paths(client)):
+def iter_title_changes(client: LibraryClient, start: int = 0) -> Iterator[Request]:
+    for number, path in enumerate(iter_book_paths(client), start):
         yield Request(path, "PUT", {"title": f"The Lighthouse of Perth, edition {number}"})
 
 

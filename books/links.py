@@ -14,7 +14,12 @@ def book_url(request: Request, pk: int) -> str:
 
 def book_path(request: Request, pk: int) -> str:
     """The path of a book in the version that the request uses."""
-    return f"{list_path(str(request.version), get_script_prefix())}/{pk}"
+    return f"{get_list_path(request)}/{pk}"
+
+
+def get_list_path(request: Request) -> str:
+    """The path of the list in the version that the request uses."""
+    return list_path(str(request.version), get_script_prefix())
 
 
 @lru_cache

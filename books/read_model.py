@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.core.exceptions import EmptyResultSet, FullResultSet
@@ -15,7 +15,7 @@ from rest_framework.serializers import Serializer
 from books.fields import SelectedTimestamp
 from books.models import Book
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.sql import PreparedStatement, Row
+from library_site.db.sql import PreparedStatement, Row, fetch_all
 
 Column = Expression | F
 # From this offset on it is faster to find the first book of the page separately.
@@ -23,6 +23,32 @@ DEEP_OFFSET = 1_000
 DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
 # Clients can ask for many different statements. This many of each kind are cached.
 CACHED_STATEMENTS = 100
+
+
+class Selection(NamedTuple):
+    """Books that match a queryset and all `conditions`, each of which is SQL with the value of its parameter.
+
+    Django needs longer to compile a condition than PostgreSQL to find the books.
+    """
+
+    books: QuerySet[Book]
+    conditions: Sequence[tuple[str, str]] = ()
+
+    def count_books(self) -> int:
+        try:
+            condition, parameters = self.compile()
+        except EmptyResultSet:
+            return 0
+        [(count,)] = fetch_all(f"SELECT count(*) FROM books_book{condition}", parameters)  # noqa: S608  # our own SQL
+        return int(count)
+
+    def compile(self) -> tuple[str, Sequence[Any]]:
+        """Returns the condition as SQL and its parameters. Raises EmptyResultSet."""
+        condition, parameters = compile_condition(self.books)
+        if not self.conditions:
+            return condition, parameters
+        texts = [*([condition.removeprefix(" WHERE ")] if condition else []), *(sql for sql, _ in self.conditions)]
+        return f" WHERE {' AND '.join(texts)}", [*parameters, *(value for _, value in self.conditions)]
 
 
 class Representation:
@@ -53,26 +79,17 @@ class Representation:
         """Selects the members and the extra columns as tuples."""
         return books.values_list(*self.columns, *extra_columns)
 
-    def fetch_rows(self, books: QuerySet[Book], skip: int, limit: int, *extra_columns: Column) -> list[Row]:
+    def fetch_rows(self, selection: Selection, skip: int, limit: int, *extra_columns: Column) -> list[Row]:
         """Returns rows of the books. Each request compiles only the condition; the rest of the statement is cached."""
         try:
-            condition, parameters = compile_condition(books)
+            condition, parameters = selection.compile()
         except EmptyResultSet:
             return []
-        return self.get_list_statement(books, extra_columns).fetch_rows(condition, parameters, skip, limit)
+        return self.get_list_statement(selection.books, extra_columns).fetch_rows(condition, parameters, skip, limit)
 
-    def fetch_page(self, books: QuerySet[Book], skip: int, limit: int) -> list[msgspec.Struct]:
+    def fetch_page(self, selection: Selection, skip: int, limit: int) -> list[msgspec.Struct]:
         """Returns structs of the books."""
-        return self.to_structs(self.fetch_rows(books, skip, limit))
-
-    def fetch_matching(
-        self, books: QuerySet[Book], conditions: Sequence[tuple[str, str]], skip: int, limit: int
-    ) -> list[msgspec.Struct]:
-        """Returns structs of the books that meet all conditions; each is SQL with the value of its parameter."""
-        where = " AND ".join(sql for sql, _ in conditions)
-        values = [value for _, value in conditions]
-        condition = where and f" WHERE {where}"
-        return self.to_structs(self.get_list_statement(books, ()).fetch_rows(condition, values, skip, limit))
+        return self.to_structs(self.fetch_rows(selection, skip, limit))
 
     def get_list_statement(self, books: QuerySet[Book], extra_columns: tuple[Column, ...]) -> "ListStatement":
         key = (*books.query.order_by, *extra_columns)

@@ -4,6 +4,8 @@ A credential is verified even if the request needs none.
 """
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -31,15 +33,7 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
         """Raises InvalidCredential."""
-        header = request.META.get("HTTP_AUTHORIZATION")
-        if header is None:
-            return None
-        scheme, _, token = header.partition(" ")
-        if scheme.lower() != "bearer":
-            raise InvalidCredential("Authorization takes a Bearer token")
-        if "HTTP_X_API_KEY" in request.META:
-            raise InvalidCredential("Send one credential, a Bearer token or an API key")
-        return authenticate_token(token.strip())
+        return authenticate_bearer(request.META) if "HTTP_AUTHORIZATION" in request.META else None
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
@@ -50,16 +44,35 @@ class APIKeyAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
         """Raises InvalidCredential."""
-        key_text = request.META.get("HTTP_X_API_KEY")
-        if key_text is None:
-            return None
-        now = timezone.now()
-        try:
-            key = api_keys.find_key(key_text, now)
-        except api_keys.InvalidKey as error:
-            raise InvalidCredential("The API key is not valid") from error
-        api_keys.record_use(key, now)
-        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
+        return authenticate_key(request.META) if "HTTP_X_API_KEY" in request.META else None
+
+
+def find_credential(environ: Mapping[str, Any]) -> Credential | None:
+    """Returns the credential of a request outside REST framework, if it has one. Raises InvalidCredential."""
+    if "HTTP_AUTHORIZATION" in environ:
+        return authenticate_bearer(environ)[1]
+    return authenticate_key(environ)[1] if "HTTP_X_API_KEY" in environ else None
+
+
+def authenticate_bearer(environ: Mapping[str, Any]) -> tuple[User, Credential]:
+    """Raises InvalidCredential."""
+    scheme, _, token = environ["HTTP_AUTHORIZATION"].partition(" ")
+    if scheme.lower() != "bearer":
+        raise InvalidCredential("Authorization takes a Bearer token")
+    if "HTTP_X_API_KEY" in environ:
+        raise InvalidCredential("Send one credential, a Bearer token or an API key")
+    return authenticate_token(token.strip())
+
+
+def authenticate_key(environ: Mapping[str, Any]) -> tuple[User, Credential]:
+    """Raises InvalidCredential."""
+    now = timezone.now()
+    try:
+        key = api_keys.find_key(environ["HTTP_X_API_KEY"], now)
+    except api_keys.InvalidKey as error:
+        raise InvalidCredential("The API key is not valid") from error
+    api_keys.record_use(key, now)
+    return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
 
 
 def authenticate_token(token: str) -> tuple[User, Credential]:

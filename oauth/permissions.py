@@ -59,6 +59,11 @@ class HasViewScope(BasePermission):
         return True
 
 
+def is_permitted(credential: Credential | None, scope: str) -> bool:
+    """Whether LibraryAccess lets a request with this credential, or with none, do what needs the scope."""
+    return scope in credential.scopes if credential else is_open_to_anonymous(scope)
+
+
 def is_open_to_anonymous(scope: str) -> bool:
     return scope in ANONYMOUS_SCOPES[settings.LIBRARY_ACCESS]
 

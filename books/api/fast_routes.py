@@ -1,92 +1,94 @@
-"""Routes of the fast path for the most frequent requests: to read one book, and to read a page of the list."""
+"""The fast path's door to the operations: it finds the operation of a request that has nothing unusual."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import unquote_plus
 
-from django.core.exceptions import ValidationError
-from django.db import connection
+from django.utils import timezone
+from rest_framework.exceptions import AuthenticationFailed
 
-from books.api.filters import ContainsFilter, clean_values
+from books.api import operations
+from books.api.conditional import Conditions
 from books.api.views import BookViewSet
-from books.changes import BookNotFound
-from library_site.api.responses import encode_json
-from library_site.http.fast_path import Answer, FastRoute, PendingRead
-from oauth.permissions import is_open_to_anonymous
+from library_site.api.query import Query, parse_query
+from library_site.db.connections import close_lost_connection
+from library_site.http.fast_path import Answer, FastRequest, FastRoute, Operation
+from oauth.authentication import find_credential
+from oauth.permissions import get_required_scope, is_permitted
 
 BOOK_PATH = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
+LIST_PATH = "/books"
 NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,8}")
+# The actions of the viewset, by method.
+CHANGE_ACTIONS = {"PUT": "update", "PATCH": "partial_update"}
 
 
-def make_book_route(view: type[BookViewSet]) -> FastRoute:
-    """Makes the route that reads one book; the request has no query."""
-
-    def route(path: str, query: str) -> PendingRead | None:
-        match = BOOK_PATH.fullmatch(path)
-        if not match or query or not is_open_to_anonymous("read"):
-            return None
-        return partial(read_book, view, int(match[1]))
-
-    return route
+def make_routes(view: type[BookViewSet]) -> list[FastRoute]:
+    """Makes the routes of a version: one book, a new book, and a page of the list."""
+    return [partial(find_book_operation, view), partial(find_creation, view), partial(find_list_operation, view)]
 
 
-def read_book(view: type[BookViewSet], pk: int) -> Answer | None:
-    """Returns None if the book does not exist."""
+def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
+    """Reads, changes or deletes one book."""
+    match = BOOK_PATH.fullmatch(request.path)
+    if not match or not is_authorized(request):
+        return None
+    conditions = Conditions.from_environ(request.environ)
+    if request.method == "GET":
+        return partial(operations.read_book, view.rules, match[1], read_query(request), conditions)
+    if request.query:
+        return None
+    if request.method == "DELETE":
+        return begin(operations.delete_book, view.rules, match[1], read_query(request), conditions)
+    values = read_values(view, request, CHANGE_ACTIONS.get(request.method))
+    return values and begin(operations.change_book, view.rules, match[1], read_query(request), values, conditions)
+
+
+def find_creation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
+    """Creates a book."""
+    if request.method != "POST" or request.path != LIST_PATH or request.query or not is_authorized(request):
+        return None
+    values = read_values(view, request, "create")
+    list_path = request.environ["library.version"].home + LIST_PATH
+    return values and begin(operations.create_book, view.rules, read_query(request), values, list_path)
+
+
+def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
+    """Reads a page of the list."""
+    if request.method != "GET" or request.path != LIST_PATH or not is_authorized(request):
+        return None
+    conditions = Conditions.from_environ(request.environ)
+    return partial(operations.list_books, view.rules, read_query(request), conditions)
+
+
+def begin(operation: Callable[..., Answer], *arguments: Any) -> Operation:
+    """Returns a write. A connection that the database has closed is closed before, because a write is not repeated."""
+
+    def write() -> Answer:
+        close_lost_connection()
+        return operation(*arguments, now=timezone.now())
+
+    return write
+
+
+def is_authorized(request: FastRequest) -> bool:
+    """Whether the request may be carried out; Django words the refusals."""
     try:
-        book, etag = view.read_book(pk, view.representation)
-    except BookNotFound:
-        return None
-    return Answer(encode_json(book), etag)
+        return is_permitted(find_credential(request.environ), get_required_scope(request.method))
+    except AuthenticationFailed:
+        return False
 
 
-def make_list_route(view: Any) -> FastRoute:
-    """Makes the route that reads a page of the list, with skip and limit as digits, and with text filters."""
-    paginator, filters = view.pagination_class, view.filterset_class.base_filters
-    text_filters = {name: filter for name, filter in filters.items() if isinstance(filter, ContainsFilter)}
-
-    def route(path: str, query: str) -> PendingRead | None:
-        parameters = parse_query(query) if path == "/books" and is_open_to_anonymous("read") else None
-        if parameters is None:
-            return None
-        skip, limit = parameters.pop("skip", "0"), parameters.pop("limit", str(paginator.default_limit))
-        if (
-            not NUMBER_PATTERN.fullmatch(skip)
-            or not NUMBER_PATTERN.fullmatch(limit)
-            or not 1 <= int(limit) <= paginator.max_limit
-        ):
-            return None
-        conditions = compile_filters(text_filters, parameters)
-        return partial(list_books, view, conditions, int(skip), int(limit)) if conditions is not None else None
-
-    return route
+def read_query(request: FastRequest) -> Query:
+    return Query(request.environ["PATH_INFO"], parse_query(request.query))
 
 
-def list_books(view: type[BookViewSet], conditions: Sequence[tuple[str, str]], skip: int, limit: int) -> Answer:
-    return Answer(encode_json(view.representation.fetch_matching(view.queryset, conditions, skip, limit)))
-
-
-def parse_query(query: str) -> dict[str, str] | None:
-    """Returns the parameters by name, or None if a name occurs twice or the query is not ASCII."""
-    pairs = [part.partition("=")[::2] for part in query.split("&")] if query else []
-    parameters = {name: unquote_plus(value) for name, value in pairs}
-    return parameters if len(parameters) == len(pairs) and query.isascii() else None
-
-
-def compile_filters(
-    text_filters: Mapping[str, ContainsFilter], parameters: Mapping[str, str]
-) -> list[tuple[str, str]] | None:
-    """Returns the conditions as SQL with their parameters.
-
-    Returns None if a parameter is no text filter or its value is refused, and on SQLite, where an index is read first.
-    """
-    if not parameters:
-        return []
-    if connection.vendor != "postgresql" or not parameters.keys() <= text_filters.keys():
-        return None
-    try:
-        values = clean_values(text_filters, parameters)
-    except ValidationError:
-        return None
-    return [text_filters[name].to_sql(value) for name, value in values.items() if value]
+def read_values(
+    view: type[BookViewSet], request: FastRequest, action: str | None
+) -> Callable[[], Mapping[str, Any]] | None:
+    """Returns a function that returns the members of the body, or None where the serializer must check it."""
+    decode = view.decoders.get(action or "")
+    body = request.read_body() if decode else None
+    values = decode(body) if decode and body is not None else None
+    return None if values is None else lambda: values

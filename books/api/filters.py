@@ -4,21 +4,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
+from django.db import connection
 from django.db.models import QuerySet
+from django.utils.datastructures import MultiValueDict
 from django_filters import CharFilter, Filter
-from django_filters.rest_framework.backends import DjangoFilterBackend
 from django_filters.rest_framework.filterset import FilterSet
 from django_filters.utils import translate_validation
 from drf_spectacular.drainage import set_override
 from rest_framework.exceptions import ErrorDetail, ValidationError
-from rest_framework.request import Request
 
 from books.isbn import normalize_isbn
 from books.models import FOLDED_COLUMNS, Book
+from books.read_model import Selection
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
-from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER
+from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
 from library_site.api.serializers import NO_NUL_SCHEMA
 from library_site.db.integers import parse_integer
+
+# Created once: to create a queryset takes as long as to encode a page.
+ALL_BOOKS = Book.objects.order_by("pk")
 
 
 def set_filter_schema(filter: Filter, schema: dict[str, Any]) -> None:
@@ -117,23 +121,34 @@ class BookSearchFilter(BookFilter):
     q = WordsFilter(validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
 
 
-class StrictFilterBackend(DjangoFilterBackend):
-    """Applies the filters, or refuses the request and names all problems of the query."""
+def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str], problems: FieldErrors) -> Selection:
+    """Selects the books that match the filters of a query. `problems` are what else is wrong with it.
 
-    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        problems = view.get_parameter_errors()
-        filters: Mapping[str, Filter] = self.get_filterset_class(view, queryset).base_filters
-        parameters = {name: str(value) for name, value in request.query_params.items() if name in filters}
-        try:
-            values = clean_values(filters, parameters)
-        except forms.ValidationError:
-            # Creating a filter set takes as long as the rest of the request, so this happens only to name the problems.
-            problems |= translate_validation(self.get_filterset(request, queryset, view).errors).detail
-        if problems:
-            raise ValidationError(problems)
-        for name, value in values.items():
-            queryset = filters[name].filter(queryset, value)
-        return queryset
+    Raises ValidationError, which names all problems.
+    """
+    filters = get_filters(filterset)
+    texts = {name: str(value) for name, value in parameters.items() if name in filters}
+    books = ALL_BOOKS
+    try:
+        values = clean_values(filters, texts)
+    except forms.ValidationError:
+        # Creating a filter set takes as long as the rest of the request, so this happens only to name the problems.
+        problems = problems | translate_validation(filterset(parameters, books).errors).detail
+    if problems:
+        raise ValidationError(problems)
+    conditions: list[tuple[str, str]] = []
+    for name, value in values.items():
+        text_filter = filters[name]
+        if isinstance(text_filter, ContainsFilter) and value and connection.vendor == "postgresql":
+            conditions.append(text_filter.to_sql(value))
+        else:
+            books = text_filter.filter(books, value)
+    return Selection(books, conditions)
+
+
+def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:
+    filters: Mapping[str, Filter] = filterset.base_filters  # type: ignore[attr-defined]  # its metaclass adds it
+    return filters
 
 
 def clean_values(filters: Mapping[str, Filter], parameters: Mapping[str, str]) -> dict[str, Any]:

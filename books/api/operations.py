@@ -1,14 +1,153 @@
-"""Checks of a book's id that views of all versions share."""
+"""What the API does with books, for all versions: each operation takes a version's rules and what a request asks for.
 
-from typing import Any
+The viewsets and the fast path both call these operations. An operation returns an Answer, or raises a Refusal or an
+exception of REST framework, which the version's error format words.
+"""
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import msgspec
+from django.db import transaction
+from django_filters.rest_framework.filterset import FilterSet
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
 from books import changes
+from books.api.conditional import Conditions
+from books.api.filters import get_filters, select_books
 from books.models import Book
-from library_site.api.query import INVALID_INTEGER, UnknownParameter
+from books.read_model import Representation, Selection
+from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
+from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
+from library_site.http.fast_path import Answer
+
+Values = Mapping[str, Any]
+
+
+class BookPagination(Protocol):
+    """A way to page through books. It is created for one request."""
+
+    # The parameters that it reads from a query.
+    parameters: tuple[str, ...]
+
+    def read_parameters(self, query: Query) -> FieldErrors:
+        """Returns their problems."""
+
+    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+        """Answers a page of these books. To be called after `read_parameters` returned no problems."""
+
+
+@dataclass(frozen=True)
+class BookRules:
+    """What a version shows and accepts. This one ignores unknown parameters of a query.
+
+    `etag_prefix` begins its ETags, and `deletion` answers DELETE.
+    """
+
+    representation: Representation
+    etag_prefix: str
+    deletion: Answer
+    filterset_class: type[FilterSet]
+    pagination_class: type["BookPagination"]
+
+    def validate_query(self, query: Query, known_names: Collection[str] = ()) -> None:
+        """Raises what is wrong with a query. `known_names` are the parameters that the operation knows."""
+
+    def find_problems(self, query: Query) -> FieldErrors:
+        """Returns the problems of a query, without those of pages and filters."""
+        return {}
+
+    def get_representation(self, query: Query) -> Representation:
+        """Returns the representation that an answer uses. To be called after `validate_query`."""
+        return self.representation
+
+    def finish_list(self, answer: Answer, conditions: Conditions) -> Answer:
+        """Returns the answer of a list; a version may check the conditions. Raises PreconditionFailed."""
+        return answer
+
+    def make_etag(self, pk: int, version: int) -> str:
+        return f'"{self.etag_prefix}-{pk}-{version}"'
+
+
+def list_books(rules: BookRules, query: Query, conditions: Conditions) -> Answer:
+    """Raises ValidationError, UnknownParameter, PreconditionFailed."""
+    paginator = rules.pagination_class()
+    rules.validate_query(query, [*get_filters(rules.filterset_class), *paginator.parameters, "fields"])
+    problems = paginator.read_parameters(query) | rules.find_problems(query)
+    selection = select_books(rules.filterset_class, query.query_params, problems)
+    return rules.finish_list(paginator.build_page(query, selection, rules.get_representation(query)), conditions)
+
+
+def add_etag(answer: Answer, conditions: Conditions) -> Answer:
+    """Adds the ETag of its content to the answer, or returns 304. Raises PreconditionFailed."""
+    etag = f'"{blake2b(answer.body, digest_size=16).hexdigest()}"'
+    if conditions.is_not_modified(etag):
+        return Answer(304, {"ETag": etag})
+    return answer._replace(headers={**answer.headers, "ETag": etag})
+
+
+def read_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions) -> Answer:
+    """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter."""
+    rules.validate_query(query, ["fields"])
+    if problems := rules.find_problems(query):
+        raise ValidationError(problems)
+    pk = parse_book_id(book_id)
+    match = rules.get_representation(query).find_book(pk)
+    if not match:
+        raise changes.BookNotFound
+    book, version = match
+    etag = rules.make_etag(pk, version)
+    if conditions.is_not_modified(etag):
+        return Answer(304, {"ETag": etag})
+    return Answer(200, {"ETag": etag}, encode_json(book))
+
+
+def create_book(
+    rules: BookRules, query: Query, read_values: Callable[[], Values], list_path: str, now: datetime
+) -> Answer:
+    """`list_path` is the path of the list. Raises IsbnInUse, ConcurrentChange, ValidationError, UnknownParameter."""
+    rules.validate_query(query)
+    book = changes.create_book(read_values(), now)
+    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.pk}"})
+
+
+def change_book(
+    rules: BookRules,
+    book_id: str,
+    query: Query,
+    read_values: Callable[[], Values],
+    conditions: Conditions,
+    now: datetime,
+) -> Answer:
+    """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
+    rules.validate_query(query)
+    values = read_values()
+
+    def require_state(book: Book) -> None:
+        conditions.require_state(rules.make_etag(book.pk, book.version))
+
+    book = changes.change_book(parse_book_id(book_id), values, require_state, now)
+    return answer_book(rules, book, 200, {})
+
+
+def delete_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions, now: datetime) -> Answer:
+    """Raises BookNotFound, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
+    rules.validate_query(query)
+    with transaction.atomic():
+        book = changes.lock_book(parse_book_id(book_id))
+        conditions.require_state(rules.make_etag(book.pk, book.version))
+        changes.delete_book(book, now)
+    return rules.deletion
+
+
+def answer_book(rules: BookRules, book: Book, status: int, headers: Mapping[str, str]) -> Answer:
+    struct: msgspec.Struct = rules.representation.to_struct(book)
+    return Answer(status, {"ETag": rules.make_etag(book.pk, book.version), **headers}, encode_json(struct))
 
 
 def parse_book_id(book_id: str, problems: Any = ()) -> int:

@@ -4,25 +4,33 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
+import msgspec
 from django.conf import settings
 from django.db.models import F, OrderBy, Q, Value
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
-from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.pagination import BasePagination
-from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp, TimestampField
 from books.models import sort_expression
-from books.read_model import Column
+from books.read_model import Column, Representation, Selection
 from library_site.api.cursors import Cursor, InvalidCursor
-from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, build_link, read_boolean, read_integer
-from library_site.api.responses import json_response
+from library_site.api.query import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    FieldErrors,
+    Query,
+    build_link,
+    read_boolean,
+    read_integer,
+)
+from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import Row
+from library_site.http.fast_path import Answer
 
 MAX_CURSOR_LENGTH = 2_000
 
@@ -91,30 +99,37 @@ class KeysetPagination(BasePagination):
     max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
 
-    def read_parameters(self, request: Request) -> FieldErrors:
+    def read_parameters(self, query: Query) -> FieldErrors:
         """Reads the parameters, and returns their problems by name."""
-        self.request = request
-        self.sort, sort_errors = read_sort_parameter(request)
-        self.limit, limit_errors = read_integer(request, "limit", self.default_limit, 1, self.max_limit)
-        self.has_count, count_errors = read_boolean(request, "count")
-        self.cursor, cursor_errors = (None, {}) if sort_errors else read_cursor_parameter(request, self.sort)
+        self.query = query
+        self.sort, sort_errors = read_sort_parameter(query)
+        self.limit, limit_errors = read_integer(query, "limit", self.default_limit, 1, self.max_limit)
+        self.has_count, count_errors = read_boolean(query, "count")
+        self.cursor, cursor_errors = (None, {}) if sort_errors else read_cursor_parameter(query, self.sort)
         return sort_errors | limit_errors | count_errors | cursor_errors
 
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """To be called after `read_parameters` returned no problems."""
-        self.count = queryset.count() if self.has_count else None
+    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+        """Answers a JSON object. To be called after `read_parameters` returned no problems."""
+        count = {"count": selection.count_books()} if self.has_count else {}
+        results = self.fetch_page(selection, representation)
+        links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
+        headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
+        body = {"results": results, "next": self.next, "previous": self.previous, **count}
+        return Answer(200, headers, encode_json(body))
+
+    def fetch_page(self, selection: Selection, representation: Representation) -> list[msgspec.Struct]:
+        """Returns the structs of the page, and sets the links to the next and the previous page."""
         name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
         backward = bool(self.cursor and self.cursor.backward)
-        books = queryset.order_by(*ORDER_BY[name, descending != backward])
+        books = selection.books.order_by(*ORDER_BY[name, descending != backward])
         if self.cursor:
             books = books.filter(after_condition(self.cursor, name, descending != backward))
-        representation = view.get_representation()
         # One row more than the limit shows whether there is another page.
-        rows = representation.fetch_rows(books, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
+        selection = selection._replace(books=books)
+        rows = representation.fetch_rows(selection, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, has_more=len(rows) > self.limit)
-        books_on_page: list[Any] = representation.to_structs(page)
-        return books_on_page
+        return representation.to_structs(page)
 
     def link_pages(self, page: list[Row], has_more: bool) -> None:
         """`has_more`: whether there are more books in the direction in which the page was read."""
@@ -134,13 +149,7 @@ class KeysetPagination(BasePagination):
 
     def build_link(self, row: Row, backward: bool) -> str:
         key, pk = row[-2:]
-        return build_link(self.request, cursor=BookCursor(self.sort, backward, key, pk).encode())
-
-    def get_paginated_response(self, data: Any) -> HttpResponse:
-        links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
-        headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
-        count = {} if self.count is None else {"count": self.count}
-        return json_response({"results": data, "next": self.next, "previous": self.previous, **count}, headers=headers)
+        return build_link(self.query, cursor=BookCursor(self.sort, backward, key, pk).encode())
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         example_url = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
@@ -168,18 +177,18 @@ class KeysetPagination(BasePagination):
         ]
 
 
-def read_sort_parameter(request: Request) -> tuple[str, FieldErrors]:
-    sort = request.query_params.get("sort", "id")
+def read_sort_parameter(query: Query) -> tuple[str, FieldErrors]:
+    sort = query.query_params.get("sort", "id")
     if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
     return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
 
 
-def read_cursor_parameter(request: Request, sort: str) -> tuple[BookCursor | None, FieldErrors]:
-    if "cursor" not in request.query_params:
+def read_cursor_parameter(query: Query, sort: str) -> tuple[BookCursor | None, FieldErrors]:
+    if "cursor" not in query.query_params:
         return None, {}
     try:
-        return decode_cursor(request.query_params["cursor"], sort), {}
+        return decode_cursor(str(query.query_params["cursor"]), sort), {}
     except ValueError:
         return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
 

@@ -14,7 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
 from library_site.api.parsers import parse_json
-from library_site.http.fast_path import TIMEOUT_KEY
+from library_site.http.fast_path import FAILURE_KEY
 from library_site.http.origins import require_own_origin
 
 LARGE_BODY_BYTES = 64 * 1024
@@ -28,16 +28,19 @@ class APIViewSet(GenericViewSet[Any]):
     decoders: ClassVar[Mapping[str, BodyDecoder]] = {}
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs."""
+        """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs.
+
+        Raises the failure of the fast path's operation, which must not run again.
+        """
         if self.action is None:
             raise MethodNotAllowed(request.META["REQUEST_METHOD"].rstrip())
         super().initial(request, *arguments, **options)
+        if failure := request.META.get(FAILURE_KEY):
+            raise failure
         if self.action in self.body_serializers:
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
-        if error := request.META.get(TIMEOUT_KEY):
-            raise error
 
     def check_permissions(self, request: Request) -> None:
         """Raises ForeignOrigin, and what the permissions raise."""

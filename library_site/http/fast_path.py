@@ -1,14 +1,16 @@
-"""Answers plain anonymous GET requests without Django's handler.
+"""Answers plain requests without Django's handler.
 
-The headers are copied from Django's own answer to the first such request. Django answers every request for which its
-answer could differ between callers: one with a credential, a condition, an origin, or a header that is unknown here. It
-also answers all requests where reading needs a credential, or where its answers have a header that is unknown here,
-such as a rate limit.
+The routes of a version find the operation of a request. The headers are copied from Django's own answers to earlier
+requests. Django answers what the fast path cannot tell for sure: a request with an origin, with a cookie, or with a
+header that is unknown here, and every request while a rate limit is set. A write that began is never handed on: Django
+only words its failure.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from http import HTTPStatus
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
@@ -17,6 +19,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from library_site.db.timeouts import is_timeout
+from library_site.http.refusals import Refusal
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -24,89 +27,115 @@ if TYPE_CHECKING:
     from library_site.http.versions import Version
 
 Headers = list[tuple[str, str]]
-# By the kind of answer; None where Django must answer.
-LearnedHeaders = dict[tuple[Any, ...], Headers | None]
-NOT_LEARNED: Headers = [("", "")]
+# By status and the names of the headers that differ from answer to answer; None where Django must answer.
+LearnedHeaders = dict[tuple[int, frozenset[str]], Headers | None]
 
-# Keys that cannot change the answer, or that `is_plain` checks. The server adds the process's environment variables.
+BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])
+METHODS = BODY_METHODS | {"GET", "DELETE"}
+# Keys that cannot change the answer, or that are checked. The server adds the process's environment variables.
 PLAIN_ENVIRON_KEYS = frozenset(os.environ) | set(
     "library.asked_for library.body_limit library.refusal library.version"
     " wsgi.errors wsgi.file_wrapper wsgi.input wsgi.input_terminated wsgi.multiprocess wsgi.multithread wsgi.run_once"
     " wsgi.url_scheme wsgi.version"
     " CONTENT_LENGTH CONTENT_TYPE GATEWAY_INTERFACE PATH_INFO QUERY_STRING REMOTE_ADDR REMOTE_HOST REMOTE_PORT"
     " REQUEST_METHOD SCRIPT_NAME SERVER_NAME SERVER_PORT SERVER_PROTOCOL SERVER_SOFTWARE"
-    " HTTP_ACCEPT HTTP_ACCEPT_ENCODING HTTP_ACCEPT_LANGUAGE HTTP_CONNECTION HTTP_HOST HTTP_USER_AGENT"
+    " HTTP_ACCEPT HTTP_ACCEPT_ENCODING HTTP_ACCEPT_LANGUAGE HTTP_AUTHORIZATION HTTP_CONNECTION HTTP_HOST HTTP_IF_MATCH"
+    " HTTP_IF_NONE_MATCH HTTP_USER_AGENT HTTP_X_API_KEY"
     " HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_PROTO HTTP_X_REAL_IP HTTP_X_REQUEST_ID".split()
 )
 JSON_ACCEPTS = {None, "*/*", "application/json"}
+JSON_CONTENT_TYPES = {None, "", "application/json"}
 # Headers are stored for each protocol; a caller can send any text, so only these are accepted.
 KNOWN_PROTOCOLS = {None, "http", "https"}
-# Headers that are the same in all answers, except ETag and Content-Length.
+# Headers that are the same in all answers of a route.
 CONSTANT_HEADERS = frozenset(
-    "allow content-length content-type cross-origin-opener-policy etag referrer-policy strict-transport-security vary"
+    "allow content-type cross-origin-opener-policy referrer-policy strict-transport-security vary"
     " x-content-type-options".split()
 )
-# Marks the environ of a request for a book that was looked up and does not exist.
-MISSING_KEY = "library.absent"
-# Holds the exception of a read that timed out: Django words it, and does not let the client wait again.
-TIMEOUT_KEY = "library.timeout"
+# Headers that an operation sets, and the length of its body.
+VARYING_HEADERS = frozenset(["ETag", "Link", "Location"])
+LENGTH_HEADER = "content-length"
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+# The environ's key of an operation's failure. The view raises it, so that Django words it.
+FAILURE_KEY = "library.failure"
 
 
 class Answer(NamedTuple):
-    """A body of JSON and its ETag, which may be empty."""
+    """What an operation answers; `headers` has some of VARYING_HEADERS."""
 
-    body: bytes
-    etag: str = ""
+    status: int
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
 
 
-# Reads what the request asks for; None leaves the answer to the view.
-PendingRead = Callable[[], Answer | None]
-# Takes the path below a version's home and the query; returns None if the route does not serve them.
-FastRoute = Callable[[str, str], PendingRead | None]
+class FastRequest(NamedTuple):
+    """A plain request; `path` is below the home of its version."""
+
+    method: str
+    path: str
+    query: str
+    environ: "WSGIEnvironment"
+
+    def read_body(self) -> bytes | None:
+        """Returns the body, or None unless it is JSON of a known length within the limit. It can be read again."""
+        length = self.environ.get("CONTENT_LENGTH") or ""
+        if (
+            self.environ.get("CONTENT_TYPE") not in JSON_CONTENT_TYPES
+            or not length.isascii()
+            or not length.isdigit()
+            or int(length) > self.environ["library.body_limit"]
+        ):
+            return None
+        body = self.environ["wsgi.input"].read(int(length))
+        self.environ["wsgi.input"] = BytesIO(body)
+        return body if len(body) == int(length) else None
+
+
+Operation = Callable[[], Answer]
+# Finds the operation of a request; returns None for a request that Django must answer.
+FastRoute = Callable[[FastRequest], Operation | None]
 
 
 def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
     """Answers with the fast routes of the request's version; the application answers all other requests."""
-    learned_headers: LearnedHeaders = {}
+    learned_headers: dict[tuple[Any, ...], LearnedHeaders] = {}
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
         if not version or not is_plain(environ):
             return application(environ, start_response)
-        path, query = environ["PATH_INFO"].removeprefix(version.home), environ.get("QUERY_STRING", "")
-        for index, route in enumerate(version.fast_routes):
-            key = (version.number, index, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
-            headers, read = learned_headers.get(key, NOT_LEARNED), route(path, query)
-            if read and headers is NOT_LEARNED:
-                return application(environ, learn_headers(start_response, learned_headers, key))
-            if read and headers:
-                try:
-                    answer = read()
-                except Exception as error:
-                    # Django meets the same failure, and words it.
-                    if is_timeout(error):
-                        environ[TIMEOUT_KEY] = error
-                    elif isinstance(error, DatabaseError):
-                        connection.close()
-                    break
-                if answer:
-                    start_response("200 OK", fill_headers(headers, answer))
-                    return [answer.body]
-                environ[MISSING_KEY] = True
-        return application(environ, start_response)
+        match = find_operation(version, environ)
+        if not match:
+            return application(environ, start_response)
+        index, operation = match
+        method = environ["REQUEST_METHOD"]
+        key = (version.number, index, method, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
+        learned = learned_headers.setdefault(key, {})
+        if None in learned.values():
+            return application(environ, start_response)
+        # The headers of a write must be known before it begins: afterwards it cannot be handed on.
+        if not learned and method != "GET":
+            return application(environ, learn_headers(start_response, learned))
+        answer = run_operation(operation, environ)
+        headers = find_headers(learned, method, answer)
+        if not answer or not headers:
+            return application(environ, learn_headers(start_response, learned))
+        start_response(STATUS_LINES[answer.status], fill_headers(headers, answer))
+        return [answer.body]
 
     return wrapper
 
 
 def is_plain(environ: "WSGIEnvironment") -> bool:
     return (
-        environ["REQUEST_METHOD"] == "GET"
+        environ["REQUEST_METHOD"] in METHODS
         and not environ["library.refusal"]
+        and not settings.API_RATE_LIMIT
         and environ.keys() <= PLAIN_ENVIRON_KEYS
         and environ.get("HTTP_ACCEPT") in JSON_ACCEPTS
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
-        and not environ.get("CONTENT_LENGTH", "").strip("0")
         and not environ.get("SCRIPT_NAME")
+        and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
         and "HTTP_HOST" in environ
         and is_allowed_host(environ["HTTP_HOST"], tuple(settings.ALLOWED_HOSTS))
     )
@@ -124,20 +153,59 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
     return True
 
 
-def learn_headers(
-    start_response: "StartResponse", learned_headers: LearnedHeaders, key: tuple[Any, ...]
-) -> "StartResponse":
-    """Stores the headers of an answer with status 200; redirects and failures are ignored."""
+def find_operation(version: "Version", environ: "WSGIEnvironment") -> tuple[int, Operation] | None:
+    """Returns the number of the route that serves the request, and the operation."""
+    path = environ["PATH_INFO"].removeprefix(version.home)
+    request = FastRequest(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), environ)
+    try:
+        for index, route in enumerate(version.fast_routes):
+            if operation := route(request):
+                return index, operation
+    except Exception as error:
+        # Nothing is written yet. Django meets the same failure, and words it.
+        close_failed_connection(error)
+    return None
+
+
+def run_operation(operation: Operation, environ: "WSGIEnvironment") -> Answer | None:
+    """Returns None if Django must answer: it words the failure, or reads once more."""
+    try:
+        return operation()
+    except Exception as error:
+        # The client does not wait twice for a lock.
+        if environ["REQUEST_METHOD"] != "GET" or isinstance(error, Refusal) or is_timeout(error):
+            environ[FAILURE_KEY] = error
+        else:
+            close_failed_connection(error)
+        return None
+
+
+def find_headers(learned: LearnedHeaders, method: str, answer: Answer | None) -> Headers | None:
+    """Returns the learned headers of the answer. A write has only one kind of answer, whose headers are known."""
+    if method != "GET":
+        return next(iter(learned.values()))
+    return learned.get((answer.status, frozenset(answer.headers))) if answer else None
+
+
+def close_failed_connection(error: Exception) -> None:
+    if isinstance(error, DatabaseError):
+        connection.close_if_unusable_or_obsolete()
+
+
+def learn_headers(start_response: "StartResponse", learned: LearnedHeaders) -> "StartResponse":
+    """Stores the headers of an answer that is no failure."""
 
     def start_learned_response(status: str, headers: Headers, *arguments: Any) -> Any:
-        if status == "200 OK":
+        if status[0] == "2" or status.startswith("304"):
             names = {name.lower() for name, _ in headers}
-            learned_headers[key] = list(headers) if names <= CONSTANT_HEADERS else None
+            varying_names = VARYING_HEADERS.intersection(name for name, _ in headers)
+            is_known = names <= CONSTANT_HEADERS | {LENGTH_HEADER, *map(str.lower, varying_names)}
+            learned[int(status[:3]), varying_names] = list(headers) if is_known else None
         return start_response(status, headers, *arguments)
 
     return start_learned_response
 
 
 def fill_headers(headers: Headers, answer: Answer) -> Headers:
-    values = {"ETag": answer.etag, "Content-Length": str(len(answer.body))}
+    values = {**answer.headers, "Content-Length": str(len(answer.body))}
     return [(name, values.get(name, value)) for name, value in headers]

@@ -30,6 +30,8 @@ class ApplicationVariant:
         from library_site.wsgi import build_application, pages_handler
 
         self.compiled = compiled
+        # Whether it has answered the plain requests once.
+        self.has_learned = False
         with self.override_settings():
             self.application = build_application(pages_handler)
 

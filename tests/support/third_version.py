@@ -6,7 +6,7 @@ from django.urls import path
 
 from books.api import bulk
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.fast_routes import make_book_route
+from books.api.fast_routes import make_routes
 from books.api.v2 import serializers as version_2
 from books.api.v2.views import BookViewSetV2
 from books.models import MAX_LENGTHS
@@ -85,5 +85,5 @@ urlpatterns = [
         name="book",
     ),
 ]
-fast_routes = [make_book_route(BookViewSetV3)]
+fast_routes = make_routes(BookViewSetV3)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

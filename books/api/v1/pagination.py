@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from django.http import HttpResponse
 from rest_framework.pagination import LimitOffsetPagination
-from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, read_integer
-from library_site.api.responses import json_response
+from books.read_model import Representation, Selection
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
+from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
+from library_site.http.fast_path import Answer
 
 
 class SkipLimitPagination(LimitOffsetPagination):
@@ -22,23 +22,18 @@ class SkipLimitPagination(LimitOffsetPagination):
     offset_query_param = "skip"
     default_limit = DEFAULT_PAGE_SIZE
     max_limit = MAX_PAGE_SIZE
+    parameters = ("skip", "limit")
 
-    def read_parameters(self, request: Request) -> FieldErrors:
+    def read_parameters(self, query: Query) -> FieldErrors:
         """Reads the two parameters, and returns their problems by name."""
-        self.skip, skip_errors = read_integer(request, self.offset_query_param, 0, 0, None)
-        self.limit, limit_errors = read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+        self.skip, skip_errors = read_integer(query, self.offset_query_param, 0, 0, None)
+        self.limit, limit_errors = read_integer(query, self.limit_query_param, self.default_limit, 1, self.max_limit)
         return skip_errors | limit_errors
 
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """To be called after `read_parameters` returned no problems."""
-        if self.skip > BIGINT_MAX:
-            return []
-        page: list[Any] = view.get_representation().fetch_page(queryset, self.skip, self.limit)
-        return page
-
-    def get_paginated_response(self, data: Any) -> HttpResponse:
-        """The answer is a JSON array, without an object around it."""
-        return json_response(data)
+    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+        """Answers a JSON array. To be called after `read_parameters` returned no problems."""
+        page = representation.fetch_page(selection, self.skip, self.limit or 0) if self.skip <= BIGINT_MAX else []
+        return Answer(200, {}, encode_json(page))
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from books.api.fast_routes import make_book_route, make_list_route
+from books.api.fast_routes import make_routes
 from books.api.v1.views import BookViewSetV1
 
 urlpatterns = [
@@ -13,4 +13,4 @@ urlpatterns = [
         name="book",
     ),
 ]
-fast_routes = [make_book_route(BookViewSetV1), make_list_route(BookViewSetV1)]
+fast_routes = make_routes(BookViewSetV1)

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.fast_routes import make_book_route
+from books.api.fast_routes import make_routes
 from books.api.v2.views import BookViewSetV2
 
 urlpatterns = [
@@ -15,5 +15,5 @@ urlpatterns = [
         name="book",
     ),
 ]
-fast_routes = [make_book_route(BookViewSetV2)]
+fast_routes = make_routes(BookViewSetV2)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

@@ -1,23 +1,22 @@
 """The views of version 2 (specification, Sections 5-7 and 9)."""
 
 import builtins
-from collections.abc import Collection
 from functools import partial
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail
+from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
 from books.api.bulk_body import split_body
-from books.api.conditional import add_etag
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
 from books.api.pagination import KeysetPagination
+from books.api.v2.rules import BookRulesV2
 from books.api.v2.schema import document_books, document_bulk
 from books.api.v2.serializers import (
     REPRESENTATION,
@@ -31,12 +30,11 @@ from books.api.v2.serializers import (
 )
 from books.api.views import BookViewSet
 from books.links import book_url
-from books.read_model import Representation
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
-from library_site.api.query import FieldErrors, read_boolean, reject_unknown
+from library_site.api.query import read_boolean, reject_unknown
 from library_site.api.responses import json_response
-from library_site.api.suggestions import suggest_names
+from library_site.http.fast_path import Answer
 
 
 @document_books
@@ -53,15 +51,13 @@ class BookViewSetV2(BookViewSet):
     filterset_class = BookSearchFilter
     pagination_class = KeysetPagination
     etag_prefix = "v2"
+    deletion = Answer(204)
+    rules_class = BookRulesV2
     operations: ClassVar[bulk.OperationSerializers] = {
         "create": CreateSerializer(),
         "update": UpdateSerializer(),
         "delete": DeleteSerializer(),
     }
-
-    def list(self, request: Request) -> HttpResponse:
-        self.require_known_parameters()
-        return add_etag(request, super().list(request))
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
@@ -78,13 +74,20 @@ class BookViewSetV2(BookViewSet):
     @document_bulk
     @idempotent
     def bulk(self, request: Request) -> HttpResponse:
-        self.validate_parameters()
+        self.validate_dry_run(request)
         # What stays in the values would wait for the garbage collector, as the serializer does.
         operations, problems = self.read_values(request).pop("operations")
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
         results = bulk.run_operations(operations, problems, build_url, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
+
+    def validate_dry_run(self, request: Request) -> None:
+        """Raises UnknownParameter, ValidationError."""
+        reject_unknown(request, ["dry_run"])
+        _, problems = read_boolean(request, "dry_run")
+        if problems:
+            raise ValidationError(problems)
 
     def validate_json(self, request: Request) -> Serializer[Any]:
         serializer = super().validate_json(request)
@@ -95,39 +98,3 @@ class BookViewSetV2(BookViewSet):
 
     def parse_body(self, body: bytes) -> Any:
         return split_body(body) if self.action == "bulk" else super().parse_body(body)
-
-    def validate_query(self) -> None:
-        self.require_known_parameters()
-        super().validate_query()
-
-    def require_known_parameters(self) -> None:
-        filters = self.filterset_class.base_filters  # type: ignore[attr-defined]  # its metaclass adds it
-        names = {
-            "list": [*filters, *self.pagination_class.parameters, "fields"],
-            "retrieve": ["fields"],
-            "bulk": ["dry_run"],
-        }
-        reject_unknown(self.request, names.get(str(self.action), []))
-
-    def get_parameter_errors(self) -> FieldErrors:
-        _, flag_errors = read_boolean(self.request, "dry_run")
-        return {
-            **super().get_parameter_errors(),
-            **find_unknown_fields(self.request, self.representation.members),
-            **flag_errors,
-        }
-
-    def get_representation(self) -> Representation:
-        names = parse_fields(self.request)
-        return self.representation if names is None else self.representation.with_fields(names)
-
-
-def parse_fields(request: Request) -> builtins.list[str] | None:
-    text = request.query_params.get("fields")
-    return None if text is None else text.split(",")
-
-
-def find_unknown_fields(request: Request, members: Collection[str]) -> FieldErrors:
-    suggestions = suggest_names(parse_fields(request) or [], members)
-    errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
-    return {"fields": errors} if errors else {}

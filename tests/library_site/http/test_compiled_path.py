@@ -45,10 +45,24 @@ from webhooks.models import Delivery, Event
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 MOMENTS = [NOW, NOW.replace(microsecond=120_300)]
+NEW_BOOK = json.dumps(build_book(isbn="9790000000000")).encode()
+VERSION_2 = VersionSpelling("/api/v2")
 PLAIN_REQUESTS = [
-    Request("GET", "/books"),
-    Request("GET", "/books/1"),
-    Request("GET", "/books/1", VersionSpelling("/api/v2")),
+    Request(method, path, spelling, query, headers, credential, body)
+    for spelling in (VersionSpelling("/api"), VERSION_2)
+    for credential in ("none", "key", "token")
+    for method, path, query, headers, body in [
+        ("GET", "/books", "", {}, b""),
+        ("GET", "/books", "author=aus&genre=rom", {}, b""),
+        ("GET", "/books/1", "", {}, b""),
+        ("GET", "/books/1", "", {"If-None-Match": "*"}, b""),
+        ("POST", "/books", "", {}, NEW_BOOK),
+        ("PUT", "/books/1", "", {"If-Match": "*"}, NEW_BOOK),
+        ("DELETE", "/books/1", "", {}, b""),
+    ]
+] + [
+    Request("GET", "/books", VERSION_2, "sort=-year&limit=1&fields=id,title&q=a&year_min=1800"),
+    Request("PATCH", "/books/1", VERSION_2, body=b'{"year": 2000}'),
 ]
 # The tables that requests write to, children before their parents.
 TABLES = ("webhooks_delivery", "webhooks_event", "books_keptanswer", "books_book")
@@ -111,15 +125,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def library(transactional_db: None, compiled: ApplicationVariant) -> Credentials:
-    """Stores BOOKS and an endpoint, sends the plain requests once, and returns the credentials."""
+    """Stores BOOKS and an endpoint, and returns the credentials."""
     create_endpoint()
     owner = User.objects.create_user("owner", is_superuser=True)
     key, token = create_key_header(owner), build_bearer_header(forge_token(build_claims(owner.pk)))
     restore_books()
-    with compiled.override_settings():
-        for request in PLAIN_REQUESTS:
-            compiled.send(request)
-    return {
+    credentials = {
         "none": {},
         "key": key,
         "token": token,
@@ -129,6 +140,19 @@ def library(transactional_db: None, compiled: ApplicationVariant) -> Credentials
         "no token": build_bearer_header("nonsense"),
         "no Bearer": {"Authorization": "Basic nonsense"},
     }
+    if not compiled.has_learned:
+        teach_headers(compiled, credentials)
+    restore_books()
+    return credentials
+
+
+def teach_headers(compiled: ApplicationVariant, credentials: Credentials) -> None:
+    """Sends the plain requests: Django answers each the first time."""
+    with compiled.override_settings():
+        for request in PLAIN_REQUESTS:
+            restore_books()
+            compiled.send(request, credentials[request.credential])
+    compiled.has_learned = True
 
 
 def restore_books() -> None:
@@ -152,8 +176,9 @@ def test_plain_requests_do_not_reach_django(
         django_requests.append(plain_request)
 
     request_started.connect(record_request)
+    restore_books()
     with compiled.override_settings():
-        compiled.send(plain_request)
+        compiled.send(plain_request, library[plain_request.credential])
     request_started.disconnect(record_request)
     assert django_requests == []
 
