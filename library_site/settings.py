@@ -297,7 +297,7 @@ COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:
-    API_MIDDLEWARE.append("oauth.throttling.limit_refusals")
+    API_MIDDLEWARE.append("oauth.throttling.count_refusals")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "oauth.authentication.BearerAuthentication",

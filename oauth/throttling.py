@@ -7,11 +7,9 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from library_site.http.errors import describe_api_exception, render_failure
 from library_site.http.rate_limit import get_counter
 from oauth.callers import get_address_key, get_caller_key
 
@@ -21,7 +19,7 @@ HEADERS_KEY = "library.rate_limit"
 
 
 class CallerThrottle(BaseThrottle):
-    """Counts each request, and leaves the headers for `limit_refusals`."""
+    """Counts each request, and leaves the headers for `count_refusals`."""
 
     timer = staticmethod(time.monotonic)
 
@@ -45,17 +43,16 @@ def count_request(request: HttpRequest | Request, caller: str) -> int:
     return seconds_left if window.requests > amount else 0
 
 
-def limit_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Django middleware: counts by address what is refused before it is counted, and adds the headers of the limit.
 
-    An address beyond the limit gets a 429 instead of the refusal: otherwise it could guess credentials without end.
+    The refusal stays what it is: 405, 400, 401 and 403 come before 429.
     """
 
     def wrapper(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        is_refused = response.status_code in REFUSED_STATUSES and HEADERS_KEY not in request.META
-        if is_refused and (seconds := count_request(request, get_address_key(request))):
-            response = render_failure(request, describe_api_exception(Throttled(seconds), {}))
+        if response.status_code in REFUSED_STATUSES and HEADERS_KEY not in request.META:
+            count_request(request, get_address_key(request))
         for name, value in request.META.get(HEADERS_KEY, {}).items():
             response[name] = value
         return response
