@@ -67,7 +67,7 @@ LAYERS = {
     "filters": ("books.api.filters.select_books",),
     "decode and check the body": (
         "library_site.api.viewsets.APIViewSet.read_values",
-        "books.api.fast_routes.read_values",
+        "books.api.fast_routes.decode_values",
     ),
     "statement of a read": (
         "books.read_model.Representation.fetch_rows",
@@ -156,17 +156,17 @@ GET_ONE, GET_100 = "GET one", "GET 100"
 # Django answers what has an unknown header.
 THROUGH_DJANGO = " by Django"
 UNKNOWN_HEADER = {"HTTP_COOKIE": "a=b"}
-# Where the numbers of the changes by Django begin.
-OTHER_BOOKS = 500_000
+# The first number of the books that are created and changed by Django.
+DJANGO_START = 500_000
 QUESTIONS: dict[str, Question] = {
     GET_ONE: iter_book_reads,
     GET_100: iter_list_requests,
     "GET by author": repeat_path(f"/api/books?author={RARE_WORD}"),
     # Last: a trigram index stores new rows in a pending list for a while, which slows down searches.
     "PUT": iter_title_changes,
-    f"PUT{THROUGH_DJANGO}": partial(iter_title_changes, start=OTHER_BOOKS),
+    f"PUT{THROUGH_DJANGO}": partial(iter_title_changes, start=DJANGO_START),
     "POST": iter_book_creations,
-    f"POST{THROUGH_DJANGO}": partial(iter_book_creations, start=OTHER_BOOKS),
+    f"POST{THROUGH_DJANGO}": partial(iter_book_creations, start=DJANGO_START),
 }
 
 

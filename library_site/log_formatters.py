@@ -22,12 +22,12 @@ class RequestFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # logging's name
         """Returns the traceback without the rows that PostgreSQL quotes."""
-        return leave_out_rows(super().formatException(ei), ei[1])
+        return redact_rows(super().formatException(ei), ei[1])
 
     def format_message(self, record: logging.LogRecord) -> str:
         """Returns the message without the rows that PostgreSQL quotes: its arguments may be errors."""
         errors = [argument for argument in record.args or () if isinstance(argument, BaseException)]
-        return leave_out_rows(record.getMessage(), *errors)
+        return redact_rows(record.getMessage(), *errors)
 
 
 class TextFormatter(RequestFormatter):
@@ -67,7 +67,7 @@ def escape_unprintable(text: str) -> str:
     )
 
 
-def leave_out_rows(text: str, *errors: BaseException | None) -> str:
+def redact_rows(text: str, *errors: BaseException | None) -> str:
     """Leaves out what follows the first line of PostgreSQL's messages: details, contexts and excerpts of statements
     quote rows, which can hold a token.
     """

@@ -70,7 +70,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return admin.site.password_change(request)
     username = request.user.get_username()
-    if not lockout.may_attempt_password(request, username):
+    if not lockout.count_password_attempt(request, username):
         return lockout.render_locked(request)
     response = admin.site.password_change(request)
     context = isinstance(response, TemplateResponse) and response.context_data

@@ -133,8 +133,8 @@ def render_busy(request: HttpRequest) -> HttpResponse:
     return page
 
 
-def may_attempt_password(request: HttpRequest, username: str) -> bool:
-    """Counts an attempt, as at the sign-in; False if the limit is reached."""
+def count_password_attempt(request: HttpRequest, username: str) -> bool:
+    """Counts an attempt, as at the sign-in. Returns false if the limit is reached."""
     return bool(AxesProxyHandler.is_allowed(request, {"username": username}))
 
 

@@ -82,7 +82,7 @@ class APIKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
-    # What made the key, which ends with it: another key, and the app for which that one acts, or an app.
+    # The key and the app's access that made this key, which ends with them. A key that an app's key made has both.
     maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
     authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
 

@@ -29,11 +29,11 @@ class LibraryAccess(BasePermission):
         """Raises NotAuthenticated, InsufficientScope."""
         scope = get_required_scope(str(request.method))
         credential = cast("Credential | None", request.auth)
-        if credential is None and not is_open_to_anonymous(scope):
+        if is_permitted(credential, scope):
+            return True
+        if credential is None:
             raise NotAuthenticated
-        if credential and scope not in credential.scopes:
-            raise InsufficientScope(scope)
-        return True
+        raise InsufficientScope(scope)
 
 
 class HasCredential(BasePermission):

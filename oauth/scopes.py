@@ -107,10 +107,6 @@ def read_scopes(row: dict[str, Any]) -> ScopeSet:
     return ALL_SCOPES - {name for name, bit in SCOPE_BITS.items() if not rights & bit}
 
 
-def get_scope_permissions() -> dict[str, str]:
-    return {name: scope.permission for name, scope in SCOPES.items() if scope.permission}
-
-
 def build_permission_condition(permission: str) -> Q:
     """A condition for users, as in Django's ModelBackend: superusers, and who has the permission or a group with it."""
     app, codename = permission.split(".")

@@ -64,12 +64,12 @@ def revoke_deleted_application(instance: Application, **others: Any) -> None:
 
 
 @receiver(pre_delete, sender=APIKey)
-def end_what_key_made(instance: APIKey, **others: Any) -> None:
+def announce_deleted_key(instance: APIKey, **others: Any) -> None:
     announce_end(Q(maker=instance.pk))
 
 
 @receiver(pre_delete, sender=Authorization)
-def end_what_authorization_made(instance: Authorization, **others: Any) -> None:
+def announce_deleted_authorization(instance: Authorization, **others: Any) -> None:
     announce_end(Q(authorization=instance.pk))
 
 

@@ -20,7 +20,7 @@ DATA = ROOT / ".data"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 # It exists while packages are being installed. An installation that was interrupted starts anew.
-UNFINISHED = VENV / "unfinished"
+INSTALLATION_MARKER = VENV / "unfinished"
 CLIENTS = ROOT / "tests" / "clients"
 # What pip prints for each package: from its index, from a file, and one that is there already.
 PACKAGE_LINES = ("Collecting ", "Processing ", "Requirement already satisfied")
@@ -47,7 +47,7 @@ def lock() -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("Another make prepares this checkout. Waiting for it.")
+            report("Another make prepares this checkout. Waiting for it.")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -62,16 +62,16 @@ def install_for_dev() -> None:
 
 def install_packages(name: str, what: str) -> None:
     requirements = ROOT / "requirements" / name
-    if PYTHON.exists() and not UNFINISHED.exists() and read_text(VENV / name) == requirements.read_text():
+    if PYTHON.exists() and not INSTALLATION_MARKER.exists() and read_text(VENV / name) == requirements.read_text():
         return
-    say(f"Installing {what} into .venv. The first time this takes a minute or two.")
-    if not PYTHON.exists() or UNFINISHED.exists():
+    report(f"Installing {what} into .venv. The first time this takes a minute or two.")
+    if not PYTHON.exists() or INSTALLATION_MARKER.exists():
         run(sys.executable, "-m", "venv", "--clear", str(VENV))
-    UNFINISHED.touch()
+    INSTALLATION_MARKER.touch()
     run_pip(requirements)
     for contained in CONTAINED_REQUIREMENTS[name]:
         shutil.copy(ROOT / "requirements" / contained, VENV / contained)
-    UNFINISHED.unlink()
+    INSTALLATION_MARKER.unlink()
 
 
 def run_pip(requirements: Path) -> None:
@@ -102,7 +102,7 @@ def install_clients() -> None:
     lock_file, installed = CLIENTS / "package-lock.json", CLIENTS / "node_modules" / ".installed"
     if read_text(installed) == lock_file.read_text() or not shutil.which("npm"):
         return
-    say("Installing the OAuth client of the tests into tests/clients/node_modules.")
+    report("Installing the OAuth client of the tests into tests/clients/node_modules.")
     command = ["npm", "ci", "--prefix", str(CLIENTS), "--ignore-scripts", "--loglevel=error"]
     if subprocess.run(command, stdout=subprocess.DEVNULL, check=False, close_fds=False).returncode:
         shutil.rmtree(CLIENTS / "node_modules", ignore_errors=True)
@@ -144,16 +144,16 @@ def read_text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def say(text: str, end: str = "\n") -> None:
+def report(text: str, end: str = "\n") -> None:
     print(text, end=end, flush=True)  # noqa: T201  # for the person who called make
 
 
 def show_progress(text: str) -> None:
     """On a terminal each text replaces the one before. Elsewhere only the last is shown, which ends the line."""
     if sys.stdout.isatty():
-        say(f"\r\x1b[K  {text}", end="")
+        report(f"\r\x1b[K  {text}", end="")
     elif text.endswith("\n"):
-        say(f"  {text}", end="")
+        report(f"  {text}", end="")
 
 
 STEPS: dict[str, list[Callable[[], None]]] = {

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from library_site.http.refusals import Refusal
 from oauth.makers import PERSON, Maker
-from oauth.scopes import build_permission_condition, get_scope_permissions
+from oauth.scopes import SCOPES, build_permission_condition
 from webhooks.encryption import encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event
 from webhooks.outbox import create_ping, notify_workers
@@ -24,7 +24,7 @@ from webhooks.registry import ALL_KINDS, EVENT_KINDS
 
 log = logging.getLogger(__name__)
 
-ENDPOINT_PERMISSION = get_scope_permissions()["webhooks"]
+ENDPOINT_PERMISSION = str(SCOPES["webhooks"].permission)
 MAX_ENDPOINTS_PER_USER = 100
 ALL_ENDPOINTS = Q()
 # Set when an endpoint becomes active again.
@@ -201,7 +201,8 @@ def redeliver(deliveries: Sequence[Delivery]) -> list[Delivery]:
     Needs a transaction. Raises EndpointDisabled, TooManyWaiting.
     """
     lock_for_deliveries(Counter(delivery.endpoint_id for delivery in deliveries))
-    notify_workers()
+    if deliveries:
+        notify_workers()
     return [create_redelivery(delivery) for delivery in deliveries]
 
 
@@ -259,11 +260,8 @@ def lock_for_deliveries(requested: Mapping[int, int]) -> None:
     endpoints = list(Endpoint.objects.filter(pk__in=requested).order_by("pk").select_for_update(no_key=True))
     if any(endpoint.state != Endpoint.State.ACTIVE for endpoint in endpoints):
         raise EndpointDisabled
-    owner_ids = {endpoint.owner_id for endpoint in endpoints}
-    owners = User.objects.filter(endpoints__in=requested)
-    list(
-        User.objects.filter(pk__in=owners.values("pk")).order_by("pk").select_for_update(no_key=True).values_list("pk")
-    )
+    owner_ids = {endpoint.owner_id for endpoint in endpoints if endpoint.owner_id is not None}
+    list(User.objects.filter(pk__in=owner_ids).order_by("pk").select_for_update(no_key=True).values_list("pk"))
     for owner_id in owner_ids:
         requested_count = sum(requested[endpoint.pk] for endpoint in endpoints if endpoint.owner_id == owner_id)
         if count_waiting(owner_id) + requested_count > settings.WEBHOOKS_MAX_WAITING:

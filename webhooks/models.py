@@ -100,7 +100,7 @@ class Endpoint(models.Model):
     reason = models.CharField(max_length=200, blank=True)
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(editable=False)
-    # What made the endpoint, which ends with it, as of an API key. An endpoint of a person has none.
+    # The key or the app's access that made the endpoint, which ends with it. Both are null if a person made it.
     maker = models.ForeignKey(APIKey, models.SET_NULL, null=True, editable=False, related_name="+")
     authorization = models.ForeignKey(Authorization, models.SET_NULL, null=True, editable=False, related_name="+")
     # By the database's clock. Nothing is sent from then on.

@@ -105,7 +105,7 @@ def require_transaction() -> None:
 
 
 def notify_workers() -> None:
-    """Notifies workers when the transaction commits. They look for work in vain if it wrote none."""
+    """Notifies workers when the transaction commits. Call it only if there is work: a notification makes them query."""
     transaction.on_commit(worker_notifier.notify, robust=True)
 
 

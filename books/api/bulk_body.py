@@ -19,7 +19,7 @@ from library_site.api.parsers import MalformedJSON, parse_json
 MAX_OPERATIONS = 1_000
 # An operation with the longest texts, each character escaped, has 22,000 bytes.
 MAX_OPERATION_BYTES = 64 * 1024
-PART_BYTES = 64 * 1024
+PART_SIZE = 64 * 1024
 ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # By the first character of a value, an empty value of the same type; the others are numbers.
 EMPTY_VALUES: dict[bytes, Any] = {b"{": {}, b"[": [], b'"': ""}
@@ -63,8 +63,8 @@ def require_utf8(body: bytes) -> None:
     """Raises ParseError. In parts, because a text can take four times the memory of its bytes."""
     decoder, parts = getincrementaldecoder("utf-8")(), memoryview(body)
     try:
-        for start in range(0, len(body), PART_BYTES):
-            decoder.decode(parts[start : start + PART_BYTES])
+        for start in range(0, len(body), PART_SIZE):
+            decoder.decode(parts[start : start + PART_SIZE])
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         decoder.reset()

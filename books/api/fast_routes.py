@@ -1,4 +1,4 @@
-"""The fast path's door to the operations: it finds the operation of a request that has nothing unusual."""
+"""Finds the operation of a plain request, for the fast path."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,18 +19,21 @@ from oauth.permissions import get_required_scope, is_permitted
 
 BOOK_PATH = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
 LIST_PATH = "/books"
-NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,8}")
 # The actions of the viewset, by method.
 CHANGE_ACTIONS = {"PUT": "update", "PATCH": "partial_update"}
 
 
 def make_routes(view: type[BookViewSet]) -> list[FastRoute]:
     """Makes the routes of a version: one book, a new book, and a page of the list."""
-    return [partial(find_book_operation, view), partial(find_creation, view), partial(find_list_operation, view)]
+    return [
+        partial(find_book_operation, view),
+        partial(find_create_operation, view),
+        partial(find_list_operation, view),
+    ]
 
 
 def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Reads, changes or deletes one book."""
+    """Returns the operation that reads, changes or deletes one book."""
     match = BOOK_PATH.fullmatch(request.path)
     if not match or not is_authorized(request):
         return None
@@ -40,30 +43,32 @@ def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operat
     if request.query:
         return None
     if request.method == "DELETE":
-        return begin(operations.delete_book, view.rules, match[1], read_query(request), conditions)
-    values = read_values(view, request, CHANGE_ACTIONS.get(request.method))
-    return values and begin(operations.change_book, view.rules, match[1], read_query(request), values, conditions)
+        return make_write(operations.delete_book, view.rules, match[1], read_query(request), conditions)
+    values = decode_values(view, request, CHANGE_ACTIONS.get(request.method))
+    return values and make_write(operations.change_book, view.rules, match[1], read_query(request), values, conditions)
 
 
-def find_creation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Creates a book."""
+def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
+    """Returns the operation that creates a book."""
     if request.method != "POST" or request.path != LIST_PATH or request.query or not is_authorized(request):
         return None
-    values = read_values(view, request, "create")
+    values = decode_values(view, request, "create")
     list_path = request.environ["library.version"].home + LIST_PATH
-    return values and begin(operations.create_book, view.rules, read_query(request), values, list_path)
+    return values and make_write(operations.create_book, view.rules, read_query(request), values, list_path)
 
 
 def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Reads a page of the list."""
+    """Returns the operation that reads a page of the list."""
     if request.method != "GET" or request.path != LIST_PATH or not is_authorized(request):
         return None
     conditions = Conditions.from_environ(request.environ)
     return partial(operations.list_books, view.rules, read_query(request), conditions)
 
 
-def begin(operation: Callable[..., Answer], *arguments: Any) -> Operation:
-    """Returns a write. A connection that the database has closed is closed before, because a write is not repeated."""
+def make_write(operation: Callable[..., Answer], *arguments: Any) -> Operation:
+    """Returns an operation that writes. It first closes a connection that the database has closed, because a write is
+    not repeated.
+    """
 
     def write() -> Answer:
         close_lost_connection()
@@ -84,7 +89,7 @@ def read_query(request: FastRequest) -> Query:
     return Query(request.environ["PATH_INFO"], parse_query(request.query))
 
 
-def read_values(
+def decode_values(
     view: type[BookViewSet], request: FastRequest, action: str | None
 ) -> Callable[[], Mapping[str, Any]] | None:
     """Returns a function that returns the members of the body, or None where the serializer must check it."""

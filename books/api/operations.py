@@ -56,7 +56,7 @@ class BookRules:
     pagination_class: type["BookPagination"]
 
     def validate_query(self, query: Query, known_names: Collection[str] = ()) -> None:
-        """Raises what is wrong with a query. `known_names` are the parameters that the operation knows."""
+        """Raises an exception if the query is not valid. `known_names` are the parameters that the operation knows."""
 
     def find_problems(self, query: Query) -> FieldErrors:
         """Returns the problems of a query, without those of pages and filters."""

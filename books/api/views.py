@@ -1,4 +1,4 @@
-"""Django REST framework's door to the operations; the versions themselves are `books.api.v1` and `books.api.v2`."""
+"""Calls the operations for Django REST framework; the versions themselves are `books.api.v1` and `books.api.v2`."""
 
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -18,7 +18,7 @@ from books.links import get_list_path
 from books.models import Book
 from books.read_model import Representation
 from library_site.api.query import Query
-from library_site.api.responses import make_no_content
+from library_site.api.responses import make_empty_response
 from library_site.api.viewsets import APIViewSet
 from library_site.http.fast_path import Answer
 
@@ -87,4 +87,4 @@ def read_query(request: Request) -> Query:
 def make_response(answer: Answer) -> HttpResponse:
     if answer.body:
         return HttpResponse(answer.body, "application/json", answer.status, headers=answer.headers)
-    return make_no_content(answer.status, answer.headers)
+    return make_empty_response(answer.status, answer.headers)

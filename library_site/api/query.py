@@ -15,7 +15,7 @@ from library_site.db.integers import parse_integer
 
 # Rows per page.
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
-# Characters; in longer ones the number of parameters is limited.
+# In characters. QueryDict limits the number of parameters, so it reads longer queries.
 MAX_PLAIN_QUERY = 2_000
 FieldErrors = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}

@@ -16,8 +16,8 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
     return HttpResponse(encode_json(content), "application/json", status, headers=headers)
 
 
-def make_no_content(status: int = 204, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """A response without a body and a Content-Type."""
+def make_empty_response(status: int = 204, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """Returns a response without a body and without a Content-Type."""
     response = HttpResponse(status=status, headers=headers)
     del response.headers["Content-Type"]
     return response

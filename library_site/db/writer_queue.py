@@ -1,4 +1,4 @@
-"""Lets the writers of an SQLite database wait in order: those of a process one behind the other, processes by a lock.
+"""Lets the writers of a process wait in order for an SQLite database, and one process write at a time.
 
 SQLite's own wait has no order: it sleeps, and whoever comes meanwhile overtakes. SQLite still locks the database. So a
 program that writes without this queue does no harm, and only waits longer.
@@ -18,13 +18,14 @@ from library_site.db.timeouts import WriterRefused
 # Seconds between two tries to lock the folder: `flock` can wait by itself, but without an end.
 POLL_INTERVAL = 0.002
 # Seconds that writers beyond `max_writers` wait, and only while turns pass.
-PATIENCE = 0.2
+EXTRA_WRITER_TIMEOUT = 0.2
 
 
 class WriterQueue:
     """The writers of this process, of which the first may write.
 
-    `max_writers` of them wait for as long as they like, the others for PATIENCE; 0 means that all do so.
+    `max_writers` of them wait for their whole timeout, the others for EXTRA_WRITER_TIMEOUT; 0 means that all wait for
+    their whole timeout.
     """
 
     def __init__(self, database: str, max_writers: int) -> None:
@@ -56,8 +57,8 @@ class WriterQueue:
         writer = Lock()
         with self.lock:
             if self.max_writers and len(self.writers) >= self.max_writers:
-                timeout = min(timeout, PATIENCE)
-                if now - self.turn_began_at > PATIENCE:
+                timeout = min(timeout, EXTRA_WRITER_TIMEOUT)
+                if now - self.turn_began_at > EXTRA_WRITER_TIMEOUT:
                     raise WriterRefused("Too many writers wait.")
             if self.writers:
                 writer.acquire()
@@ -90,7 +91,7 @@ class WriterQueue:
 
 @cache
 def get_queue(database: str, max_writers: int) -> WriterQueue:
-    """The queue of this process. Threads that make one each at the same moment are still ordered by the folder."""
+    """Returns the queue of this process. If two threads create one each, the folder's lock still lets one write."""
     return WriterQueue(database, max_writers)
 
 

@@ -63,9 +63,9 @@ def test_a_secret_that_is_no_generated_one_is_limited_too(api: httpx.Client, ful
 
 @pytest.mark.database_independent
 def test_a_process_hashes_two_passwords_at_the_same_time() -> None:
-    limiter = [HASH_LIMITER.hashing.acquire(blocking=False) for _ in range(3)]
+    acquired = [HASH_LIMITER.hashing.acquire(blocking=False) for _ in range(3)]
     HASH_LIMITER.hashing.release(2)
-    assert limiter == [True, True, False]
+    assert acquired == [True, True, False]
 
 
 @pytest.mark.database_independent

@@ -10,7 +10,7 @@ from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
 from oauth.credentials import Credential
 from oauth.makers import MakerRevoked
 from oauth.models import APIKey, ChangedRights
-from tests.support.concurrency import start_beside
+from tests.support.concurrency import start_concurrently
 from tests.support.makers import KINDS, MakerCase, create_maker
 from tests.support.oauth_flows import create_reader
 
@@ -40,7 +40,7 @@ def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
     )
     with transaction.atomic():
         make_key(owner)
-        second = start_beside(lambda: make_key(owner))
+        second = start_concurrently(lambda: make_key(owner))
     with pytest.raises(TooManyKeys):
         second.result()
     assert APIKey.objects.count() == MAX_KEYS_PER_USER
@@ -51,7 +51,7 @@ def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: MakerCase) 
     count = APIKey.objects.count()
     with transaction.atomic():
         end()
-        second = start_beside(lambda: make_key(owner, credential))
+        second = start_concurrently(lambda: make_key(owner, credential))
     with pytest.raises(MakerRevoked):
         second.result()
     assert APIKey.objects.count() == count
@@ -61,7 +61,7 @@ def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) ->
     credential, end = maker
     with transaction.atomic():
         key = make_key(owner, credential)
-        second = start_beside(end)
+        second = start_concurrently(end)
     second.result()
     key.refresh_from_db()
     assert key.revoked_at is not None
@@ -71,7 +71,7 @@ def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: U
     credential, end = maker
     with transaction.atomic():
         end()
-        second = start_beside(lambda: make_key(owner, credential))
+        second = start_concurrently(lambda: make_key(owner, credential))
         owner.is_active = False
         owner.save()
     with pytest.raises(MakerRevoked):
@@ -86,7 +86,7 @@ def test_the_later_of_two_changes_of_rights_sees_the_earlier(owner: User) -> Non
     owner.groups.add(*groups)
     with transaction.atomic():
         owner.groups.remove(groups[0])
-        second = start_beside(lambda: User.objects.get().groups.remove(groups[1]))
+        second = start_concurrently(lambda: User.objects.get().groups.remove(groups[1]))
     second.result()
     assert ChangedRights.objects.values_list("user_id", "scopes").get() == (owner.pk, "read")
 
@@ -95,7 +95,7 @@ def test_a_key_that_is_made_while_a_right_is_lost_has_not_that_right(owner: User
     owner.user_permissions.add(Permission.objects.get(codename="change_book"))
     with transaction.atomic():
         owner.user_permissions.clear()
-        second = start_beside(
+        second = start_concurrently(
             lambda: api_keys.create_key(owner, "import", frozenset({"read", "write"}), timezone.now())
         )
     _, text = second.result()

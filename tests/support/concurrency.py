@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
-def start_beside(call: Callable[[], T]) -> "Future[T]":
+def start_concurrently(call: Callable[[], T]) -> "Future[T]":
     """Starts the call with its own connection. Returns when it waits for the transaction of this one, or has ended."""
     executor = ThreadPoolExecutor(1)
     future = executor.submit(run_and_disconnect, call)

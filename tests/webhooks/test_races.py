@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from oauth.credentials import Credential
 from oauth.makers import MakerRevoked, lock_maker
-from tests.support.concurrency import start_beside
+from tests.support.concurrency import start_concurrently
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
 from tests.support.makers import KINDS, MakerCase, create_maker
 from webhooks import endpoints
@@ -49,7 +49,7 @@ def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
     )
     with transaction.atomic():
         make_endpoint(owner)
-        second = start_beside(lambda: make_endpoint(owner))
+        second = start_concurrently(lambda: make_endpoint(owner))
     with pytest.raises(TooManyEndpoints):
         second.result()
     assert Endpoint.objects.count() == MAX_ENDPOINTS_PER_USER
@@ -58,7 +58,7 @@ def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
 def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: MakerCase) -> None:
     with transaction.atomic():
         maker.end()
-        second = start_beside(lambda: make_endpoint(owner, maker.credential))
+        second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
     with pytest.raises(MakerRevoked):
         second.result()
     assert not Endpoint.objects.exists()
@@ -67,7 +67,7 @@ def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: MakerC
 def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
     with transaction.atomic():
         make_endpoint(owner, maker.credential)
-        second = start_beside(maker.end)
+        second = start_concurrently(maker.end)
     second.result()
     publish_event()
     assert Endpoint.objects.get().state == "disabled"
@@ -79,7 +79,7 @@ def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: Make
     Endpoint.objects.update(state="disabled")
     with transaction.atomic():
         endpoints.change_endpoint(endpoint, {"state": "active"}, lock_maker(maker.credential, timezone.now()))
-        second = start_beside(maker.end)
+        second = start_concurrently(maker.end)
     second.result()
     assert Endpoint.objects.get().state == "disabled"
 
@@ -87,7 +87,7 @@ def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: Make
 def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, maker: MakerCase) -> None:
     with transaction.atomic():
         maker.end()
-        second = start_beside(lambda: make_endpoint(owner, maker.credential))
+        second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
         owner.is_active = False
         owner.save()
     with pytest.raises(MakerRevoked):
@@ -97,7 +97,7 @@ def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(own
 def test_an_endpoint_that_is_made_while_the_right_is_lost_is_sent_nothing(owner: User) -> None:
     with transaction.atomic():
         owner.user_permissions.clear()
-        second = start_beside(lambda: make_endpoint(owner))
+        second = start_concurrently(lambda: make_endpoint(owner))
     second.result()
     publish_event()
     assert claim_deliveries() == []
@@ -108,7 +108,7 @@ def test_an_owner_gets_no_more_waiting_deliveries_than_the_maximum(owner: User, 
     first, other = create_endpoint(owner), create_endpoint(owner)
     with transaction.atomic():
         ping(first)
-        second = start_beside(lambda: ping(other))
+        second = start_concurrently(lambda: ping(other))
     with pytest.raises(TooManyWaiting):
         second.result()
     assert Delivery.objects.get().endpoint == first
@@ -119,5 +119,5 @@ def test_deliveries_of_new_events_do_not_wait_for_a_replay(owner: User) -> None:
     endpoint = create_endpoint(owner)
     with transaction.atomic():
         ping(endpoint)
-        start_beside(publish_event).result()
+        start_concurrently(publish_event).result()
     assert Delivery.objects.count() == 2

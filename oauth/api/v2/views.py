@@ -12,7 +12,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import reject_unknown
-from library_site.api.responses import NO_STORE, make_no_content
+from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import api_keys, makers
 from oauth.api.v2.schema import document_api_keys
@@ -62,7 +62,7 @@ class APIKeyViewSet(APIViewSet):
         key = self.get_key(request, key_id)
         require_scopes(request, frozenset(key.scopes.split()))
         api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())
-        return make_no_content()
+        return make_empty_response()
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
         """Returns a person's active keys; an app sees only the keys that it and its keys made."""

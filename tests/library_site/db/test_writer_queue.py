@@ -94,7 +94,7 @@ def test_while_a_turn_lasts_only_so_many_writers_wait(
 ) -> None:
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 1, [])
-    monkeypatch.setattr(writer_queue, "PATIENCE", -1)
+    monkeypatch.setattr(writer_queue, "EXTRA_WRITER_TIMEOUT", -1)
     with pytest.raises(WriterRefused, match="Too many writers wait"):
         queue.wait(PLENTY)
     queue.end_turn()
@@ -104,7 +104,7 @@ def test_while_a_turn_lasts_only_so_many_writers_wait(
 def test_while_turns_pass_others_wait_for_a_moment(
     queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_queue, "PATIENCE", PLENTY)
+    monkeypatch.setattr(writer_queue, "EXTRA_WRITER_TIMEOUT", PLENTY)
     turns: list[int] = []
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 4, turns)
@@ -116,9 +116,9 @@ def test_while_turns_pass_others_wait_for_a_moment(
 
 def test_only_writers_of_half_the_threads_wait_for_long(queue: WriterQueue) -> None:
     deadlines = [queue.join(100, PLENTY)[1] for _ in range(3)]
-    assert deadlines == [100 + PLENTY, 100 + PLENTY, 100 + writer_queue.PATIENCE]
+    assert deadlines == [100 + PLENTY, 100 + PLENTY, 100 + writer_queue.EXTRA_WRITER_TIMEOUT]
     with pytest.raises(WriterRefused, match="Too many writers wait"):
-        queue.join(100 + 2 * writer_queue.PATIENCE, PLENTY)
+        queue.join(100 + 2 * writer_queue.EXTRA_WRITER_TIMEOUT, PLENTY)
 
 
 @pytest.mark.parametrize(("process", "max_writers"), [("web", 4), ("worker", 0), ("command", 0)])

@@ -12,7 +12,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from library_site.api.query import reject_unknown
-from library_site.api.responses import NO_STORE, json_response, make_no_content
+from library_site.api.responses import NO_STORE, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import makers
 from oauth.authentication import InvalidCredential
@@ -88,7 +88,7 @@ class EndpointViewSet(WebhookViewSet):
         with transaction.atomic():
             lock_maker(request)
             endpoints.delete_endpoint(endpoint)
-        return make_no_content()
+        return make_empty_response()
 
     @document_add_secret
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:

@@ -154,7 +154,11 @@ WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
 )
-FORBIDDEN = error_schema("The credential lacks the scope.", "FORBIDDEN", "The credential lacks the scope webhooks")
+FORBIDDEN = error_schema(
+    "The credential lacks the scope, or a page of another origin writes.",
+    "FORBIDDEN",
+    "The credential lacks the scope webhooks",
+)
 WEBHOOK_ERRORS: dict[int, Any] = {**COMMON_ERRORS, 403: FORBIDDEN}
 UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
 ENDPOINT_NOT_FOUND = error_schema("You have no such webhook.", "NOT_FOUND", "Webhook not found")
@@ -176,7 +180,7 @@ document_endpoints = extend_schema_view(
     list=extend_schema(
         operation_id="list_webhooks",
         summary="List your webhooks",
-        description="Those that your app and its keys made or, without an app, those that this API key made.",
+        description="Those that your app and its keys made. With an API key of your own, all of yours.",
         tags=TAGS,
         responses={
             200: example_schema(
