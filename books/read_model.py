@@ -133,7 +133,8 @@ class ListStatement:
         # PostgreSQL skips the books before the page by reading only the index.
         deep_sql = f"{select_sql} WHERE {DEEP_OFFSET_SQL}{order_sql} LIMIT %s"
         self.deep_statement = PreparedStatement(deep_sql, keep_plan) if is_by_id else None
-        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS)(self.build_filtered_statement)
+        # Callers choose the members and the conditions; of all combinations there are too many.
+        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS if keep_plan else 0)(self.build_filtered_statement)
 
     def fetch_rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
         """Returns the rows of one page. An empty condition matches all books."""

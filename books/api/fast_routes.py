@@ -35,26 +35,28 @@ def make_routes(view: type[BookViewSet]) -> list[FastRoute]:
 def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
     """Returns the operation that reads, changes or deletes one book."""
     match = BOOK_PATH.fullmatch(request.path)
-    if not match or not is_authorized(request):
+    if not match or (request.query and request.method != "GET"):
         return None
-    conditions = Conditions.from_environ(request.environ)
-    if request.method == "GET":
-        return partial(operations.read_book, view.rules, match[1], read_query(request), conditions)
-    if request.query:
-        return None
-    if request.method == "DELETE":
-        return make_write(operations.delete_book, view.rules, match[1], read_query(request), conditions)
+    query, conditions = read_query(request), Conditions.from_environ(request.environ)
+    if request.method == "GET" and is_authorized(request):
+        return partial(operations.read_book, view.rules, match[1], query, conditions)
+    if request.method == "DELETE" and is_authorized(request):
+        return make_write(operations.delete_book, view.rules, match[1], query, conditions)
     values = decode_values(view, request, CHANGE_ACTIONS.get(request.method))
-    return values and make_write(operations.change_book, view.rules, match[1], read_query(request), values, conditions)
+    if values and is_authorized(request):
+        return make_write(operations.change_book, view.rules, match[1], query, values, conditions)
+    return None
 
 
 def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
     """Returns the operation that creates a book."""
-    if request.method != "POST" or request.path != LIST_PATH or request.query or not is_authorized(request):
+    if request.method != "POST" or request.path != LIST_PATH or request.query:
         return None
     values = decode_values(view, request, "create")
     list_path = request.environ["library.version"].home + LIST_PATH
-    return values and make_write(operations.create_book, view.rules, read_query(request), values, list_path)
+    if values and is_authorized(request):
+        return make_write(operations.create_book, view.rules, read_query(request), values, list_path)
+    return None
 
 
 def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:

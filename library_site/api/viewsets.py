@@ -28,19 +28,20 @@ class APIViewSet(GenericViewSet[Any]):
     decoders: ClassVar[Mapping[str, BodyDecoder]] = {}
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
-        """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs.
-
-        Raises the failure of the fast path's operation, which must not run again.
-        """
+        """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415; only then the action runs."""
         if self.action is None:
             raise MethodNotAllowed(request.META["REQUEST_METHOD"].rstrip())
         super().initial(request, *arguments, **options)
-        if failure := request.META.get(FAILURE_KEY):
-            raise failure
         if self.action in self.body_serializers:
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Raises the failure of the fast path, which has authenticated the request: nothing may run again."""
+        if failure := request.META.get(FAILURE_KEY):
+            raise failure
+        super().perform_authentication(request)
 
     def check_permissions(self, request: Request) -> None:
         """Raises ForeignOrigin, and what the permissions raise."""

@@ -10,13 +10,13 @@ from django.dispatch import receiver
 
 @receiver(request_started)
 def close_lost_connection(**_: Any) -> None:
-    """Closes the connection if PostgreSQL has closed it, so that no request fails.
+    """Closes the connection if PostgreSQL or psycopg has closed it, so that no request fails.
 
     A query to test the connection would cost a round trip.
     """
     connection = connections[DEFAULT_DB_ALIAS]
     is_idle = connection.vendor == "postgresql" and connection.connection is not None and not connection.in_atomic_block
-    if is_idle and is_readable(connection.connection.fileno()):
+    if is_idle and (connection.connection.closed or is_readable(connection.connection.fileno())):
         connection.close()
 
 

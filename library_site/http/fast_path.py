@@ -43,6 +43,8 @@ PLAIN_ENVIRON_KEYS = frozenset(os.environ) | set(
     " HTTP_IF_NONE_MATCH HTTP_USER_AGENT HTTP_X_API_KEY"
     " HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_PROTO HTTP_X_REAL_IP HTTP_X_REQUEST_ID".split()
 )
+# In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
+HOST_LENGTHS = range(1, 261)
 JSON_ACCEPTS = {None, "*/*", "application/json"}
 JSON_CONTENT_TYPES = {None, "", "application/json"}
 # Headers are stored for each protocol; a caller can send any text, so only these are accepted.
@@ -113,12 +115,16 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         learned = learned_headers.setdefault(key, {})
         if None in learned.values():
             return application(environ, start_response)
-        # The headers of a write must be known before it begins: afterwards it cannot be handed on.
-        if not learned and method != "GET":
+        # A write has one kind of answer. Its headers must be known before it begins: it cannot be handed on afterwards.
+        headers = next(iter(learned.values()), None)
+        if method != "GET" and not headers:
             return application(environ, learn_headers(start_response, learned))
         answer = run_operation(operation, environ)
-        headers = find_headers(learned, method, answer)
-        if not answer or not headers:
+        if not answer:
+            return application(environ, start_response)
+        if method == "GET":
+            headers = learned.get((answer.status, frozenset(answer.headers)))
+        if not headers:
             return application(environ, learn_headers(start_response, learned))
         start_response(STATUS_LINES[answer.status], fill_headers(headers, answer))
         return [answer.body]
@@ -136,7 +142,8 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
         and not environ.get("SCRIPT_NAME")
         and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
-        and "HTTP_HOST" in environ
+        and (not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https")
+        and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
         and is_allowed_host(environ["HTTP_HOST"], tuple(settings.ALLOWED_HOSTS))
     )
 
@@ -162,8 +169,8 @@ def find_operation(version: "Version", environ: "WSGIEnvironment") -> tuple[int,
             if operation := route(request):
                 return index, operation
     except Exception as error:
-        # Nothing is written yet. Django meets the same failure, and words it.
-        close_failed_connection(error)
+        # Nothing is written yet.
+        keep_failure(error, environ)
     return None
 
 
@@ -172,23 +179,19 @@ def run_operation(operation: Operation, environ: "WSGIEnvironment") -> Answer | 
     try:
         return operation()
     except Exception as error:
-        # The client does not wait twice for a lock.
-        if environ["REQUEST_METHOD"] != "GET" or isinstance(error, Refusal) or is_timeout(error):
-            environ[FAILURE_KEY] = error
+        if environ["REQUEST_METHOD"] == "GET":
+            keep_failure(error, environ)
         else:
-            close_failed_connection(error)
+            environ[FAILURE_KEY] = error
         return None
 
 
-def find_headers(learned: LearnedHeaders, method: str, answer: Answer | None) -> Headers | None:
-    """Returns the learned headers of the answer. A write has only one kind of answer, whose headers are known."""
-    if method != "GET":
-        return next(iter(learned.values()))
-    return learned.get((answer.status, frozenset(answer.headers))) if answer else None
-
-
-def close_failed_connection(error: Exception) -> None:
-    if isinstance(error, DatabaseError):
+def keep_failure(error: Exception, environ: "WSGIEnvironment") -> None:
+    """Keeps a failure for Django if that would only wait for the same; it tries all others once more."""
+    is_away = isinstance(error, DatabaseError) and connection.connection is None
+    if isinstance(error, Refusal) or is_timeout(error) or is_away:
+        environ[FAILURE_KEY] = error
+    elif isinstance(error, DatabaseError):
         connection.close_if_unusable_or_obsolete()
 
 

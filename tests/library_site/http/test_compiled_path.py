@@ -379,3 +379,28 @@ def test_an_isbn_is_stored_once(variant: ApplicationVariant) -> None:
         answer = variant.send(Request("POST", "/books", body=encode_body(**build_book(isbn="taken"))))
     assert answer.status == "409 Conflict"
     assert len(read_event_data()) == Book.objects.filter(isbn="taken").count() == 1
+
+
+@on_postgresql
+@pytest.mark.parametrize(("method", "path"), [("PUT", "/books/2"), ("POST", "/books"), ("DELETE", "/books/2")])
+def test_a_write_after_the_connection_was_closed(variant: ApplicationVariant, method: str, path: str) -> None:
+    variant.send(Request("PUT", "/books/1", body=encode_body(year=1)))
+    connection.connection.close()
+    answer = variant.send(Request(method, path, body=NEW_BOOK if method != "DELETE" else b""))
+    assert answer.status in ("200 OK", "201 Created")
+    assert book_audit.count_events() == book_audit.count_changes()
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (Request("POST", "/books/1", body=NEW_BOOK), "405 Method Not Allowed"),
+        (Request("PATCH", "/books/1", body=NEW_BOOK), "405 Method Not Allowed"),
+        (Request("PUT", "/books/1", VERSION_2, headers={"Content-Length": "9999"}, body=NEW_BOOK), "400 Bad Request"),
+    ],
+)
+def test_what_is_refused_before_its_key_does_not_use_it(
+    variant: ApplicationVariant, library: Credentials, refused: Request, status: str
+) -> None:
+    assert variant.send(refused, library["key"]).status == status
+    assert APIKey.objects.get().last_used_at is None

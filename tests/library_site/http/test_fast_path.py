@@ -11,7 +11,17 @@ from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library_site.http.fast_path import Answer, FastRequest, FastRoute, Operation, try_fast_path
+from books.changes import BookNotFound
+from library_site.db.timeouts import WriterRefused
+from library_site.http.fast_path import (
+    FAILURE_KEY,
+    Answer,
+    FastRequest,
+    FastRoute,
+    Operation,
+    is_allowed_host,
+    try_fast_path,
+)
 from library_site.http.versions import VERSIONS
 from tests.support.applications import ApplicationVariant
 from tests.support.books import build_book
@@ -153,6 +163,12 @@ class DjangoHandler:
         return [b"{}"]
 
 
+PLAIN_ENVIRON = {
+    "REQUEST_METHOD": "GET", "PATH_INFO": "/api/books", "QUERY_STRING": "", "HTTP_HOST": "127.0.0.1",
+    "library.refusal": "", "wsgi.url_scheme": "http",
+}  # fmt: skip
+
+
 def answer_empty_object(_: FastRequest) -> Operation:
     return lambda: Answer(200, {}, b"{}")
 
@@ -164,12 +180,8 @@ def count_django_calls(
     version = replace(VERSIONS[1])
     version.__dict__["fast_routes"] = [fast_route]
     application = try_fast_path(django)
-    environ = {
-        "REQUEST_METHOD": "GET", "PATH_INFO": "/api/books", "QUERY_STRING": "", "HTTP_HOST": "127.0.0.1",
-        "library.version": version, "library.refusal": "", "wsgi.url_scheme": "http",
-    }  # fmt: skip
     for request in requests:
-        list(application({**environ, **request}, lambda *_: lambda _: None))
+        list(application({**PLAIN_ENVIRON, "library.version": version, **request}, lambda *_: lambda _: None))
     return django.calls
 
 
@@ -225,3 +237,39 @@ def test_django_answers_a_failure(failure: type[Exception], monkeypatch: pytest.
 
     monkeypatch.setattr("django.db.connection.close", lambda: None)
     assert count_django_calls(DjangoHandler(), {}, {}, fast_route=lambda *_: fail) == 2
+
+
+@pytest.mark.parametrize("failure", [WriterRefused, BookNotFound])
+@pytest.mark.parametrize("is_found", [True, False])
+def test_a_failure_that_would_only_come_again_is_handed_to_django(failure: type[Exception], is_found: bool) -> None:
+    """So the client does not wait twice. It may fail while the operation is found, or while it runs."""
+    failures: list[Exception] = []
+
+    def django(environ: "WSGIEnvironment", _: "StartResponse") -> Iterable[bytes]:
+        failures.append(environ[FAILURE_KEY])
+        return []
+
+    def fail(*_: object) -> NoReturn:
+        raise failure
+
+    def find_operation(_: FastRequest) -> Operation:
+        return fail if is_found else fail()
+
+    version = replace(VERSIONS[1])
+    version.__dict__["fast_routes"] = [find_operation]
+    list(try_fast_path(django)({**PLAIN_ENVIRON, "library.version": version}, lambda *_: lambda _: None))
+    assert [type(error) for error in failures] == [failure]
+
+
+def test_callers_cannot_make_the_fast_path_remember_long_hosts() -> None:
+    size = is_allowed_host.cache_info().currsize
+    hosts = [{"HTTP_HOST": f"{number}{'x' * 260}"} for number in range(3)]
+    assert count_django_calls(DjangoHandler(), *hosts) == 3
+    assert is_allowed_host.cache_info().currsize == size
+
+
+def test_what_is_redirected_to_https_is_left_to_django(settings: LazySettings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert count_django_calls(DjangoHandler(), {}, {}) == 2
+    secure = {"HTTP_X_FORWARDED_PROTO": "https"}
+    assert count_django_calls(DjangoHandler(), secure, secure) == 1
