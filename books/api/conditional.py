@@ -27,6 +27,8 @@ class Conditions(NamedTuple):
 
     def is_not_modified(self, etag: str) -> bool:
         """Whether If-None-Match names this ETag. Raises PreconditionFailed if If-Match does not name it."""
+        if self == NO_CONDITIONS:
+            return False
         etags = parse_etag_header(self.if_match)
         if etags and "*" not in etags and etag not in etags:
             raise PreconditionFailed
@@ -37,6 +39,9 @@ class Conditions(NamedTuple):
         """Raises PreconditionFailed if a change asks for another state than this one."""
         if self.is_not_modified(etag):
             raise PreconditionFailed
+
+
+NO_CONDITIONS = Conditions()
 
 
 def parse_etag_header(value: str | None) -> list[str]:

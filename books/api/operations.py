@@ -93,9 +93,11 @@ def add_etag(answer: Answer, conditions: Conditions) -> Answer:
 
 def read_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions) -> Answer:
     """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter."""
-    rules.validate_query(query, ["fields"])
-    if problems := rules.find_problems(query):
-        raise ValidationError(problems)
+    # Nothing can be wrong with an empty query.
+    if query.query_params:
+        rules.validate_query(query, ["fields"])
+        if problems := rules.find_problems(query):
+            raise ValidationError(problems)
     pk = parse_book_id(book_id)
     match = rules.get_representation(query).find_book(pk)
     if not match:

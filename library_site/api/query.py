@@ -17,6 +17,7 @@ from library_site.db.integers import parse_integer
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 # In characters. QueryDict limits the number of parameters, so it reads longer queries.
 MAX_PLAIN_QUERY = 2_000
+NO_PARAMETERS: MultiValueDict[str, str] = MultiValueDict()
 FieldErrors = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}
 
@@ -33,6 +34,8 @@ class Query(NamedTuple):
 
 def parse_query(text: str) -> MultiValueDict[str, str]:
     """Parses a query in Latin-1, as WSGI has it. A QueryDict of a plain text takes ten times as long."""
+    if not text:
+        return NO_PARAMETERS
     if not text.isascii() or "%" in text or "+" in text or len(text) > MAX_PLAIN_QUERY:
         return QueryDict(text.encode("latin-1"))
     parameters: dict[str, list[str]] = {}

@@ -112,7 +112,9 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         index, operation = match
         method = environ["REQUEST_METHOD"]
         key = (version.number, index, method, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
-        learned = learned_headers.setdefault(key, {})
+        learned = learned_headers.get(key)
+        if learned is None:
+            learned = learned_headers[key] = {}
         if None in learned.values():
             return application(environ, start_response)
         # A write has one kind of answer. Its headers must be known before it begins: it cannot be handed on afterwards.
@@ -136,16 +138,28 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
     return (
         environ["REQUEST_METHOD"] in METHODS
         and not environ["library.refusal"]
-        and not settings.API_RATE_LIMIT
         and environ.keys() <= PLAIN_ENVIRON_KEYS
         and environ.get("HTTP_ACCEPT") in JSON_ACCEPTS
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
         and not environ.get("SCRIPT_NAME")
         and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
-        and (not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https")
+        and (is_anonymous_read(environ) or is_carried_out_at_once(environ))
         and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
         and is_allowed_host(environ["HTTP_HOST"], tuple(settings.ALLOWED_HOSTS))
     )
+
+
+def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
+    """Whether a request changes nothing, not even a count: if Django answers it, its operation may have run before."""
+    return (
+        environ["REQUEST_METHOD"] == "GET" and "HTTP_AUTHORIZATION" not in environ and "HTTP_X_API_KEY" not in environ
+    )
+
+
+def is_carried_out_at_once(environ: "WSGIEnvironment") -> bool:
+    """Whether Django would neither count the request nor redirect it to HTTPS."""
+    is_secure = not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
+    return is_secure and not settings.API_RATE_LIMIT
 
 
 @lru_cache(maxsize=1000)

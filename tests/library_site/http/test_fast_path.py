@@ -268,8 +268,15 @@ def test_callers_cannot_make_the_fast_path_remember_long_hosts() -> None:
     assert is_allowed_host.cache_info().currsize == size
 
 
-def test_what_is_redirected_to_https_is_left_to_django(settings: LazySettings) -> None:
+def test_a_credential_that_is_redirected_to_https_is_left_to_django(settings: LazySettings) -> None:
     settings.SECURE_SSL_REDIRECT = True
-    assert count_django_calls(DjangoHandler(), {}, {}) == 2
-    secure = {"HTTP_X_FORWARDED_PROTO": "https"}
+    credential = {"HTTP_X_API_KEY": "x"}
+    assert count_django_calls(DjangoHandler(), credential, credential) == 2
+    secure = {**credential, "HTTP_X_FORWARDED_PROTO": "https"}
     assert count_django_calls(DjangoHandler(), secure, secure) == 1
+
+
+def test_a_credential_that_is_counted_is_left_to_django(settings: LazySettings) -> None:
+    credential = {"HTTP_X_API_KEY": "x"}
+    settings.API_RATE_LIMIT = (100, 60)
+    assert count_django_calls(DjangoHandler(), credential, credential) == 2
