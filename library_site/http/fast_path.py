@@ -143,23 +143,23 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
         and not environ.get("SCRIPT_NAME")
         and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
-        and (is_anonymous_read(environ) or is_carried_out_at_once(environ))
+        and not settings.API_RATE_LIMIT
+        and (is_anonymous_read(environ) or is_secure_enough(environ))
         and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
         and is_allowed_host(environ["HTTP_HOST"], tuple(settings.ALLOWED_HOSTS))
     )
 
 
 def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
-    """Whether a request changes nothing, not even a count: if Django answers it, its operation may have run before."""
+    """Whether a request changes nothing, so that its operation may have run before Django answers it."""
     return (
         environ["REQUEST_METHOD"] == "GET" and "HTTP_AUTHORIZATION" not in environ and "HTTP_X_API_KEY" not in environ
     )
 
 
-def is_carried_out_at_once(environ: "WSGIEnvironment") -> bool:
-    """Whether Django would neither count the request nor redirect it to HTTPS."""
-    is_secure = not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
-    return is_secure and not settings.API_RATE_LIMIT
+def is_secure_enough(environ: "WSGIEnvironment") -> bool:
+    """Whether Django would not redirect the request to HTTPS."""
+    return not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
 
 
 @lru_cache(maxsize=1000)
