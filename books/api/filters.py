@@ -127,6 +127,8 @@ def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str
     Raises ValidationError, which names all problems.
     """
     filters = get_filters(filterset)
+    if not problems and filters.keys().isdisjoint(parameters):
+        return Selection(ALL_BOOKS)
     texts = {name: str(value) for name, value in parameters.items() if name in filters}
     books = ALL_BOOKS
     try:

@@ -3,6 +3,8 @@
 import re
 
 INTEGER_PATTERN = re.compile(r"-?[0-9]+")
+# So many digits always fit into a bigint, and most integers have fewer.
+MAX_PLAIN_DIGITS = 18
 # The largest bigint.
 BIGINT_MAX = 2**63 - 1
 
@@ -12,6 +14,8 @@ def parse_integer(text: str) -> int | None:
 
     A number outside the range of a bigint becomes the nearest number outside it: 2**63 or -2**63 - 1.
     """
+    if len(text) < MAX_PLAIN_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
     if not INTEGER_PATTERN.fullmatch(text):
         return None
     # int() refuses more than 4,300 digits; 20 are enough to see that a number is out of range.
