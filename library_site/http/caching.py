@@ -14,8 +14,7 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
     """Adds `Cache-Control: private`, unless there is a Cache-Control, and Vary to answers to a credential."""
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        # Written out: every request passes here.
-        if "HTTP_AUTHORIZATION" not in environ and "HTTP_X_API_KEY" not in environ:
+        if not has_credential(environ):
             return application(environ, start_response)
         names = [name for key, name in CREDENTIAL_HEADERS.items() if key in environ]
 
@@ -27,3 +26,8 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
         return application(environ, start_private_response)
 
     return wrapper
+
+
+def has_credential(environ: "WSGIEnvironment") -> bool:
+    """Whether the request shows a credential, good or bad. Written out, because every request passes here."""
+    return "HTTP_AUTHORIZATION" in environ or "HTTP_X_API_KEY" in environ

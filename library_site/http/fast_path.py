@@ -19,6 +19,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from library_site.db.timeouts import is_timeout
+from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -152,9 +153,7 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
 
 def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
     """Whether a request changes nothing, so that its operation may have run before Django answers it."""
-    return (
-        environ["REQUEST_METHOD"] == "GET" and "HTTP_AUTHORIZATION" not in environ and "HTTP_X_API_KEY" not in environ
-    )
+    return environ["REQUEST_METHOD"] == "GET" and not has_credential(environ)
 
 
 def is_secure_enough(environ: "WSGIEnvironment") -> bool:
