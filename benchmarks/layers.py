@@ -78,8 +78,8 @@ LAYERS = {
         "books.changes.create_book",
         "books.changes.change_book",
         "books.write_statements.find_book",
-        "books.write_statements.insert_with_event",
-        "books.write_statements.update_with_event",
+        "books.write_statements.insert_book",
+        "books.write_statements.update_book",
     ),
     "event and deliveries": (
         "books.events.created_data_parts",

@@ -75,7 +75,7 @@ class BookAdmin(ValidatingAdmin):
             values = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
             changes.apply_change(changes.lock_book(obj.pk), values, now=timezone.now())
         else:
-            obj.pk = changes.add_book(form.cleaned_data, now=timezone.now()).pk
+            obj.pk = changes.add_book(form.cleaned_data, now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(changes.lock_book(obj.pk), now=timezone.now())

@@ -7,10 +7,9 @@ from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
-from books.models import Book
 from books.read_model import Representation
+from books.rows import BookRow
 from library_site.api.responses import encode_json
-from library_site.db.sql import Row
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
@@ -25,33 +24,30 @@ event_representation: Representation = SimpleLazyObject(lambda: import_string(se
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
-def created_event(book: Book) -> EventData:
+def created_event(book: BookRow) -> EventData:
     return make_event(BOOK_CREATED, book, {})
 
 
-def created_data_parts(book: Book) -> tuple[bytes, bytes]:
-    """The data of `created_event` as JSON in two parts. The id, which a new book may not have yet, goes between."""
+def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
+    """The data of `created_event` as JSON in two parts. The id, which a new book does not have yet, goes between."""
     members = msgspec.structs.asdict(event_representation.to_struct(book))
     del members["id"]
     rest = encode_json(members).removeprefix(b"{")
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
 
 
-def updated_event(book: Book, previous_row: Row) -> EventData:
-    """`previous_row` is the `book_row` of the book before its change."""
-    members = zip(event_representation.members, previous_row, book_row(book), strict=True)
-    previous = {name: old for name, old, new in members if old != new and name not in ALWAYS_CHANGED}
-    return make_event(BOOK_UPDATED, book, previous)
+def updated_event(previous: BookRow, book: BookRow) -> EventData:
+    """`previous` is the book before its change."""
+    to_row = event_representation.to_row
+    members = zip(event_representation.members, to_row(previous), to_row(book), strict=True)
+    return make_event(
+        BOOK_UPDATED, book, {name: old for name, old, new in members if old != new and name not in ALWAYS_CHANGED}
+    )
 
 
-def deleted_event(book: Book) -> EventData:
-    """To be called before the book is deleted, because Django then removes the id from the object."""
+def deleted_event(book: BookRow) -> EventData:
     return make_event(BOOK_DELETED, book, {})
 
 
-def make_event(kind: str, book: Book, previous: dict[str, Any]) -> EventData:
-    return EventData(kind, book.pk, {"book": event_representation.to_struct(book), "previous": previous})
-
-
-def book_row(book: Book) -> Row:
-    return event_representation.to_row(book)
+def make_event(kind: str, book: BookRow, previous: dict[str, Any]) -> EventData:
+    return EventData(kind, book.id, {"book": event_representation.to_struct(book), "previous": previous})

@@ -1,7 +1,6 @@
 """Model fields for books that Django does not have."""
 
 import unicodedata
-from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,13 +35,6 @@ class DerivedField(models.Field):
         value = self.derive(getattr(model_instance, self.source))
         setattr(model_instance, self.attname, value)
         return value
-
-
-def set_derived_fields(instance: models.Model, fields: Iterable[DerivedField], changed: Container[str]) -> None:
-    """Computes those of the fields whose source is among the changed fields."""
-    for field in fields:
-        if field.source in changed:
-            field.pre_save(instance, add=False)
 
 
 class ISBN13Field(DerivedField, models.CharField):

@@ -53,7 +53,7 @@ def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> No
     mirrored_book = lock_mirrored_book(received.source, remote_id)
     if mirrored_book is None:
         book = changes.add_book(values, now, announce=False)
-        MirroredBook.objects.create(source=received.source, remote_id=remote_id, book=book, version=version)
+        MirroredBook.objects.create(source=received.source, remote_id=remote_id, book_id=book.id, version=version)
     elif mirrored_book.book_id and mirrored_book.version < version:
         changes.apply_change(changes.lock_book(mirrored_book.book_id), values, now, announce=False)
         mirrored_book.version = version

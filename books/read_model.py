@@ -14,6 +14,7 @@ from rest_framework.serializers import Serializer
 
 from books.fields import SelectedTimestamp
 from books.models import Book
+from books.rows import BookRow
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, fetch_all
 
@@ -59,8 +60,8 @@ class Representation:
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
-        # Gives the row of a model object, as `fetch_rows` returns it.
-        self.to_row: Callable[[Book], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
+        # Gives the members of a book, as `fetch_rows` returns them.
+        self.to_row: Callable[[BookRow], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.time_zones = {
             name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
@@ -119,7 +120,7 @@ class Representation:
             format_times(books, name, zone)
         return books
 
-    def to_struct(self, book: Book) -> msgspec.Struct:
+    def to_struct(self, book: BookRow) -> msgspec.Struct:
         [struct] = self.to_structs([self.to_row(book)])
         return struct
 

@@ -1,7 +1,6 @@
 """Makes many changes of books in one transaction: all of them, or none."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from rest_framework.settings import api_settings
 
 from books import changes
 from books.api.bulk_body import MAX_OPERATIONS, parse_slice
-from books.models import Book
+from books.rows import BookRow
 from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
 
@@ -147,11 +146,11 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
     return "version", "The book is at another version", CONFLICT
 
 
-def run_operation(operation: Operation, books: dict[int, Book], now: datetime) -> dict[str, Any]:
+def run_operation(operation: Operation, books: dict[int, BookRow], now: datetime) -> dict[str, Any]:
     """Raises BookNotFound, IsbnInUse, VersionMismatch, ConcurrentChange."""
     if operation.op == "create":
         book = changes.add_book(operation.values, now)
-        return {"id": book.pk, "version": book.version}
+        return {"id": book.id, "version": book.version}
     if operation.pk not in books:
         raise changes.BookNotFound
     if operation.version not in (None, books[operation.pk].version):
@@ -159,8 +158,6 @@ def run_operation(operation: Operation, books: dict[int, Book], now: datetime) -
     if operation.op == "delete":
         changes.delete_book(books.pop(operation.pk), now)
         return {"id": operation.pk}
-    # A copy, because a change that the database refuses has already changed the object.
-    book = copy(books[operation.pk])
-    changes.apply_change(book, operation.values, now)
+    book = changes.apply_change(books[operation.pk], operation.values, now)
     books[operation.pk] = book
-    return {"id": operation.pk, "version": book.version}
+    return {"id": book.id, "version": book.version}

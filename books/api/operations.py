@@ -11,7 +11,6 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 import msgspec
-from django.db import transaction
 from django_filters.rest_framework.filterset import FilterSet
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
@@ -21,6 +20,7 @@ from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_books
 from books.models import Book
 from books.read_model import Representation, Selection
+from books.rows import BookRow
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
@@ -115,7 +115,7 @@ def create_book(
     """`list_path` is the path of the list. Raises IsbnInUse, ConcurrentChange, ValidationError, UnknownParameter."""
     rules.validate_query(query)
     book = changes.create_book(read_values(), now)
-    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.pk}"})
+    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
 
 
 def change_book(
@@ -130,9 +130,7 @@ def change_book(
     rules.validate_query(query)
     values = read_values()
 
-    def require_state(book: Book) -> None:
-        conditions.require_state(rules.make_etag(book.pk, book.version))
-
+    require_state = make_state_check(rules, conditions)
     book = changes.change_book(parse_book_id(book_id), values, require_state, now)
     return answer_book(rules, book, 200, {})
 
@@ -140,16 +138,22 @@ def change_book(
 def delete_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions, now: datetime) -> Answer:
     """Raises BookNotFound, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
     rules.validate_query(query)
-    with transaction.atomic():
-        book = changes.lock_book(parse_book_id(book_id))
-        conditions.require_state(rules.make_etag(book.pk, book.version))
-        changes.delete_book(book, now)
+    changes.remove_book(parse_book_id(book_id), make_state_check(rules, conditions), now)
     return rules.deletion
 
 
-def answer_book(rules: BookRules, book: Book, status: int, headers: Mapping[str, str]) -> Answer:
+def make_state_check(rules: BookRules, conditions: Conditions) -> changes.RequireState:
+    """Returns a function that raises PreconditionFailed."""
+
+    def require_state(book: BookRow) -> None:
+        conditions.require_state(rules.make_etag(book.id, book.version))
+
+    return require_state
+
+
+def answer_book(rules: BookRules, book: BookRow, status: int, headers: Mapping[str, str]) -> Answer:
     struct: msgspec.Struct = rules.representation.to_struct(book)
-    return Answer(status, {"ETag": rules.make_etag(book.pk, book.version), **headers}, encode_json(struct))
+    return Answer(status, {"ETag": rules.make_etag(book.id, book.version), **headers}, encode_json(struct))
 
 
 def parse_book_id(book_id: str, problems: Any = ()) -> int:

@@ -27,7 +27,7 @@ def find_titles(text: str, *members: str) -> list[str]:
 
 
 def create_book(**members: Any) -> Book:
-    return changes.add_book(build_book(**members), now=NOW)
+    return Book.objects.get(pk=changes.add_book(build_book(**members), now=NOW).id)
 
 
 @pytest.fixture(params=["few", "common"])

@@ -30,8 +30,8 @@ def deliver_events(consumer: Consumer, form: str) -> None:
     now = timezone.now()
     with transaction.atomic():
         book = changes.add_book(build_book(title="Überall & <nirgends> 📖"), now)
-        changes.apply_change(changes.lock_book(book.pk), {"year": 1814}, now)
-        changes.delete_book(changes.lock_book(book.pk), now)
+        changes.apply_change(changes.lock_book(book.id), {"year": 1814}, now)
+        changes.delete_book(changes.lock_book(book.id), now)
         create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)
 

@@ -32,7 +32,7 @@ def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> No
     [request] = receiver.requests
     body = json.loads(request.body)
     verify(request.headers, request.body, [SECRET], now=timezone.now().timestamp(), form="B")
-    assert (body["event"], body["data"]["book"]["id"]) == ("book.created", book.pk)
+    assert (body["event"], body["data"]["book"]["id"]) == ("book.created", book.id)
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 1)
     assert Attempt.objects.values_list("status", "error").get() == (200, "")
     assert capsys.readouterr().out == "sent 1, failed 0, dead 0, waiting 0, oldest -\n"

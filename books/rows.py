@@ -1,0 +1,47 @@
+"""A book as a row of its table. Changes and events work on rows: a model object costs more than its statement."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from books.fields import to_naive_utc
+from books.models import DERIVED_FIELDS
+
+
+class BookRow(NamedTuple):
+    """All columns of a book, with the values that the model's fields have. The id of a new book is 0."""
+
+    id: int
+    title: str
+    author: str
+    year: int
+    isbn: str
+    isbn13: str | None
+    genre: str
+    available: bool
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    title_folded: str
+    author_folded: str
+    genre_folded: str
+
+    def find_changes(self, values: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+        """Returns the columns of the next version that differ; none if the book has these values already."""
+        new_values = {name: value for name, value in values.items() if getattr(self, name) != value}
+        if not new_values:
+            return {}
+        return {**add_derived_values(new_values), "updated_at": to_naive_utc(now), "version": self.version + 1}
+
+
+def make_row(values: Mapping[str, Any], now: datetime) -> BookRow:
+    """Returns a book that is not yet written to the database."""
+    timestamp = to_naive_utc(now)
+    defaults = {"id": 0, "available": True, "created_at": timestamp, "updated_at": timestamp, "version": 1}
+    return BookRow(**{**defaults, **add_derived_values(values)})
+
+
+def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values and the columns that are computed from them."""
+    sources = ((field, values[field.source]) for field in DERIVED_FIELDS if field.source in values)
+    return {**values, **{field.attname: field.derive(source) for field, source in sources}}
