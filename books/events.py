@@ -1,10 +1,10 @@
 """The kinds of events about books, and their data: the book, and the previous values of the members that changed."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
 from books.read_model import Representation
@@ -17,11 +17,18 @@ BOOK_CREATED = register_kind("book.created", "A book was added.", "books.api.v2.
 BOOK_UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
 BOOK_DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
 
-# The representation of a book in the latest API version. A setting names it, and it is imported when it is first used:
-# `books.api` may import this module, but this module may not import `books.api`.
-event_representation: Representation = SimpleLazyObject(lambda: import_string(settings.EVENT_REPRESENTATION))  # type: ignore[assignment]  # the lazy object behaves like it
 # Every change changes these members, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}
+
+
+@cache
+def get_event_representation() -> Representation:
+    """The representation of a book in the latest API version.
+
+    A setting names it: `books.api` may import this module, but this module may not import `books.api`.
+    """
+    representation: Representation = import_string(settings.EVENT_REPRESENTATION)
+    return representation
 
 
 def created_event(book: BookRow) -> EventData:
@@ -30,7 +37,7 @@ def created_event(book: BookRow) -> EventData:
 
 def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
     """The data of `created_event` as JSON in two parts. The id, which a new book does not have yet, goes between."""
-    members = msgspec.structs.asdict(event_representation.to_struct(book))
+    members = msgspec.structs.asdict(get_event_representation().to_struct(book))
     del members["id"]
     rest = encode_json(members).removeprefix(b"{")
     return b'{"book":{"id":', b',%b,"previous":{}}' % rest
@@ -38,11 +45,10 @@ def created_data_parts(book: BookRow) -> tuple[bytes, bytes]:
 
 def updated_event(previous: BookRow, book: BookRow) -> EventData:
     """`previous` is the book before its change."""
-    to_row = event_representation.to_row
-    members = zip(event_representation.members, to_row(previous), to_row(book), strict=True)
-    return make_event(
-        BOOK_UPDATED, book, {name: old for name, old, new in members if old != new and name not in ALWAYS_CHANGED}
-    )
+    representation = get_event_representation()
+    rows = zip(representation.members, representation.to_row(previous), representation.to_row(book), strict=True)
+    changed_members = {name: old for name, old, new in rows if old != new and name not in ALWAYS_CHANGED}
+    return make_event(BOOK_UPDATED, book, changed_members)
 
 
 def deleted_event(book: BookRow) -> EventData:
@@ -50,4 +56,4 @@ def deleted_event(book: BookRow) -> EventData:
 
 
 def make_event(kind: str, book: BookRow, previous: dict[str, Any]) -> EventData:
-    return EventData(kind, book.id, {"book": event_representation.to_struct(book), "previous": previous})
+    return EventData(kind, book.id, {"book": get_event_representation().to_struct(book), "previous": previous})

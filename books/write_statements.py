@@ -39,6 +39,7 @@ DELETE_MIRRORED_SQL = "DELETE FROM books_mirroredbook WHERE book_id = %s"
 DELETE_SQL = "DELETE FROM books_book WHERE id = %s AND version = %s RETURNING id"
 
 
+@cache
 def can_combine_statements() -> bool:
     """Whether a book and its event are written by one statement, so that it needs no transaction."""
     return connection.vendor == "postgresql"
@@ -91,7 +92,7 @@ def change_existing(sql: str, parameters: Sequence[Any], event: EventData | None
 def column_values(columns: Sequence[str], book: BookRow) -> list[Any]:
     """Returns the values in the form that the database expects."""
     values = [getattr(book, column) for column in columns]
-    if connection.vendor == "postgresql":
+    if can_combine_statements():
         return values
     return [FIELDS[name].get_db_prep_save(value, connection) for name, value in zip(columns, values, strict=True)]
 

@@ -123,7 +123,7 @@ def build_event(data: EventData, now: datetime) -> StoredEvent:
 
 def format_time(utc_time: datetime) -> str:
     """In the format of RFC 3339."""
-    return utc_time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc_time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
