@@ -3,14 +3,24 @@
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
-from contextlib import ExitStack
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from random import sample
 
 from benchmarks import competitors, report
-from benchmarks.competitors import COMPETITORS, Server
+from benchmarks.competitors import COMPETITORS, OURS, Server
 from benchmarks.support import databases, load
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
-from benchmarks.support.load import COLUMNS, FILTER_COLUMNS, Measurement, Workload
+from benchmarks.support.credentials import create_credentials
+from benchmarks.support.load import (
+    COLUMNS,
+    COLUMNS_BEFORE_WRITES,
+    CREDENTIAL_COLUMNS,
+    FILTER_COLUMNS,
+    Measurement,
+    Workload,
+)
 from tests.support.postgres import start_cluster
 
 
@@ -21,26 +31,45 @@ def main() -> int:
     competitors.install_peers()
     # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    plain_columns = [column for column in options.columns if column not in FILTER_COLUMNS]
-    filter_columns = [column for column in options.columns if column in FILTER_COLUMNS]
-    plain_results = measure_columns(options, options.books, plain_columns)
-    filter_results = measure_columns(options, options.filtered, filter_columns)
+    results = {**measure_columns(options), **measure_filters(options)}
     books = f"{options.books:,} books, {options.filtered:,} to filter"
-    missed_goals = report.print_report({**plain_results, **filter_results}, options.only, options.columns, books)
+    missed_goals = report.print_report(results, options.only, options.columns, books)
     return 1 if options.goal and missed_goals else 0
 
 
-def measure_columns(options: Namespace, books: int, columns: list[str]) -> report.Results:
-    """Measures each competitor on a database with this number of books."""
+def measure_columns(options: Namespace) -> report.Results:
+    """Measures all columns but the filters."""
+    columns = [column for column in options.columns if column not in FILTER_COLUMNS | COLUMNS_BEFORE_WRITES.keys()]
     if not columns:
         return {}
+    with start_servers(options, options.books) as (servers, workload):
+        return run_rounds(servers, columns, options.rounds, workload)
+
+
+def measure_filters(options: Namespace) -> report.Results:
+    """Measures the filters, and once more in the same databases right after writes."""
+    first_columns = [column for column in options.columns if column in FILTER_COLUMNS]
+    last_columns = [column for column in options.columns if column in COLUMNS_BEFORE_WRITES]
+    if not first_columns + last_columns:
+        return {}
+    with start_servers(options, options.filtered) as (servers, workload):
+        first_results = run_rounds(servers, first_columns, options.rounds, workload)
+        for server in servers if last_columns else ():
+            note(f"{load.write_books(server, workload):,} writes · {server.name}")
+        return {**first_results, **run_rounds(servers, last_columns, options.rounds, workload)}
+
+
+@contextmanager
+def start_servers(options: Namespace, books: int) -> Iterator[tuple[list[Server], Workload]]:
+    """Starts each competitor on a database with this number of books."""
     with start_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as stack:
         note(f"filling the databases with {books:,} books each")
         databases.create_databases(cluster, options.only, books)
         servers = [stack.enter_context(competitors.start_competitor(name, cluster.url(name))) for name in options.only]
         surnames, postmaster_pid = databases.list_rare_surnames(cluster), load.get_postmaster_pid(cluster)
-        workload = Workload(books, options.seconds, surnames, postmaster_pid)
-        return run_rounds(servers, columns, options.rounds, workload)
+        ports = {server.name: server.port for server in servers}
+        headers = create_credentials(cluster.url(OURS), ports[OURS]) if OURS in ports else {}
+        yield servers, Workload(books, options.seconds, surnames, postmaster_pid, headers)
 
 
 def run_rounds(servers: list[Server], columns: list[str], count: int, workload: Workload) -> report.Results:
@@ -48,12 +77,11 @@ def run_rounds(servers: list[Server], columns: list[str], count: int, workload: 
 
     Round 0 is a warm-up, which does not count.
     """
-    samples: dict[tuple[str, str], list[Measurement]] = {
-        (server.name, column): [] for server in servers for column in columns
-    }
+    samples: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for number in range(count + 1):
         for column in columns:
-            for server in sample(servers, len(servers)):
+            participants = [server for server in servers if server.name == OURS or column not in CREDENTIAL_COLUMNS]
+            for server in sample(participants, len(participants)):
                 measurement = load.measure(server, column, number, workload)
                 title = f"round {number}" if number else "warm-up"
                 note(f"{title} · {column} · {server.name}: {measurement.summarize()}")
@@ -67,7 +95,7 @@ def parse_arguments() -> Namespace:
     parser.add_argument(
         "--rounds", type=make_integer_parser(1, 98), default=3, help="measured rounds, of which the median counts"
     )
-    parser.add_argument("--seconds", type=make_integer_parser(1, 600), default=4, help="length of one measurement")
+    parser.add_argument("--seconds", type=make_integer_parser(1, 600), default=3, help="length of one measurement")
     parser.add_argument(
         "--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="books in each database"
     )

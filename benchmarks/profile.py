@@ -107,7 +107,7 @@ def measure_limits(cluster: Cluster, profiles: Profiles, options: Namespace) -> 
     note("granian: static bytes, and the library")
     with limits.start_granian("serve_static") as server:
         machine_limits["granian alone, static bytes (wrk)"] = limits.measure_server(server, workload)
-    with competitors.start_competitor(OURS, cluster.url(OURS)) as server:
+    with competitors.start_library(cluster.url(OURS)) as server:
         machine_limits[f"The library over granian, {GET_ONE} (wrk)"] = limits.measure_server(server, workload)
     return machine_limits
 

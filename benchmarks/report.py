@@ -1,82 +1,101 @@
-"""Prints the tables, with a row for each competitor, and the goals below them."""
+"""Prints the tables, with a row for each column that was measured, and the limits below them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.competitors import COMPETITORS, OURS
-from benchmarks.goal import GOALS, Goal
-from benchmarks.support.load import COLUMNS, Measurement
+from benchmarks.goal import GOALS, MAX_CREDENTIAL_CPU_US, MAX_GROWTH_AFTER_WRITES, Goal
+from benchmarks.support.load import COLUMNS, COLUMNS_BEFORE_WRITES, CREDENTIAL_COLUMNS, Measurement
 
 Results = Mapping[tuple[str, str], Measurement]
 """Medians by the names of competitor and column."""
 
 
 class Verdict(NamedTuple):
-    column: str
-    factor: float
+    figure: float
     goal: float
-
-    @property
-    def is_missed(self) -> bool:
-        return self.factor < self.goal
+    is_missed: bool
 
     def __str__(self) -> str:
-        return f"{COLUMNS[self.column]} {self.factor:.2f} ({self.goal} {'missed' if self.is_missed else 'kept'})"
+        return f"{self.figure:.2f} ({self.goal:g} {'missed' if self.is_missed else 'kept'})"
 
 
 def print_report(results: Results, names: Sequence[str], columns: Sequence[str], books: str) -> int:
     """Returns the number of missed goals; `books` describes the size of the databases."""
-    console = Console(width=130)
-    for title, format_cell in (
-        (f"Requests/s beside {COMPETITORS[names[0]].title}; {books}", format_ratio),
-        ("Requests/s, and below them p50 / p99 in ms", format_throughput),
-        ("µs CPU a request, server and PostgreSQL", format_cpu),
+    console = Console(width=140, highlight=False)
+    titles = {name: COMPETITORS[name].title for name in names}
+    for heading, cells in (
+        (f"Requests/s, as multiples of {titles[names[0]]}; {books}", format_ratios(results, names[0])),
+        ("Requests/s · µs CPU a request, of the service, its worker and PostgreSQL", format_throughput(results)),
+        ("p50 / p99 in ms", format_latencies(results)),
     ):
-        console.print(f"\n{title}", build_table(format_cell, results, names, columns), sep="\n")
-    missed_goals = 0
-    for goal in GOALS:
-        if verdicts := compare_with_goal(results, goal, names, columns):
-            console.print(f"Ours beside {goal.title}: {', '.join(map(str, verdicts))}", highlight=False)
-            missed_goals += sum(verdict.is_missed for verdict in verdicts)
-    return missed_goals
+        console.print(f"\n{heading}", build_table(cells, titles, columns), sep="\n")
+    verdicts, limits = list_verdicts(results), list_limits(results)
+    goals = {title: f"{COMPETITORS[OURS].title} : {title}" for title, _ in verdicts}
+    if verdicts:
+        console.print("\nRequests/s", build_table(verdicts, goals, columns), sep="\n")
+    for title, verdict in limits.items():
+        console.print(f"{title}: {verdict}")
+    return sum(verdict.is_missed for verdict in (*verdicts.values(), *limits.values()))
 
 
-def build_table(
-    format_cell: Callable[[Measurement, Measurement], str],
-    results: Results,
-    names: Sequence[str],
-    columns: Sequence[str],
-) -> Table:
-    """`format_cell` gets a measurement, and that of the first competitor in the same column."""
-    table = Table("", *(COLUMNS[column] for column in columns))
-    for name in names:
-        cells = (format_cell(results[name, column], results[names[0], column]) for column in columns)
-        table.add_row(COMPETITORS[name].title, *cells)
+def build_table(cells: Mapping[tuple[str, str], Any], titles: Mapping[str, str], columns: Iterable[str]) -> Table:
+    """`cells` has texts by a key of `titles`, which head the table, and the name of the column that was measured."""
+    table = Table("", *titles.values(), box=box.MARKDOWN)
+    for column in columns:
+        table.add_row(COLUMNS[column], *(str(cells.get((name, column), "·")) for name in titles))
     return table
 
 
-def format_ratio(measurement: Measurement, reference: Measurement) -> str:
-    return f"{measurement.per_second / reference.per_second:.2f}"
+def format_ratios(results: Results, reference: str) -> dict[tuple[str, str], str]:
+    return {
+        (name, column): f"{measurement.per_second / results[reference, column].per_second:.2f}"
+        for (name, column), measurement in results.items()
+        if (reference, column) in results
+    }
 
 
-def format_throughput(measurement: Measurement, _reference: Measurement) -> str:
-    return f"{measurement.per_second:,.0f}\n{measurement.p50_ms:.1f} / {measurement.p99_ms:.1f}"
+def format_throughput(results: Results) -> dict[tuple[str, str], str]:
+    return {cell: f"{measurement.per_second:,.0f} · {measurement.cpu_us:,.0f}" for cell, measurement in results.items()}
 
 
-def format_cpu(measurement: Measurement, _reference: Measurement) -> str:
-    return f"{measurement.cpu_us:,.0f}"
+def format_latencies(results: Results) -> dict[tuple[str, str], str]:
+    return {cell: f"{measurement.p50_ms:.1f} / {measurement.p99_ms:.1f}" for cell, measurement in results.items()}
 
 
-def compare_with_goal(results: Results, goal: Goal, names: Sequence[str], columns: Sequence[str]) -> list[Verdict]:
-    """No verdicts if our service, or each of these peers, did not take part."""
-    peers = goal.peers & set(names)
-    if OURS not in names or not peers:
-        return []
+def list_verdicts(results: Results) -> dict[tuple[str, str], Verdict]:
+    """Verdicts by the titles of the goals and the names of the columns. Whatever did not take part has none."""
+    return {
+        (goal.title, column): verdict
+        for goal in GOALS
+        for column in goal.factors
+        if (verdict := compare_with_goal(results, goal, column))
+    }
 
-    def compute_factor(column: str) -> float:
-        return results[OURS, column].per_second / max(results[name, column].per_second for name in peers)
 
-    return [Verdict(column, compute_factor(column), goal.factors[column]) for column in columns]
+def compare_with_goal(results: Results, goal: Goal, column: str) -> Verdict | None:
+    ours = results.get((OURS, column))
+    peers = [results[name, column].per_second for name in goal.peers if (name, column) in results]
+    if not ours or not peers:
+        return None
+    factor = ours.per_second / max(peers)
+    return Verdict(factor, goal.factors[column], factor < goal.factors[column])
+
+
+def list_limits(results: Results) -> dict[str, Verdict]:
+    """What a credential and writes before it cost a request of ours, by titles."""
+    cpu_us = {column: measurement.cpu_us for (name, column), measurement in results.items() if name == OURS}
+    figures = {
+        f"{COLUMNS[column]}, µs CPU beyond none": (cpu_us[column] - cpu_us["get"], MAX_CREDENTIAL_CPU_US)
+        for column in sorted(CREDENTIAL_COLUMNS & cpu_us.keys())
+        if "get" in cpu_us
+    } | {
+        f"{COLUMNS[after]}, CPU as a multiple of that before": (cpu_us[after] / cpu_us[before], MAX_GROWTH_AFTER_WRITES)
+        for after, before in COLUMNS_BEFORE_WRITES.items()
+        if {after, before} <= cpu_us.keys()
+    }
+    return {title: Verdict(figure, limit, figure > limit) for title, (figure, limit) in figures.items()}

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
-from benchmarks.competitors import OURS
 from benchmarks.questions import (
     CONSTANT_TIME_QUESTIONS,
     ONE_ABSENT_PATTERN,
@@ -104,7 +103,7 @@ def measure_size(database: str, url: str, pids: Sequence[int], size: int, effort
     note(f"{database}: seeding {size:,} books")
     databases.seed_library(url, size)
     missing_statistics = [] if has_statistics(database, url) else ["no ANALYZE after seeding"]
-    with competitors.start_competitor(OURS, url, **ONE_THREAD_SETTINGS) as server:
+    with competitors.start_library(url, **ONE_THREAD_SETTINGS) as server:
         client = LibraryClient(server.port, size, [server.pid, *pids])
         worse_plans = find_worse_plans(client)
         timings = {title: measure_question(client, title, effort) for title in QUESTIONS}

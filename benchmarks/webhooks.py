@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
-from benchmarks.competitors import OURS, Server
+from benchmarks.competitors import Server
 from benchmarks.deliveries import LIBRARIES_BY_DATABASE, start_library_and_receiver, wait_until
 from benchmarks.support import load
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
@@ -16,7 +16,7 @@ from benchmarks.support.load import COLUMNS, Workload
 
 ENDPOINT_COUNT = 50
 WORKER_COUNTS = (1, 2)
-WRITE_COLUMNS = ("put", "post")
+WRITE_COLUMNS = ("put-title", "post")
 BOOK_COUNT = 10_000
 # More deliveries than a worker can send while requests are measured.
 BACKLOG_DELIVERIES = 100_000
@@ -154,7 +154,7 @@ def measure_writes(options: Namespace, database: str, endpoints: int, workers: i
         if workers:
             library.publish(BACKLOG_DELIVERIES // ENDPOINT_COUNT)
         settings = library.environment | {"LIBRARY_ACCESS": "open"}
-        with competitors.start_competitor(OURS, library.url, **settings) as server, library.run_workers(workers):
+        with competitors.start_library(library.url, **settings) as server, library.run_workers(workers):
             return [
                 measure_column(options, server, f"{database}, {workers} at work", column) for column in WRITE_COLUMNS
             ]
@@ -162,9 +162,7 @@ def measure_writes(options: Namespace, database: str, endpoints: int, workers: i
 
 def measure_column(options: Namespace, server: Server, title: str, column: str) -> str:
     workload = Workload(BOOK_COUNT, options.seconds, surnames=[], postmaster_pid=0)
-    _, answer = (load.run_wrk(server.port, column, number, workload) for number in (0, 1))
-    if answer["failed"]:
-        raise load.BadAnswers(f"{title}: {answer['failed']} of {answer['requests']} requests failed")
+    _, answer = (load.run_wrk(server, column, number, workload) for number in (0, 1))
     per_second, times = answer["requests"] / answer["seconds"], f"{answer['p50']:.1f} / {answer['p99']:.1f}"
     note(f"{title}, {COLUMNS[column]}: {per_second:,.0f}/s, {times} ms")
     return f"{per_second:,.0f}\n{times}"

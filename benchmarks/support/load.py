@@ -6,26 +6,41 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import competitors
 from benchmarks.competitors import Server
 from tests.support.postgres import Cluster, PostgresMissing, find_binary
 
 WRK_SCRIPT = Path(__file__).parent.parent / "wrk" / "books.lua"
 COLUMNS = {
     "get": "get one",
+    "bearer": "get one, Bearer token",
+    "api-key": "get one, API key",
     "list100": "list 100",
     "list10": "list 10",
     "put": "PUT",
+    "put-title": "PUT of a title",
+    "put-as-read": "PUT of a book as read",
     "post": "POST",
     "rare": "rare filter",
     "common": "common filter",
+    "rare-after": "rare filter after writes",
+    "common-after": "common filter after writes",
 }
-# Columns that are measured on a larger database.
+# The peers have no credentials.
+CREDENTIAL_COLUMNS = {"bearer", "api-key"}
+# Columns that are measured on a larger database: before any write, and once more right after MIN_WRITES.
 FILTER_COLUMNS = {"rare", "common"}
+COLUMNS_BEFORE_WRITES = {"rare-after": "rare", "common-after": "common"}
+WRITE_COLUMNS = ("post", "put-title")
+MIN_WRITES = 15_000
+# Pages of 100 books that are sent back as they were read.
+PAGES_AS_READ = 20
 WARM_UP_SECONDS = 1
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -35,7 +50,7 @@ class BadAnswers(Exception):
 
 
 class Measurement(NamedTuple):
-    """`cpu_us` is the CPU time of a request, of the server and PostgreSQL together."""
+    """`cpu_us` is the CPU time of a request, of the server, its worker and PostgreSQL together."""
 
     per_second: float
     p50_ms: float
@@ -48,12 +63,13 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """The parameters that stay the same during a run."""
+    """The parameters that stay the same during a run; `headers` has the name and value of a credential by column."""
 
     books: int
     seconds: int
-    surnames: list[str]
+    surnames: Sequence[str]
     postmaster_pid: int
+    headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,22 +101,54 @@ def measure(server: Server, column: str, number: int, workload: Workload) -> Mea
 
     `number` is the round, 0 for the warm-up. It makes new ISBNs different, and the requests equal for all competitors.
     """
+    arguments = list_arguments(server, column, workload)
     cpu_before = get_cpu_seconds(server.pid, workload.postmaster_pid)
-    answer = run_wrk(server.port, column, number, workload)
+    answer = run_wrk(server, column, number, workload, arguments)
     cpu = get_cpu_seconds(server.pid, workload.postmaster_pid) - cpu_before
-    requests, failures = answer["requests"], answer["failed"]
-    if failures or not requests:
-        raise BadAnswers(f"{COLUMNS[column]}, {server.name}: {failures} of {requests} requests failed")
+    requests = answer["requests"]
     return Measurement(requests / answer["seconds"], answer["p50"], answer["p99"], cpu / requests * 1e6)
 
 
-def run_wrk(port: int, column: str, number: int, workload: Workload) -> dict[str, Any]:
+def list_arguments(server: Server, column: str, workload: Workload) -> Sequence[str]:
+    """What the script needs beside the number of books."""
+    if column in CREDENTIAL_COLUMNS:
+        return workload.headers[column]
+    if column == "put-as-read":
+        return read_books(server.port, workload.books)
+    return workload.surnames if column in ("rare", "rare-after") else ()
+
+
+def read_books(port: int, books: int) -> list[str]:
+    """Books from all parts of the list, as a client sends them back that has parsed them."""
+    paths = (f"/api/books?limit=100&skip={skip}" for skip in range(0, books, books // PAGES_AS_READ))
+    page_books = (book for path in paths for book in competitors.fetch_json(port, path))
+    return [json.dumps(book, ensure_ascii=False, separators=(",", ":")) for book in page_books]
+
+
+def write_books(server: Server, workload: Workload) -> int:
+    """Changes and adds MIN_WRITES books or more. Returns their number. Raises BadAnswers."""
+    count = 0
+    for number, column in enumerate(cycle(WRITE_COLUMNS), 1):
+        if count >= MIN_WRITES:
+            break
+        count += run_wrk(server, column, number, workload)["requests"]
+    return count
+
+
+def run_wrk(
+    server: Server, column: str, number: int, workload: Workload, arguments: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns what the script prints. Raises BadAnswers."""
     seconds = workload.seconds if number else WARM_UP_SECONDS
     command = ["wrk", "--connections", "16", "--threads", "2", "--duration", f"{seconds}s", "--timeout", "10s"]
-    script = ["--script", str(WRK_SCRIPT), f"http://127.0.0.1:{port}", "--", column, str(number), str(workload.books)]
-    command += [*script, ",".join(workload.surnames)]
+    command += ["--script", str(WRK_SCRIPT), f"http://127.0.0.1:{server.port}", "--"]
+    command += [column, str(number), str(workload.books), *arguments]
     result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
     answer: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    if answer["failed"] or not answer["requests"]:
+        raise BadAnswers(
+            f"{COLUMNS[column]}, {server.name}: {answer['failed']} of {answer['requests']} requests failed"
+        )
     return answer
 
 

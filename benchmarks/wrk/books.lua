@@ -1,4 +1,4 @@
--- Called by benchmarks/load.py with: column, round, number of books, rare surnames.
+-- Called by benchmarks/support/load.py with: column, round, number of books, and what the column needs beside them.
 
 local threads = 0
 local columns = {}
@@ -12,7 +12,7 @@ function init(arguments)
   local column, round, books = arguments[1], tonumber(arguments[2]), tonumber(arguments[3])
   wrk.headers["Content-Type"] = "application/json"
   math.randomseed(round * 10 + number)
-  request = columns[column](books, round, arguments[4])
+  request = columns[column](books, round, {unpack(arguments, 4)})
 end
 
 function columns.get(books)
@@ -33,13 +33,17 @@ function columns.list10()
   end
 end
 
+-- With the name and the value of a header.
+function columns.bearer(books, _, header)
+  wrk.headers[header[1]] = header[2]
+  return columns.get(books)
+end
+
+columns["api-key"] = columns.bearer
+
 function columns.rare(_, _, surnames)
-  local names = {}
-  for name in surnames:gmatch("[^,]+") do
-    names[#names + 1] = name
-  end
   return function()
-    return wrk.format("GET", "/api/books?author=" .. names[math.random(#names)])
+    return wrk.format("GET", "/api/books?author=" .. surnames[math.random(#surnames)])
   end
 end
 
@@ -50,10 +54,29 @@ function columns.common()
   end
 end
 
+columns["rare-after"] = columns.rare
+columns["common-after"] = columns.common
+
 function columns.put(books)
+  return function()
+    local body = string.format('{"year": %d}', math.random(1000, 2020))
+    return wrk.format("PUT", "/api/books/" .. math.random(books), nil, body)
+  end
+end
+
+columns["put-title"] = function(books)
   return function()
     local body = string.format('{"title": "Title %d"}', math.random(1000000))
     return wrk.format("PUT", "/api/books/" .. math.random(books), nil, body)
+  end
+end
+
+-- Sends back books that were read, with another year.
+columns["put-as-read"] = function(_, _, bodies)
+  return function()
+    local body = bodies[math.random(#bodies)]
+    local changed_body = body:gsub('"year":%-?%d+', '"year":' .. math.random(1000, 2020), 1)
+    return wrk.format("PUT", "/api/books/" .. body:match('"id":(%d+)'), nil, changed_body)
   end
 end
 
