@@ -39,7 +39,8 @@ check: prepare-dev ## Style, types, import rules, migrations, deployment and the
 		$(MANAGE) spectacular --skip-checks --api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; \
 	done
 
-bench: prepare-dev ## Measures the library beside its peers, and says which goals it keeps
+bench: ## Measures the library beside its peers, and says which goals it keeps
+	@$(PREPARE) bench
 	@$(BIN)/python -m benchmarks $(OPTIONS)
 
 bench-scale: prepare-dev ## Measures how the library's answers grow up to a million books, on both databases

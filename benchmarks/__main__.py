@@ -28,13 +28,24 @@ def main() -> int:
     options = parse_arguments()
     load.require_wrk()
     load.require_postgres()
-    competitors.install_peers()
+    competitors.install_python_peers()
+    missing = [name for name in options.only if not competitors.is_installed(name)]
+    report_missing(missing)
+    options.only = [name for name in options.only if name not in missing]
+    if not options.only:
+        sys.exit("Nothing is left to measure.")
     # SIGTERM must run the clean-up below too, otherwise the servers go on running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = {**measure_columns(options), **measure_filters(options)}
     books = f"{options.books:,} books, {options.filtered:,} to filter"
     missed_goals = report.print_report(results, options.only, options.columns, books)
+    report_missing(missing)
     return 1 if options.goal and missed_goals else 0
+
+
+def report_missing(names: list[str]) -> None:
+    for name in names:
+        note(f"\n!!! {COMPETITORS[name].title} is NOT measured: `make bench` installs it where there is npm. !!!")
 
 
 def measure_columns(options: Namespace) -> report.Results:

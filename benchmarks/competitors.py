@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PEERS_VENV = ROOT / ".venv-bench"
 REQUIREMENTS = ROOT / "requirements" / "bench.txt"
+FASTIFY_PEER = ROOT / "benchmarks" / "peers" / "fastify"
 BOOK_MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
 START_TIMEOUT = 60
 # The library takes up to ten seconds.
@@ -59,16 +61,18 @@ def build_uvicorn_command(module: str) -> tuple[str, ...]:
 
 
 OURS = "ours"
+FASTIFY = "fastify"
 LIBRARY_COMMAND = (sys.executable, "manage.py", "serve")
 COMPETITORS = {
     "fastapi-sync": Competitor("FastAPI, sync", build_uvicorn_command("fastapi_sync")),
     "fastapi-async": Competitor("FastAPI, asyncpg", build_uvicorn_command("fastapi_async")),
     "litestar": Competitor("Litestar", build_uvicorn_command("litestar_asyncpg")),
+    FASTIFY: Competitor("Fastify", ("node", str(FASTIFY_PEER / "server.js"))),
     OURS: Competitor("Library API", (*LIBRARY_COMMAND, "--with", "deliver_webhooks")),
 }
 
 
-def install_peers() -> None:
+def install_python_peers() -> None:
     """Installs the peers' packages in a virtual environment of their own, again whenever their lock file changes."""
     marker = PEERS_VENV / "installed"
     if marker.exists() and marker.stat().st_mtime >= REQUIREMENTS.stat().st_mtime:
@@ -77,6 +81,11 @@ def install_peers() -> None:
     pip = [str(PEERS_VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     subprocess.run([*pip, "--require-hashes", "-r", str(REQUIREMENTS)], check=True)
     marker.touch()
+
+
+def is_installed(name: str) -> bool:
+    """`make bench` installs Fastify with npm. All others are installed here."""
+    return name != FASTIFY or bool(shutil.which("node") and (FASTIFY_PEER / "node_modules" / ".installed").exists())
 
 
 def start_competitor(name: str, database_url: str) -> AbstractContextManager[Server]:

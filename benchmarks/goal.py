@@ -26,6 +26,11 @@ GOALS = (
         frozenset({"litestar"}),
         dict(zip(COLUMNS, (1.5, 1.4, 1.5, 1.0, 1.0, 1.0, 2.0, 1.5), strict=True)),
     ),
+    Goal(
+        "Fastify",
+        frozenset({"fastify"}),
+        dict(zip(COLUMNS, (1.0, 1.5, 1.1, 0.5, 0.5, 0.5, 1.5, 1.2), strict=True)),
+    ),
 )
 # µs CPU of a request with a credential beyond those of a request without.
 MAX_CREDENTIAL_CPU_US = 80

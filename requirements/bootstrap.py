@@ -1,4 +1,4 @@
-"""Prepares a fresh checkout for a command of the Makefile: `python requirements/bootstrap.py run|dev|test`.
+"""Prepares a fresh checkout for a command of the Makefile: `python requirements/bootstrap.py run|dev|test|bench`.
 
 It needs Python alone. One process works at a time, and the others wait for it. What is there already is left as it is,
 without a word.
@@ -22,6 +22,7 @@ PYTHON = VENV / "bin" / "python"
 # It exists while packages are being installed. An installation that was interrupted starts anew.
 INSTALLATION_MARKER = VENV / "unfinished"
 CLIENTS = ROOT / "tests" / "clients"
+FASTIFY_PEER = ROOT / "benchmarks" / "peers" / "fastify"
 # What pip prints for each package: from its index, from a file, and one that is there already.
 PACKAGE_LINES = ("Collecting ", "Processing ", "Requirement already satisfied")
 # The requirements of development contain those of the library.
@@ -98,14 +99,22 @@ def run_pip(requirements: Path) -> None:
 
 
 def install_clients() -> None:
-    """Without npm, or out of its registry's reach, the suite goes on and says loudly what it could not test."""
-    lock_file, installed = CLIENTS / "package-lock.json", CLIENTS / "node_modules" / ".installed"
+    install_node_packages(CLIENTS, "the OAuth client of the tests")
+
+
+def install_fastify_peer() -> None:
+    install_node_packages(FASTIFY_PEER, "the packages of the Fastify service")
+
+
+def install_node_packages(folder: Path, what: str) -> None:
+    """Without npm, or out of its registry's reach, they are missing. Who needs them goes on and says so loudly."""
+    lock_file, installed = folder / "package-lock.json", folder / "node_modules" / ".installed"
     if read_text(installed) == lock_file.read_text() or not shutil.which("npm"):
         return
-    report("Installing the OAuth client of the tests into tests/clients/node_modules.")
-    command = ["npm", "ci", "--prefix", str(CLIENTS), "--ignore-scripts", "--loglevel=error"]
+    report(f"Installing {what} into {folder.relative_to(ROOT)}/node_modules.")
+    command = ["npm", "ci", "--prefix", str(folder), "--ignore-scripts", "--loglevel=error"]
     if subprocess.run(command, stdout=subprocess.DEVNULL, check=False, close_fds=False).returncode:
-        shutil.rmtree(CLIENTS / "node_modules", ignore_errors=True)
+        shutil.rmtree(folder / "node_modules", ignore_errors=True)
     else:
         shutil.copy(lock_file, installed)
 
@@ -160,6 +169,7 @@ STEPS: dict[str, list[Callable[[], None]]] = {
     "run": [install_for_run, create_secret_key, set_up_library],
     "dev": [install_for_dev, create_secret_key, create_signing_key, collect_static_files],
     "test": [install_for_dev, install_clients, create_secret_key, create_signing_key, collect_static_files],
+    "bench": [install_for_dev, install_fastify_peer, create_secret_key, create_signing_key, collect_static_files],
 }
 
 if __name__ == "__main__":

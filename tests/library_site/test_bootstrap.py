@@ -74,7 +74,7 @@ def install_fake_pip(bootstrap: Any, status: int) -> None:
 )
 def test_every_command_can_be_the_first(target: str) -> None:
     commands = subprocess.check_output(["make", "-n", target], cwd=ROOT, text=True).splitlines()
-    assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test)", commands[0])
+    assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test|bench)", commands[0])
 
 
 def test_a_second_make_waits_for_the_first(bootstrap: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +132,35 @@ def test_a_failed_installation_says_why_and_begins_anew(
     with pytest.raises(SystemExit):
         bootstrap.install_for_run()
     assert f"-m venv --clear {bootstrap.VENV}" in capfd.readouterr().out
+
+
+@pytest.fixture
+def node_folder(bootstrap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a lock file. Its npm installs a package, notes that it ran, and ends with the text of `status`."""
+    folder = tmp_path / "client"
+    folder.mkdir()
+    (folder / "package-lock.json").write_text("{}")
+    npm = tmp_path / "npm"
+    npm.write_text(
+        f"#!/bin/sh\nmkdir -p {folder}/node_modules/x\necho once >> {folder}/runs\nexit $(cat {folder}/status)\n"
+    )
+    npm.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return folder
+
+
+def test_node_packages_are_installed_once(bootstrap: Any, node_folder: Path) -> None:
+    (node_folder / "status").write_text("0")
+    bootstrap.install_node_packages(node_folder, "a client")
+    bootstrap.install_node_packages(node_folder, "a client")
+    assert (node_folder / "node_modules" / ".installed").exists()
+    assert (node_folder / "runs").read_text() == "once\n"
+
+
+def test_node_packages_out_of_reach_stop_nothing(bootstrap: Any, node_folder: Path) -> None:
+    (node_folder / "status").write_text("1")
+    bootstrap.install_node_packages(node_folder, "a client")
+    assert not (node_folder / "node_modules").exists()
 
 
 def test_only_the_owner_reads_the_secret_key(bootstrap: Any) -> None:
