@@ -1,16 +1,27 @@
 """The WSGI application with the compiled path and without it, called as a server calls it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from wsgiref.util import setup_testing_defaults
 
+import pytest
 from django.test.utils import override_settings
 
-from tests.support.request_strategies import Request
+from library_site.http import versions
+from library_site.http.versions import Lifecycle
+from tests.support.request_strategies import Headers, Request
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 # Sent with every request, so that the answers of two variants are equal.
 REQUEST_ID = "one-and-the-same"
+DEPRECATION = Lifecycle(
+    datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), "https://guide.example/", "https://log.example/"
+)
 
 
 class Answer(NamedTuple):
@@ -26,25 +37,27 @@ class ApplicationVariant:
     """One variant of the application. Its setting holds only inside `override_settings`."""
 
     def __init__(self, compiled: bool) -> None:
-        # Imported here because the module needs the collected static files.
-        from library_site.wsgi import build_application, pages_handler
-
         self.compiled = compiled
         # Whether it has answered the plain requests once.
         self.has_learned = False
         with self.override_settings():
-            self.application = build_application(pages_handler)
+            self.application = build_application()
+            self.deprecated_application = build_deprecated_application()
 
     def override_settings(self, **changes: Any) -> override_settings:
         return override_settings(COMPILED_PATH=self.compiled, **changes)
 
-    def send(self, request: Request, credentials: Mapping[str, str] | None = None) -> Answer:
+    def send(
+        self, request: Request, credentials: Mapping[str, str] | None = None, is_deprecated: bool = False
+    ) -> Answer:
+        """`is_deprecated` chooses the application whose versions are all deprecated."""
         starts: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
             starts.append((status, headers))
 
-        body = self.application(build_environ(request, {**request.headers, **(credentials or {})}), start_response)
+        application = self.deprecated_application if is_deprecated else self.application
+        body = application(build_environ(request, {**request.headers, **(credentials or {})}), start_response)
         [(status, headers)] = starts
         answer = Answer(status, headers, b"".join(body))
         if hasattr(body, "close"):
@@ -52,8 +65,22 @@ class ApplicationVariant:
         return answer
 
 
-def build_environ(request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
-    accept = {} if request.spelling.accept is None else {"Accept": request.spelling.accept}
+def build_application() -> "WSGIApplication":
+    # Imported here because the module needs the collected static files.
+    from library_site import wsgi
+
+    return wsgi.build_application(wsgi.pages_handler)
+
+
+def build_deprecated_application() -> "WSGIApplication":
+    """Builds the application with all its versions deprecated."""
+    deprecated = {number: replace(version, lifecycle=DEPRECATION) for number, version in versions.VERSIONS.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(versions, "VERSIONS", deprecated)
+        return build_application()
+
+
+def build_environ(request: Request, headers: Headers) -> dict[str, Any]:
     length = {"Content-Length": str(len(request.body))} if request.body else {}
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
@@ -62,9 +89,13 @@ def build_environ(request: Request, headers: Mapping[str, str]) -> dict[str, Any
         "REMOTE_ADDR": "127.0.0.1",
         "wsgi.input": BytesIO(request.body),
     }
-    for name, value in {"Host": "127.0.0.1", "X-Request-ID": REQUEST_ID, **accept, **length, **headers}.items():
-        environ[environ_key(name)] = value.encode().decode("latin-1")
     setup_testing_defaults(environ)
+    usual_headers = {"Host": "127.0.0.1", "X-Request-ID": REQUEST_ID, "Accept": request.spelling.accept, **length}
+    for name, value in {**usual_headers, **headers}.items():
+        if value is None:
+            environ.pop(environ_key(name), None)
+        else:
+            environ[environ_key(name)] = value.encode().decode("latin-1")
     return environ
 
 

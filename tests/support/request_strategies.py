@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 
 from books.api.pagination import SORT_ORDERS, BookCursor
 from tests.support.books import MAX_LENGTHS
+from tests.support.credentials import PLAIN_NAMES, UNUSUAL_NAMES
 from tests.support.strategies import hypothesis_settings
 
 # With the number of examples of the chosen Hypothesis profile.
 comparison_settings = settings(hypothesis_settings, max_examples=settings().max_examples)
+# A session is many requests, so the suite tries fewer.
+session_settings = settings(
+    comparison_settings, max_examples=20 if settings.get_current_profile_name() == "suite" else settings().max_examples
+)
 
 ADDED_AT = datetime(2026, 1, 31, 9, 30, 0, 250, UTC)
 BOOKS: list[dict[str, Any]] = [
@@ -56,8 +61,12 @@ class VersionSpelling(NamedTuple):
     accept: str | None = None
 
 
+# A header without a value is absent.
+Headers = Mapping[str, str | None]
+
+
 class Request(NamedTuple):
-    """One request. `path` is the part after the version, `credential` is one of CREDENTIALS.
+    """One request. `path` is the part after the version, `credential` a name of `tests.support.credentials`.
 
     `query` is the raw query, with its bytes as Latin-1 characters, as WSGI passes it.
     """
@@ -66,7 +75,7 @@ class Request(NamedTuple):
     path: str
     spelling: VersionSpelling = VersionSpelling()
     query: str = ""
-    headers: Mapping[str, str] = {}
+    headers: Headers = {}
     credential: str = "none"
     body: bytes = b""
 
@@ -100,16 +109,18 @@ USUAL_SPELLINGS = [
 OTHER_SPELLINGS = [
     *(VersionSpelling(query=query) for query in ("version=1", "version=2", "version=3", "version=", "vers%69on=2")),
     *(VersionSpelling(accept=f"application/vnd.library{version}+json") for version in ("", ".v1", ".v2", ".v9")),
-    *(VersionSpelling(accept=accept) for accept in ("text/html", "application/json", "*/*", "")),
+    *(VersionSpelling(accept=accept) for accept in ("text/html", "application/json", "*/*", "", "image/png;q=0")),
+    *(VersionSpelling("/api/v2", accept=accept) for accept in ("application/json", "*/*", "application/json, */*")),
+    VersionSpelling(accept="application/vnd.library.v1+json;q=0.5, application/vnd.library.v2+json"),
     VersionSpelling("/api/v1", accept="application/vnd.library.v2+json"),
     VersionSpelling("/api/v2", "version=1"),
     VersionSpelling("/api/v2", "version=2"),
     VersionSpelling("/api/v3"),
 ]
-CREDENTIALS = ["none", "key", "token", "reader's token", "both", "no key", "no token", "no Bearer"]
 PROTECTION_MODES = ["protected", "protect-writes"]
 spellings = choose_rarely(st.sampled_from(USUAL_SPELLINGS), st.sampled_from(OTHER_SPELLINGS))
-credentials = choose_rarely(st.just("none"), st.sampled_from(CREDENTIALS))
+latest_spellings = choose_rarely(st.just(VersionSpelling("/api/v2")), spellings)
+credentials = choose_rarely(st.sampled_from(["none", *PLAIN_NAMES]), st.sampled_from(UNUSUAL_NAMES))
 
 ODD_TEXTS = [
     "", " ", "\t\n", "\u00a0\u2003", "\u200b", "\x1c\x85", "\ufeff", "\0", "a\0b", "\ud800", "\udc00\ud800", "\x01",
@@ -256,9 +267,10 @@ def build_objects(members: st.SearchStrategy[dict[str, str]]) -> st.SearchStrate
     more = st.lists(member_names.flatmap(choose_member), min_size=1, max_size=2)
     replaced = st.builds(lambda valid, other: {**valid, **dict(other)}.items(), members, more)
     appended = st.builds(lambda valid, other: [*valid.items(), *other], members, more)
-    return choose_rarely(members.map(dict.items), replaced | appended, 2).map(write_object)
+    return choose_rarely(members.map(dict.items), replaced | appended, 3).map(write_object)
 
 
+MAX_BODY_BYTES = 2**20
 BODY_MUTATIONS: list[Callable[[bytes], bytes]] = [
     lambda body: b"\xef\xbb\xbf" + body,
     lambda body: body[:-1],
@@ -273,10 +285,13 @@ BODY_MUTATIONS: list[Callable[[bytes], bytes]] = [
     lambda body: body.decode(errors="replace").encode("utf-16"),
     lambda body: b'{"a": ' * 2000 + body + b"}" * 2000,
     lambda body: b"// a\n" + body,
+    lambda body: body[:-1] + b', "id": ' + b"[" * 2000 + b"]" * 2000 + b"}",
+    lambda body: body.ljust(MAX_BODY_BYTES),
+    lambda body: body.ljust(MAX_BODY_BYTES + 1),
 ]
 ODD_BODIES = [
     b"", b" ", b"null", b"[]", b'"title"', b"1", b"{}", b"{", b"\xff", b"NaN", b"\xef\xbb\xbf{}", b"[" * 5000,
-    b" " * (2**20 + 1),
+    b" " * (MAX_BODY_BYTES + 1),
 ]  # fmt: skip
 
 
@@ -292,44 +307,68 @@ creation_bodies = choose_rarely(
 )
 bodies = encode_bodies(build_objects(complete_members) | build_objects(partial_members))
 
-TAGS = [f'"v{version}-{pk}-{state}"' for pk in (1, 2) for version in (1, 2) for state in (1, 2)]
+# Stands for the latest ETag of the session: that of the book's state, or of an earlier one.
+LAST_ETAG = '"last"'
+TAGS = [LAST_ETAG, *(f'"v{version}-{pk}-{state}"' for pk in (1, 2) for version in (1, 2) for state in (1, 2))]
 entity_tags = st.sampled_from(TAGS)
-tag_lists = st.one_of(
+tag_lists = choose_evenly(
+    st.just(LAST_ETAG),
     entity_tags,
     entity_tags.map("W/{}".format),
-    st.lists(entity_tags, max_size=3).map(", ".join),
-    st.sampled_from(["*", "", "x", '"', '"x"', "v1-1-1"]),
+    st.lists(entity_tags | entity_tags.map("W/{}".format), min_size=2, max_size=3).map(", ".join),
+    st.sampled_from(["*", "", "x", '"', '"x"', "v1-1-1", "*, *", '"v1-1-1', ",", 'w/"v1-1-1"', '"x" "v1-1-1"', "é"]),
 )
 conditions = st.dictionaries(st.sampled_from(["If-Match", "If-None-Match"]), tag_lists, min_size=1)
-ODD_HEADERS = [
-    {"X-Strange": "1"}, {"Origin": "https://x.example"}, {"X-Forwarded-Proto": "https"}, {"Host": "evil.example"},
-    {"Accept-Language": "de"}, {"Range": "bytes=0-1"}, {"Cookie": "sessionid=x"}, {"Content-Length": "9999"},
+ODD_HEADERS: list[dict[str, str | None]] = [
+    {"X-Strange": "1"}, {"Origin": "https://x.example"}, {"Origin": "http://127.0.0.1"}, {"Origin": "null"},
+    {"X-Forwarded-Proto": "https"}, {"X-Forwarded-Proto": "x"}, {"X-Forwarded-Host": "x"}, {"X-Forwarded-For": "::1"},
+    {"Accept-Language": "de"}, {"Accept-Encoding": "gzip"}, {"Range": "bytes=0-1"}, {"Expect": "100-continue"},
+    {"Cookie": "sessionid=x"}, {"Cookie": ""}, {"X-HTTP-Method-Override": "DELETE"}, {"Content-Encoding": "gzip"},
+    {"If-Modified-Since": "Sat, 31 Jan 2026 09:30:00 GMT"}, {"If-Unmodified-Since": "x"}, {"If-Range": '"x"'},
+    {"X-Request-ID": "another-request"}, {"Connection": "close"}, {"User-Agent": "é"}, {"Upgrade": "h2c"},
+]  # fmt: skip
+ODD_HOSTS = [
+    *("evil.example", "localhost:8000", "LOCALHOST", "127.0.0.1.", "127.0.0.1:x", "[::1]", "a_b", "x" * 300, "", None),
+]
+ODD_LENGTHS: list[dict[str, str | None]] = [
+    {"Content-Length": "9999"}, {"Content-Length": "9" * 19}, {"Content-Length": None},
+    {"Content-Length": None, "Transfer-Encoding": "chunked"},
 ]  # fmt: skip
 ODD_CONTENT_TYPES = [
     "application/merge-patch+json", "application/json; charset=utf-8", "application/json;charset=latin-1",
-    "APPLICATION/JSON", "text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "json",
-    ";", "",
+    "APPLICATION/JSON", "application/json, application/json", " application/json", "application/jsonx", "text/plain",
+    "multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded", "json", ";", "", "é",
 ]  # fmt: skip
+HeaderStrategy = st.SearchStrategy[dict[str, str | None]]
 
 
-def choose_header(name: str, values: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:
+def choose_header(name: str, values: Sequence[str | None]) -> HeaderStrategy:
     return st.sampled_from(values).map(lambda value: {name: value})
 
 
-def merge_headers(*headers: st.SearchStrategy[dict[str, str]]) -> st.SearchStrategy[dict[str, str]]:
+def merge_headers(*headers: HeaderStrategy) -> HeaderStrategy:
     return st.tuples(*headers).map(lambda parts: {name: value for part in parts for name, value in part.items()})
 
 
-odd_headers = choose_rarely(st.just({}), conditions | st.sampled_from(ODD_HEADERS))
+no_headers: HeaderStrategy = st.just({})
+odd_headers = choose_rarely(no_headers, st.sampled_from(ODD_HEADERS) | choose_header("Host", ODD_HOSTS), 12)
+common_headers = merge_headers(choose_rarely(no_headers, conditions, 4), odd_headers)
 content_types = choose_rarely(
-    choose_header("Content-Type", ["application/json"]) | st.just({}), choose_header("Content-Type", ODD_CONTENT_TYPES)
+    choose_header("Content-Type", ["application/json"]) | no_headers, choose_header("Content-Type", ODD_CONTENT_TYPES)
 )
-idempotency_keys = choose_rarely(st.just({}), choose_header("Idempotency-Key", ["one", "two", "", "ä", "x" * 256]))
+body_headers = merge_headers(common_headers, content_types, choose_rarely(no_headers, st.sampled_from(ODD_LENGTHS), 16))
+idempotency_keys = choose_rarely(no_headers, choose_header("Idempotency-Key", ["one", "two", "", "ä", "x" * 256]))
 empty_bodies = st.just(b"")
 
-ODD_IDS = ["0", "4", "9" * 18, "9" * 19, "-1", "01", "x", "", "1/", "1.0", "１"]
+# The first books that a session adds have the ids 101 and 102.
+USUAL_IDS = ["1", "1", "1", "2", "2", "3", "3", "101"]
+ODD_IDS = [
+    "0", "4", "9" * 18, "9" * 19, str(2**63 - 1), str(2**63), "9" * 5000, "-0", "-1", "+1", "01", "x", "", "1/", "1//",
+    "1.0", "1e0", "0x1", "1_0", " 1", "1 ", "1\n", "1\0", "1;x", "1/2", "%31", "１", "٣", "é", "bulk", "..",
+]  # fmt: skip
+ODD_PATHS = ["", "/", "/book", "/BOOKS", "//books", "/books//", "/books\n", "/books;x", "/v2/books", "/webhooks", "/é"]
 list_paths = st.just("/books")
-book_paths = choose_rarely(st.sampled_from(["1", "2", "3"]), st.sampled_from(ODD_IDS)).map("/books/{}".format)
+book_paths = choose_rarely(st.sampled_from(USUAL_IDS), st.sampled_from(ODD_IDS), 10).map("/books/{}".format)
 read_queries = choose_rarely(st.just(""), choose_pair({"fields": parameters["fields"]}) | queries)
 write_queries = choose_rarely(st.just(""), queries, 12)
 
@@ -338,33 +377,73 @@ def build_requests(
     methods: list[str],
     paths: st.SearchStrategy[str],
     query: st.SearchStrategy[str],
-    headers: st.SearchStrategy[dict[str, str]],
+    headers: HeaderStrategy,
     body: st.SearchStrategy[bytes] = empty_bodies,
+    spelling: st.SearchStrategy[VersionSpelling] = spellings,
 ) -> st.SearchStrategy[Request]:
-    return st.builds(Request, st.sampled_from(methods), paths, spellings, query, headers, credentials, body)
+    return st.builds(Request, st.sampled_from(methods), paths, spelling, query, headers, credentials, body)
 
+
+odd_literals = st.sampled_from([*ODD_LITERALS, "1e999", "[1e999]", '{"operations": []}', "[[[{}]]]", "1" * 5000])
+operation_ids = choose_rarely(st.sampled_from(["1", "2", "3.0"]), odd_literals)
+operation_books = {
+    "create": build_objects(complete_members),
+    "update": build_objects(partial_members),
+    "delete": st.just(""),
+}
+
+
+def write_operation(op: str, pk: str, version: str, book: str) -> str:
+    """Writes an operation of a bulk request. An empty book is absent."""
+    ids = {} if op == "create" else {"id": pk, **({"version": version} if version != "1" else {})}
+    return write_object({"op": json.dumps(op), **ids, **({"book": book} if book else {})}.items())
+
+
+bulk_operations = st.sampled_from(sorted(operation_books)).flatmap(
+    lambda op: st.builds(partial(write_operation, op), operation_ids, operation_ids, operation_books[op])
+)
+bulk_bodies = encode_bodies(
+    st.lists(bulk_operations, min_size=1, max_size=3).map(", ".join).map('{{"operations": [{}]}}'.format)
+)
 
 list_requests = build_requests(
     ["GET"],
     choose_rarely(list_paths, st.just("/books/")),
     choose_evenly(queries, text_queries, text_queries, page_queries),
-    odd_headers,
+    common_headers,
 )
-read_requests = build_requests(["GET"], book_paths, read_queries, odd_headers)
+read_requests = build_requests(["GET"], book_paths, read_queries, common_headers)
 create_requests = build_requests(
-    ["POST"], list_paths, write_queries, merge_headers(odd_headers, content_types, idempotency_keys), creation_bodies
+    ["POST"], list_paths, write_queries, merge_headers(body_headers, idempotency_keys), creation_bodies
 )
-change_requests = build_requests(
-    ["PUT", "PUT", "PATCH"], book_paths, write_queries, merge_headers(odd_headers, content_types), bodies
+replace_requests = build_requests(["PUT"], book_paths, write_queries, body_headers, bodies)
+merge_requests = build_requests(["PATCH"], book_paths, write_queries, body_headers, bodies, latest_spellings)
+delete_requests = build_requests(["DELETE"], book_paths, write_queries, common_headers)
+bulk_requests = build_requests(
+    ["POST"],
+    st.just("/books/bulk"),
+    write_queries,
+    merge_headers(body_headers, idempotency_keys),
+    bulk_bodies,
+    latest_spellings,
 )
-other_requests = build_requests(["DELETE", "HEAD", "OPTIONS"], list_paths | book_paths, read_queries, odd_headers)
+# Requests whose method, path or body does not fit the rest.
+odd_requests = build_requests(
+    ["GET", "GET", "HEAD", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "DELETE", "get", "Put"],
+    list_paths | book_paths | st.sampled_from(ODD_PATHS),
+    read_queries,
+    body_headers,
+    empty_bodies | bodies,
+)
 requests = choose_evenly(
     list_requests,
     list_requests,
     read_requests,
     create_requests,
     create_requests,
-    change_requests,
-    change_requests,
-    choose_rarely(change_requests, other_requests, 2),
+    replace_requests,
+    replace_requests,
+    merge_requests,
+    choose_rarely(delete_requests, bulk_requests, 3),
+    choose_rarely(replace_requests, odd_requests, 2),
 )

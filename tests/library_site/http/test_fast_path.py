@@ -1,4 +1,4 @@
-"""The fast path answers as Django does, to the byte, and leaves requests with credentials to Django."""
+"""The fast path answers as Django does, to the byte, and leaves what it cannot tell for sure to Django."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -4,7 +4,6 @@ import gc
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -22,14 +21,12 @@ from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.memory import trace_memory
 from tests.support.pages import parse_error
 from tests.support.request_strategies import (
-    ODD_LITERALS,
-    build_objects,
+    bulk_operations,
     choose_evenly,
     choose_rarely,
     comparison_settings,
-    complete_members,
     encode_bodies,
-    partial_members,
+    odd_literals,
     write_object,
 )
 
@@ -38,22 +35,9 @@ MIB = 2**20
 
 Parse = Callable[[bytes], Any]
 
-odd_literals = st.sampled_from([*ODD_LITERALS, "1e999", "[1e999]", '{"operations": []}', "[[[{}]]]", "1" * 5000])
-ids = choose_rarely(st.sampled_from(["1", "2", "3.0"]), odd_literals)
-ops = {"create": build_objects(complete_members), "update": build_objects(partial_members), "delete": st.just("")}
-
-
-def write_operation(op: str, pk: str, version: str, book: str) -> str:
-    ids = {} if op == "create" else {"id": pk, **({"version": version} if version != "1" else {})}
-    return write_object({"op": json.dumps(op), **ids, **({"book": book} if book else {})}.items())
-
-
-usual_operations = st.sampled_from(sorted(ops)).flatmap(
-    lambda op: st.builds(partial(write_operation, op), ids, ids, ops[op])
-)
 odd_names = st.sampled_from(["op", "id", "version", "book", "shelf", "operations", "", "\ud800", "📖"])
 odd_operations = st.lists(st.tuples(odd_names, odd_literals), max_size=3).map(write_object) | odd_literals
-operation_lists = st.lists(choose_rarely(usual_operations, odd_operations, 4), max_size=4).map(
+operation_lists = st.lists(choose_rarely(bulk_operations, odd_operations, 4), max_size=4).map(
     lambda operations: f"[{' , '.join(operations)}]"
 )
 usual_documents = operation_lists.map(lambda operations: write_object([("operations", operations)]))
