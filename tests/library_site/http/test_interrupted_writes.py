@@ -1,11 +1,17 @@
-"""Writes that another change overtakes, or whose connection to PostgreSQL has ended."""
+"""Writes that another change overtakes, or whose connection to PostgreSQL ends at any point.
 
-from collections.abc import Callable, Iterator
+A write is done once and announced once, or not at all. Its own first attempt never makes it a conflict.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from threading import Event as Signal
 from threading import Thread
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 
@@ -13,11 +19,15 @@ from books import changes
 from books.models import Book
 from library_site.db.sql import fetch_all
 from tests.support import book_audit
-from tests.support.applications import ApplicationVariant
+from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import build_book
 from tests.support.concurrency import wait_until
+from tests.support.credentials import Credentials
+from tests.support.database_proxy import DatabaseProxy, Fault, connect_through_proxy
 from tests.support.request_strategies import Request
-from tests.support.small_library import NEW_BOOK, NOW, encode_body
+from tests.support.small_library import NEW_BOOK, NOW, VERSION_2, encode_body, restore_books
+from webhooks.models import Delivery
+from webhooks.outbox import worker_notifier
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no connections that could end")
 
@@ -93,10 +103,157 @@ def test_an_isbn_is_stored_once(variant: ApplicationVariant) -> None:
     assert book_audit.count_events() == book_audit.count_changes()
 
 
-@pytest.mark.parametrize(("method", "path"), [("PUT", "/books/2"), ("POST", "/books"), ("DELETE", "/books/2")])
-def test_a_write_after_the_connection_was_closed(variant: ApplicationVariant, method: str, path: str) -> None:
-    variant.send(Request("PUT", "/books/1", body=encode_body(year=1)))
+UNAVAILABLE = "503 Service Unavailable"
+POST = Request("POST", "/books", body=NEW_BOOK)
+# A second attempt would be refused: the first has changed the state that it asks for.
+PUT = Request("PUT", "/books/1", headers={"If-Match": '"v1-1-1"'}, body=NEW_BOOK)
+PATCH = Request("PATCH", "/books/1", VERSION_2, headers={"If-Match": '"v2-1-1"'}, body=encode_body(year=1))
+DELETE = Request("DELETE", "/books/1", VERSION_2)
+
+
+def close_connection() -> None:
     connection.connection.close()
-    answer = variant.send(Request(method, path, body=NEW_BOOK if method != "DELETE" else b""))
-    assert answer.status in ("200 OK", "201 Created")
+
+
+def terminate_session() -> None:
+    with psycopg.connect(**connection.get_connection_params()) as control:
+        control.execute("SELECT pg_terminate_backend(%s, 30000)", [connection.connection.info.backend_pid])
+
+
+@pytest.mark.parametrize("write", [PUT, POST, DELETE], ids=["PUT", "POST", "DELETE"])
+@pytest.mark.parametrize("lose_connection", [close_connection, terminate_session])
+def test_a_write_after_the_connection_was_closed(
+    variant: ApplicationVariant, write: Request, lose_connection: Callable[[], None]
+) -> None:
+    variant.send(Request("GET", "/books/1"))
+    lose_connection()
+    answer = variant.send(write)
+    assert answer.status in ("200 OK", "201 Created", "204 No Content")
     assert book_audit.count_events() == book_audit.count_changes()
+
+
+@pytest.fixture
+def proxy(library: Credentials, compiled: ApplicationVariant) -> Iterator[DatabaseProxy]:
+    """A proxy to the database, behind the application with the compiled path."""
+    with connect_through_proxy() as proxy, compiled.override_settings():
+        yield proxy
+
+
+def overtake(proxy: DatabaseProxy) -> None:
+    """Changes book 1 behind the back of the library, which must not wonder about the missing event."""
+    proxy.control.execute("UPDATE books_book SET version = version + 1 WHERE id = 1")
+    proxy.control.execute("DELETE FROM ledger")
+
+
+def break_every_statement(
+    proxy: DatabaseProxy, fault: Fault, send: Callable[[], Answer], actions: Mapping[int, Callable[[], object]]
+) -> Iterator[Answer]:
+    """Sends a request again and again, to the same books: each time another statement has the fault.
+
+    Yields the answers. The last is to a request without a fault: it has no more statements.
+    """
+    for number in count(1):
+        connection.close()
+        restore_books()
+        # The workers are notified after each write.
+        worker_notifier.notified_at = 0
+        proxy.prepare({number: fault}, actions)
+        answer = send()
+        is_broken = not proxy.faults
+        proxy.prepare({})
+        yield answer
+        if not is_broken:
+            return
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize(
+    ("write", "credential", "overtaken_statement"),
+    [
+        pytest.param(POST, "none", 0, id="POST"),
+        pytest.param(POST._replace(spelling=VERSION_2), "key", 0, id="POST with a key"),
+        pytest.param(PUT, "none", 0, id="PUT"),
+        pytest.param(PATCH, "token", 0, id="PATCH with a token"),
+        pytest.param(DELETE, "none", 0, id="DELETE"),
+        # Its statements are: prepare the SELECT, execute it, prepare the UPDATE.
+        pytest.param(PUT._replace(headers={}), "none", 3, id="PUT that is overtaken"),
+    ],
+)
+def test_a_connection_that_ends_at_any_statement(
+    proxy: DatabaseProxy,
+    compiled: ApplicationVariant,
+    library: Credentials,
+    fault: Fault,
+    write: Request,
+    credential: str,
+    overtaken_statement: int,
+) -> None:
+    outcomes = []
+    actions = {overtaken_statement: lambda: overtake(proxy)}
+    for answer in break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]), actions):
+        assert answer.get_header("Retry-After") == ("1" if answer.status == UNAVAILABLE else None)
+        # The next request gets a new connection.
+        assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
+        changes = book_audit.count_changes()
+        assert book_audit.count_events() == changes
+        assert Delivery.objects.count() == changes.total()
+        outcomes.append((answer.status, changes.total()))
+    *broken, unbroken = outcomes
+    assert unbroken in [("200 OK", 1), ("201 Created", 1), ("204 No Content", 1)]
+    # What was executed may be answered 503, once: that of the statement that committed it.
+    assert set(broken) <= {unbroken, (UNAVAILABLE, 0), (UNAVAILABLE, 1)}
+    assert broken.count((UNAVAILABLE, 1)) == (fault is Fault.UNANSWERED)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("credential", ["none", "key"])
+@pytest.mark.parametrize("path", ["/books", "/books/1"])
+def test_a_read_is_tried_again(
+    proxy: DatabaseProxy,
+    compiled: ApplicationVariant,
+    library: Credentials,
+    fault: Fault,
+    credential: str,
+    path: str,
+) -> None:
+    *answers, unbroken = break_every_statement(
+        proxy, fault, lambda: compiled.send(Request("GET", path), library[credential]), {}
+    )
+    assert len(answers) > 1
+    assert {answer.body for answer in answers} == {unbroken.body}
+
+
+@pytest.mark.parametrize("is_terminated", [True, False], ids=["terminated", "cut"])
+@pytest.mark.parametrize("write", [POST, PUT, DELETE], ids=["POST", "PUT", "DELETE"])
+def test_a_connection_that_ends_while_a_statement_runs(
+    proxy: DatabaseProxy, compiled: ApplicationVariant, write: Request, is_terminated: bool
+) -> None:
+    with psycopg.connect(**proxy.parameters) as blocker, ThreadPoolExecutor(1) as pool:
+        # All three requests wait for the end of this transaction.
+        blocker.execute("UPDATE books_book SET isbn = '9790000000000' WHERE id = 1")
+        ended_session = pool.submit(end_waiting_session, proxy, is_terminated)
+        answer = compiled.send(write)
+        blocker.rollback()
+    wait_until(lambda: not has_session(proxy, ended_session.result()))
+    assert (answer.status, answer.get_header("Retry-After")) == (UNAVAILABLE, "1")
+    changes = book_audit.count_changes()
+    # PostgreSQL does not notice that the client has gone before the statement ends. DELETE still has to commit.
+    assert changes.total() == (not is_terminated and write is not DELETE)
+    assert book_audit.count_events() == changes
+    assert Delivery.objects.count() == changes.total()
+
+
+def end_waiting_session(proxy: DatabaseProxy, is_terminated: bool) -> int:
+    """Terminates the session that waits for a lock, or ends its connection. Returns its id."""
+    waiting_sql = "SELECT DISTINCT pid FROM pg_locks WHERE NOT granted"
+    wait_until(lambda: proxy.control.execute(waiting_sql).rowcount == 1)
+    [(pid,)] = proxy.control.execute(waiting_sql)
+    if is_terminated:
+        proxy.terminate(pid)
+    else:
+        proxy.disconnect()
+    return int(pid)
+
+
+def has_session(proxy: DatabaseProxy, pid: int) -> bool:
+    return bool(proxy.control.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).rowcount)
