@@ -12,7 +12,7 @@ from django.test.utils import override_settings
 
 from library_site.http import versions
 from library_site.http.versions import Lifecycle
-from tests.support.request_strategies import Headers, Request
+from tests.support.requests import Headers, Request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

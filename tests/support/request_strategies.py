@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 from hypothesis import settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from books.api.pagination import SORT_ORDERS, BookCursor
 from tests.support.books import MAX_LENGTHS
 from tests.support.credentials import PLAIN_NAMES, UNUSUAL_NAMES
+from tests.support.requests import BOOKS, STORED_ISBNS, Request, VersionSpelling
 from tests.support.strategies import hypothesis_settings
 
 # With the number of examples of the chosen Hypothesis profile.
@@ -21,63 +21,6 @@ comparison_settings = settings(hypothesis_settings, max_examples=settings().max_
 session_settings = settings(
     comparison_settings, max_examples=20 if settings.get_current_profile_name() == "suite" else settings().max_examples
 )
-
-ADDED_AT = datetime(2026, 1, 31, 9, 30, 0, 250, UTC)
-BOOKS: list[dict[str, Any]] = [
-    {
-        "title": "Pride and Prejudice",
-        "author": "Jane Austen",
-        "year": 1813,
-        "isbn": "978-0-14-143951-8",
-        "genre": "Novel",
-        "created_at": ADDED_AT,
-    },
-    {
-        "title": "Über 100% _\\ 📖",
-        "author": "E\u0301mile ẞ",
-        "year": -800,
-        "isbn": "no isbn",
-        "genre": "% ÉSS",
-        "created_at": ADDED_AT.replace(microsecond=0),
-    },
-    {
-        "title": "ﬁ",
-        "author": "ausTEN",
-        "year": 2**31 - 1,
-        "isbn": "0306406152",
-        "genre": "",
-        "available": False,
-        "created_at": ADDED_AT,
-    },
-]
-STORED_ISBNS = [book["isbn"] for book in BOOKS]
-
-
-class VersionSpelling(NamedTuple):
-    """The ways in which a request names its version: in the path, the query, the Accept header."""
-
-    prefix: str = "/api"
-    query: str = ""
-    accept: str | None = None
-
-
-# A header without a value is absent.
-Headers = Mapping[str, str | None]
-
-
-class Request(NamedTuple):
-    """One request. `path` is the part after the version, `credential` a name of `tests.support.credentials`.
-
-    `query` is the raw query, with its bytes as Latin-1 characters, as WSGI passes it.
-    """
-
-    method: str
-    path: str
-    spelling: VersionSpelling = VersionSpelling()
-    query: str = ""
-    headers: Headers = {}
-    credential: str = "none"
-    body: bytes = b""
 
 
 def choose_rarely(

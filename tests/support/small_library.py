@@ -14,7 +14,7 @@ from tests.support import book_audit
 from tests.support.applications import ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials
-from tests.support.request_strategies import BOOKS, Request, VersionSpelling
+from tests.support.requests import BOOKS, Request, VersionSpelling
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 NEW_BOOK = json.dumps(build_book(isbn="9790000000000")).encode()

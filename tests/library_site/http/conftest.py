@@ -1,4 +1,7 @@
-"""Fixtures of tests that compare the two variants of the application, in a small library whose writes are committed."""
+"""Fixtures of tests that compare the two variants of the application, in a small library whose writes are committed.
+
+This module must not import the strategies: the profile of Hypothesis is not yet loaded when pytest imports it.
+"""
 
 from collections.abc import Iterator
 

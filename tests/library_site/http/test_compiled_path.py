@@ -25,15 +25,8 @@ from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials, create_unusual_credentials
-from tests.support.request_strategies import (
-    LAST_ETAG,
-    PROTECTION_MODES,
-    STORED_ISBNS,
-    Request,
-    choose_rarely,
-    requests,
-    session_settings,
-)
+from tests.support.request_strategies import LAST_ETAG, PROTECTION_MODES, choose_rarely, requests, session_settings
+from tests.support.requests import STORED_ISBNS, Request
 from tests.support.small_library import NEW_BOOK, NOW, PLAIN_REQUESTS, VERSION_2, encode_body, restore_books
 from webhooks.models import Delivery, Event
 

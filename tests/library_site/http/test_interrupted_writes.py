@@ -24,7 +24,7 @@ from tests.support.books import build_book
 from tests.support.concurrency import wait_until
 from tests.support.credentials import Credentials
 from tests.support.database_proxy import DatabaseProxy, Fault, connect_through_proxy
-from tests.support.request_strategies import Request
+from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, NOW, VERSION_2, encode_body, restore_books
 from webhooks.models import Delivery
 from webhooks.outbox import worker_notifier
