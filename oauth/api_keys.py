@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
 from library_site.db.sql import CompiledQuery, Parameter
@@ -40,7 +40,7 @@ class TooManyKeys(Refusal):
 
 
 class ActiveKey(NamedTuple):
-    """A valid key, with the scopes that its owner may have now.
+    """A valid key, with those of the requested scopes that it has and its owner may have now.
 
     `authorization` is that of the app that made the key; `is_use_due` says that `record_use` has work to do.
     """
@@ -91,37 +91,38 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
     return APIKey.objects.filter(build_active_condition(now))
 
 
-def find_key(text: str, now: datetime) -> ActiveKey:
-    """Finds the key with this text in one query. Raises InvalidKey."""
+def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> ActiveKey:
+    """Finds the key with this text in one query, which looks only for the requested scopes. Raises InvalidKey."""
     match = KEY_PATTERN.fullmatch(text)
     if not match:
         raise InvalidKey
-    to_sql = connection.ops.adapt_datetimefield_value
-    rows = get_key_query().fetch_all(prefix=match[1], now=to_sql(now), used_before=to_sql(now - LAST_USED_PRECISION))
+    query = get_key_query(requested_scopes)
+    rows = query.fetch_all(prefix=match[1], now=now, used_before=now - LAST_USED_PRECISION)
     row = rows[0] if rows else None
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidKey
-    if not row["is_active"]:
-        raise InvalidKey
-    current_scopes = frozenset(row["key_scopes"].split()) & scopes.read_scopes(row)
+    current_scopes = scopes.select_allowed(requested_scopes.intersection(row["key_scopes"].split()), row)
     # SQLite has no UUIDs: the driver returns their digits.
     authorization = row["key_authorization"] and UUID(str(row["key_authorization"]))
     return ActiveKey(row["key_pk"], row["pk"], current_scopes, authorization, bool(row["is_use_due"]))
 
 
 @cache
-def get_key_query() -> CompiledQuery:
-    """The key with the prefix `prefix`, if it is active at `now`, with its owner."""
+def get_key_query(requested_scopes: ScopeSet) -> CompiledQuery:
+    """The key with the prefix `prefix` and its owner, if both are active at `now`.
+
+    Most requests only read, for which no permission is needed: to look for permissions takes longer than for the key.
+    """
     is_active = build_active_condition(Parameter("now"), "api_keys__")
-    owners = scopes.annotate_rights(User.objects.filter(is_active, api_keys__prefix=Parameter("prefix")))
+    owners = User.objects.filter(is_active, is_active=True, api_keys__prefix=Parameter("prefix"))
     is_use_due = build_due_condition(Parameter("used_before"), "api_keys__")
     columns = {f"key_{name}": F(f"api_keys__{name}") for name in KEY_COLUMNS}
     return CompiledQuery(
         owners.values(
             "pk",
-            *scopes.RIGHTS_COLUMNS,
             is_use_due=ExpressionWrapper(is_use_due, BooleanField()),
             **columns,
+            **scopes.build_permission_columns(requested_scopes),
         )
     )
 

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from oauth import api_keys
 from oauth.credentials import Credential
-from oauth.scopes import ScopeSet
+from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
 CHALLENGE = 'Bearer realm="Library API"'
@@ -33,7 +33,11 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
         """Raises InvalidCredential."""
-        return authenticate_bearer(request.META) if "HTTP_AUTHORIZATION" in request.META else None
+        if "HTTP_AUTHORIZATION" not in request.META:
+            return None
+        user_id, claims, remaining_scopes = verify_bearer(request.META)
+        name = f"app {claims.client_id} for user {user_id}"
+        return build_user(user_id), Credential(name, remaining_scopes, authorization=claims.sid)
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
@@ -44,47 +48,47 @@ class APIKeyAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, Credential] | None:
         """Raises InvalidCredential."""
-        return authenticate_key(request.META) if "HTTP_X_API_KEY" in request.META else None
+        if "HTTP_X_API_KEY" not in request.META:
+            return None
+        key = use_key(request.META, ALL_SCOPES)
+        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
 
 
-def find_credential(environ: Mapping[str, Any]) -> Credential | None:
-    """Returns the credential of a request outside REST framework, if it has one. Raises InvalidCredential."""
+def find_scopes(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> ScopeSet | None:
+    """Returns which of these scopes the credential of a request has; None if the request has no credential.
+
+    For requests outside REST framework. Raises InvalidCredential.
+    """
     if "HTTP_AUTHORIZATION" in environ:
-        return authenticate_bearer(environ)[1]
-    return authenticate_key(environ)[1] if "HTTP_X_API_KEY" in environ else None
+        _, _, remaining_scopes = verify_bearer(environ)
+        return remaining_scopes & requested_scopes
+    return use_key(environ, requested_scopes).scopes if "HTTP_X_API_KEY" in environ else None
 
 
-def authenticate_bearer(environ: Mapping[str, Any]) -> tuple[User, Credential]:
-    """Raises InvalidCredential."""
+def verify_bearer(environ: Mapping[str, Any]) -> tuple[int, access_tokens.Claims, ScopeSet]:
+    """Returns what `verify_token` returns for the token of a request. Raises InvalidCredential."""
     scheme, _, token = environ["HTTP_AUTHORIZATION"].partition(" ")
     if scheme.lower() != "bearer":
         raise InvalidCredential("Authorization takes a Bearer token")
     if "HTTP_X_API_KEY" in environ:
         raise InvalidCredential("Send one credential, a Bearer token or an API key")
-    return authenticate_token(token.strip())
-
-
-def authenticate_key(environ: Mapping[str, Any]) -> tuple[User, Credential]:
-    """Raises InvalidCredential."""
-    now = timezone.now()
     try:
-        key = api_keys.find_key(environ["HTTP_X_API_KEY"], now)
-    except api_keys.InvalidKey as error:
-        raise InvalidCredential("The API key is not valid") from error
-    api_keys.record_use(key, now)
-    return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
-
-
-def authenticate_token(token: str) -> tuple[User, Credential]:
-    """Raises InvalidCredential."""
-    try:
-        user_id, claims, remaining_scopes = verify_token(token, time.time())
+        return verify_token(token.strip(), time.time())
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
         raise InvalidCredential("The access token is not valid") from error
-    name = f"app {claims.client_id} for user {user_id}"
-    return build_user(user_id), Credential(name, remaining_scopes, authorization=claims.sid)
+
+
+def use_key(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> api_keys.ActiveKey:
+    """Finds the key of a request and records its use. Raises InvalidCredential."""
+    now = timezone.now()
+    try:
+        key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
+    except api_keys.InvalidKey as error:
+        raise InvalidCredential("The API key is not valid") from error
+    api_keys.record_use(key, now)
+    return key
 
 
 def verify_token(token: str, now: float) -> tuple[int, access_tokens.Claims, ScopeSet]:

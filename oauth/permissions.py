@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from oauth.authentication import CHALLENGE
 from oauth.credentials import Credential
+from oauth.scopes import ScopeSet
 
 # By LIBRARY_ACCESS: the scopes that need no credential.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
@@ -29,7 +30,7 @@ class LibraryAccess(BasePermission):
         """Raises NotAuthenticated, InsufficientScope."""
         scope = get_required_scope(str(request.method))
         credential = cast("Credential | None", request.auth)
-        if is_permitted(credential, scope):
+        if is_permitted(credential.scopes if credential else None, scope):
             return True
         if credential is None:
             raise NotAuthenticated
@@ -59,9 +60,9 @@ class HasViewScope(BasePermission):
         return True
 
 
-def is_permitted(credential: Credential | None, scope: str) -> bool:
-    """Whether LibraryAccess lets a request with this credential, or with none, do what needs the scope."""
-    return scope in credential.scopes if credential else is_open_to_anonymous(scope)
+def is_permitted(scopes: ScopeSet | None, scope: str) -> bool:
+    """Whether LibraryAccess lets a request do what needs the scope. `scopes` are its credential's, if it has one."""
+    return is_open_to_anonymous(scope) if scopes is None else scope in scopes
 
 
 def is_open_to_anonymous(scope: str) -> bool:

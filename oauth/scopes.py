@@ -1,10 +1,10 @@
 """The scopes of credentials, and which users may have them (specification, Section 5)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Case, Exists, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, When
+from django.contrib.auth.models import Permission, User
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.scopes import BaseScopes
 
@@ -22,11 +22,6 @@ SCOPES = {
     "webhooks": Scope(_("Manage webhooks and read events"), "webhooks.change_endpoint"),
 }
 DEFAULT_SCOPE = "read"
-
-# Of the scopes that need a permission: its app and codename, and the bit in the column `rights`.
-PERMISSIONS = {name: scope.permission.split(".") for name, scope in SCOPES.items() if scope.permission}
-SCOPE_BITS = {name: 1 << index for index, name in enumerate(PERMISSIONS)}
-RIGHTS_COLUMNS = ("is_active", "is_superuser", "rights")
 
 ScopeSet = frozenset[str]
 NO_SCOPES: ScopeSet = frozenset()
@@ -70,7 +65,8 @@ def describe_scopes(scopes: Iterable[str]) -> list[Any]:
 
 def get_allowed_scopes(users: QuerySet[User]) -> dict[int, ScopeSet]:
     """Returns the scopes that each user may have, by id, in one query. Inactive users have none."""
-    return {row["pk"]: read_scopes(row) for row in annotate_rights(users).values("pk", *RIGHTS_COLUMNS)}
+    rows = users.values("pk", "is_active", **build_permission_columns(ALL_SCOPES))
+    return {row["pk"]: select_allowed(ALL_SCOPES, row) if row["is_active"] else NO_SCOPES for row in rows}
 
 
 def get_user_scopes(user: User) -> ScopeSet:
@@ -78,33 +74,15 @@ def get_user_scopes(user: User) -> ScopeSet:
     return get_allowed_scopes(User.objects.filter(pk=user.pk)).get(user.pk, NO_SCOPES)
 
 
-def annotate_rights(users: QuerySet[User]) -> QuerySet[User]:
-    """Adds the column `rights`: the sum of the bits of the scopes whose permission a user has, also by a group."""
-    user = OuterRef(OuterRef("pk"))
-    own_permissions = User.user_permissions.through.objects.filter(user=user)
-    group_permissions = Group.permissions.through.objects.filter(group__user=user)
-    bits = [
-        When(codename=codename, content_type__app_label=app, then=SCOPE_BITS[name])
-        for name, (app, codename) in PERMISSIONS.items()
-    ]
-    held_permissions = Permission.objects.filter(
-        Q(pk__in=own_permissions.values("permission")) | Q(pk__in=group_permissions.values("permission")),
-        # So the database need not look at all the others.
-        codename__in=[codename for _, codename in PERMISSIONS.values()],
-    )
-    # An aggregate of Django's would add a GROUP BY.
-    total = Func(Case(*bits, default=0), function="SUM", output_field=IntegerField())
-    return users.annotate(rights=Subquery(held_permissions.order_by().annotate(total=total).values("total")))
+def build_permission_columns(scopes: ScopeSet) -> dict[str, Q]:
+    """Returns a column for each of these scopes that needs a permission: whether a user has it."""
+    permissions = ((name, SCOPES[name].permission) for name in scopes)
+    return {f"may_{name}": build_permission_condition(permission) for name, permission in permissions if permission}
 
 
-def read_scopes(row: dict[str, Any]) -> ScopeSet:
-    """Returns the scopes of a user in a row with RIGHTS_COLUMNS."""
-    if not row["is_active"]:
-        return NO_SCOPES
-    if row["is_superuser"]:
-        return ALL_SCOPES
-    rights = row["rights"] or 0
-    return ALL_SCOPES - {name for name, bit in SCOPE_BITS.items() if not rights & bit}
+def select_allowed(scopes: ScopeSet, row: Mapping[str, Any]) -> ScopeSet:
+    """Returns those of the scopes that an active user may have; the row has their permission columns."""
+    return frozenset(name for name in scopes if SCOPES[name].permission is None or row[f"may_{name}"])
 
 
 def build_permission_condition(permission: str) -> Q:

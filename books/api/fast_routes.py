@@ -14,7 +14,7 @@ from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
 from library_site.db.connections import close_lost_connection
 from library_site.http.fast_path import Answer, FastRequest, FastRoute, Operation
-from oauth.authentication import find_credential
+from oauth.authentication import find_scopes
 from oauth.permissions import get_required_scope, is_permitted
 
 BOOK_PATH = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
@@ -81,8 +81,9 @@ def make_write(operation: Callable[..., Answer], *arguments: Any) -> Operation:
 
 def is_authorized(request: FastRequest) -> bool:
     """Whether the request may be carried out; Django words the refusals."""
+    scope = get_required_scope(request.method)
     try:
-        return is_permitted(find_credential(request.environ), get_required_scope(request.method))
+        return is_permitted(find_scopes(request.environ, frozenset([scope])), scope)
     except AuthenticationFailed:
         return False
 

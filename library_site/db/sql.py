@@ -72,7 +72,7 @@ def execute(statement: str, parameters: Sequence[Any] = ()) -> int:
 class PreparedStatement:
     """Fetches rows like `fetch_all`, without the cursors of Django and psycopg: one libpq call, binary rows.
 
-    Parameters are texts, bytes, integers, booleans, naive times and None. With `keep_plan`, PostgreSQL keeps the plan
+    Parameters are texts, bytes, integers, booleans, times and None. With `keep_plan`, PostgreSQL keeps the plan
     as long as the connection: for statements whose best plan does not depend on the parameters.
     """
 
@@ -85,7 +85,7 @@ class PreparedStatement:
         database = connections[DEFAULT_DB_ALIAS]
         raw = raw_connection(database)
         if not raw:
-            return fetch_all(self.sql, parameters)
+            return fetch_all(self.sql, [adapt_time(parameter) for parameter in parameters])
         cache = connection_caches.get(database)
         if not cache or cache.raw is not raw:
             cache = connection_caches[database] = ConnectionCache(raw)
@@ -183,6 +183,11 @@ def number_placeholders(sql: str) -> str:
     """Replaces the placeholders by PostgreSQL's own: $1, $2 and so on."""
     numbers = count(1)
     return PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
+
+
+def adapt_time(value: Any) -> Any:
+    """Returns a time as Django stores it, and any other value as it is."""
+    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def encode_parameter(value: Any) -> bytes | None:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connection
 from django.db.models.sql.compiler import SQLCompiler
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -276,6 +277,21 @@ def test_a_key_has_the_scopes_for_which_its_owner_has_the_permission(
     _, text = api_keys.create_key(owner, "a program", parse_scopes("read write webhooks"), NOW)
     assert api_keys.find_key(text, NOW).scopes == scopes
     assert get_user_scopes(owner) == scopes
+
+
+@pytest.mark.parametrize("requested", [set(), {"read"}, {"write"}, {"webhooks"}, {"read", "write"}])
+def test_a_key_is_searched_for_the_requested_scopes_alone(user: User, requested: set[str]) -> None:
+    _, text = api_keys.create_key(user, "a program", parse_scopes("read write webhooks"), NOW)
+    assert api_keys.find_key(text, NOW, frozenset(requested)).scopes == requested & {"read", "write"}
+
+
+def test_to_read_no_permission_is_looked_up(api: httpx.Client, books: str, user: User) -> None:
+    headers = create_key_header(user)
+    # The headers of the answer are learned from the first request.
+    read_books(api, books)
+    with CaptureQueriesContext(connection) as queries:
+        assert read_books(api, books, headers) == 200
+    assert not [query["sql"] for query in queries if "auth_permission" in query["sql"]]
 
 
 def test_a_permission_by_group_and_by_user_is_one(user: User) -> None:

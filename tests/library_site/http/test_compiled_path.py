@@ -12,19 +12,24 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.signals import request_started
 from django.db import connection
+from django.utils import timezone
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from books.models import Book, StoredResponse
 from library_site.db.sql import execute, raw_connection
-from oauth.models import APIKey
+from oauth import api_keys
+from oauth.credentials import Credential
+from oauth.models import APIKey, Authorization
+from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials, create_unusual_credentials
+from tests.support.oauth_flows import create_key_header, create_reader, deactivate_without_signal
 from tests.support.request_strategies import LAST_ETAG, PROTECTION_MODES, choose_rarely, requests, session_settings
 from tests.support.requests import STORED_ISBNS, Request
 from tests.support.small_library import NEW_BOOK, NOW, PLAIN_REQUESTS, VERSION_2, encode_body, restore_books
@@ -236,3 +241,46 @@ def test_what_is_refused_before_its_key_does_not_use_it(
 ) -> None:
     assert variant.send(refused, library["key"]).status == status
     assert not APIKey.objects.exclude(last_used_at=None).exists()
+
+
+def revoke_key(owner: User) -> None:
+    api_keys.revoke_keys(owner.api_keys.all(), NOW)
+
+
+def expire_key(owner: User) -> None:
+    owner.api_keys.update(expires_at=NOW)
+
+
+def end_authorization(owner: User) -> None:
+    revocations.revoke_authorizations(Authorization.objects.filter(user=owner), NOW)
+
+
+def take_permission(owner: User) -> None:
+    owner.user_permissions.clear()
+
+
+OK, UNAUTHORIZED, FORBIDDEN = "200 OK", "401 Unauthorized", "403 Forbidden"
+
+
+@pytest.mark.parametrize(
+    ("change", "statuses"),
+    [
+        (revoke_key, [UNAUTHORIZED, UNAUTHORIZED]),
+        (expire_key, [UNAUTHORIZED, UNAUTHORIZED]),
+        (end_authorization, [UNAUTHORIZED, UNAUTHORIZED]),
+        (deactivate_without_signal, [UNAUTHORIZED, UNAUTHORIZED]),
+        (take_permission, [OK, FORBIDDEN]),
+    ],
+)
+def test_what_a_key_loses_it_has_lost_in_the_next_request(
+    variant: ApplicationVariant, change: Callable[[User], None], statuses: list[str]
+) -> None:
+    owner = create_reader()
+    owner.user_permissions.add(Permission.objects.get(codename="change_book"))
+    authorization = Authorization.objects.create(user=owner, scopes="read write", created_at=timezone.now())
+    app = Credential("app", frozenset(["read", "write"]), authorization=authorization.pk)
+    key = create_key_header(owner, maker=app)
+    use_key = [Request("GET", "/books/1"), Request("PUT", "/books/1", body=encode_body(year=1))]
+    assert [variant.send(request, key).status for request in use_key] == [OK, OK]
+    change(owner)
+    assert [variant.send(request, key).status for request in use_key] == statuses
