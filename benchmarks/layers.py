@@ -63,7 +63,7 @@ LAYERS = {
         "books.api.operations.create_book",
         "books.api.operations.change_book",
     ),
-    "credential": ("oauth.authentication.find_scopes",),
+    "credential": ("oauth.authentication.find_credential",),
     "filters": ("books.api.filters.select_books",),
     "decode and check the body": (
         "library_site.api.viewsets.APIViewSet.read_values",

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from books import changes
-from books.models import FOLDED_COLUMNS, Book, sort_expression
+from books.history.actors import ActorRef, begin_operation, find_actor
+from books.models import FOLDED_COLUMNS, Actor, Book, sort_expression
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.paginator import BoundedPaginator
@@ -59,7 +60,7 @@ class BookAdmin(ValidatingAdmin):
 
     def set_available(self, request: HttpRequest, books: QuerySet[Book], available: bool) -> None:
         with transaction.atomic():
-            count = changes.set_available(books, available, now=timezone.now())
+            count = changes.set_available(books, available, begin_mass_change("mark", request), now=timezone.now())
         self.message_user(request, f"Books now {'available' if available else 'lent'}: {count}.", messages.SUCCESS)
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
@@ -73,16 +74,16 @@ class BookAdmin(ValidatingAdmin):
         """Runs in the transaction that Django's view opens, like `delete_model`."""
         if change:
             values = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
-            changes.apply_change(changes.lock_book(obj.pk), values, now=timezone.now())
+            changes.apply_change(changes.lock_book(obj.pk), values, find_librarian(request), now=timezone.now())
         else:
-            obj.pk = changes.add_book(form.cleaned_data, now=timezone.now()).id
+            obj.pk = changes.add_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
-        changes.delete_book(changes.lock_book(obj.pk), now=timezone.now())
+        changes.delete_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
         with transaction.atomic():
-            changes.delete_books(queryset, now=timezone.now())
+            changes.delete_books(queryset, begin_mass_change("delete", request), now=timezone.now())
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.report_conflict(request, super().changelist_view, *arguments, **options)
@@ -103,6 +104,14 @@ class BookAdmin(ValidatingAdmin):
             message = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
+
+
+def find_librarian(request: HttpRequest) -> ActorRef:
+    return find_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
+
+
+def begin_mass_change(kind: str, request: HttpRequest) -> ActorRef:
+    return begin_operation(kind, find_librarian(request), timezone.now())
 
 
 def is_changed_by_user(form: "ModelForm[Book]", name: str) -> bool:

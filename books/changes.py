@@ -1,5 +1,5 @@
-"""The only functions that write books. Each also writes an event, in the transaction that its caller opened;
-`create_book` and `change_book` open their own.
+"""The only functions that write books. Each also writes the history and an event, in the transaction that its caller
+opened; `create_book`, `change_book`, `remove_book` and `restore_book` need none.
 
 With `announce=False` there is no event: for books of another library, which announced them itself, and for seeds.
 """
@@ -15,8 +15,11 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from books import events, write_statements
+from books.history.actors import ActorRef
+from books.history.records import insert_records, record_change, record_creation, record_deletion
+from books.history.states import read_deleted_book
 from books.links import book_url
-from books.models import Book
+from books.models import Book, Change
 from books.rows import BookRow, make_row
 from books.write_statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
@@ -36,6 +39,13 @@ class BookNotFound(Refusal):
 
     status = 404
     message = "Book not found"
+
+
+class BookExists(Refusal):
+    """The book to be restored is there."""
+
+    status = 409
+    message = "The book is not deleted"
 
 
 class IsbnInUse(Refusal):
@@ -73,29 +83,48 @@ class ConcurrentChange(Refusal):
     message = "The book was changed by another request at the same time"
 
 
-def create_book(values: Mapping[str, Any], now: datetime) -> BookRow:
+def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
     with nullcontext() if can_combine_statements() else transaction.atomic():
-        return add_book(values, now)
+        return add_book(values, actor, now)
 
 
-def change_book(pk: int, values: Mapping[str, Any], require_state: RequireState, now: datetime) -> BookRow:
+def change_book(
+    pk: int, values: Mapping[str, Any], require_state: RequireState, actor: ActorRef, now: datetime
+) -> BookRow:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange."""
     if can_combine_statements():
         with suppress(StaleVersion):
-            return apply_change(find_book(pk, require_state), values, now)
+            return apply_change(find_book(pk, require_state), values, actor, now)
     with transaction.atomic():
         book = lock_book(pk)
         require_state(book)
-        return apply_change(book, values, now)
+        return apply_change(book, values, actor, now)
 
 
-def remove_book(pk: int, require_state: RequireState, now: datetime) -> None:
+def remove_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
     """Deletes a book, unless `require_state` raises. Raises BookNotFound, ConcurrentChange."""
     with transaction.atomic():
         book = lock_book(pk)
         require_state(book)
-        delete_book(book, now)
+        delete_book(book, actor, now)
+
+
+def restore_book(pk: int, actor: ActorRef, now: datetime) -> BookRow:
+    """Writes a deleted book again, under its old id and with a higher version.
+
+    Raises BookNotFound if no book ever had the id or its deletion is not known, BookExists, IsbnInUse,
+    ConcurrentChange.
+    """
+    with transaction.atomic():
+        book = read_deleted_book(pk, now)
+        if book is None:
+            raise BookNotFound
+        with translate_db_errors(book.isbn):
+            is_written = write_statements.restore_book(book, actor, now)
+        if not is_written:
+            raise BookExists if Book.objects.filter(pk=pk).exists() else IsbnInUse(book.isbn)
+    return book
 
 
 def find_book(pk: int, require_state: RequireState) -> BookRow:
@@ -107,28 +136,34 @@ def find_book(pk: int, require_state: RequireState) -> BookRow:
     return book
 
 
-def add_book(values: Mapping[str, Any], now: datetime, announce: bool = True) -> BookRow:
+def add_book(values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True) -> BookRow:
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
     book = make_row(values, now)
     with translate_db_errors(book.isbn):
-        pk = write_statements.insert_book(book, now, announce)
+        pk = write_statements.insert_book(book, actor, now, announce)
     if pk is None:
         raise IsbnInUse(book.isbn)
     return book._replace(id=pk)
 
 
-def add_books(rows: Sequence[Mapping[str, Any]], now: datetime, announce: bool = True) -> set[str]:
+def add_books(
+    rows: Sequence[Mapping[str, Any]], actor: ActorRef | None, now: datetime, announce: bool = True
+) -> set[str]:
     """Adds books, but none whose isbn another book has. Returns the isbns of the books that were added.
 
-    All rows have the same members, and no isbn occurs twice. Raises ConcurrentChange.
+    Without an actor there is no history. All rows have the same members, and no isbn occurs twice. Raises
+    ConcurrentChange.
     """
     if not rows:
         return set()
     insert = copy_books if connection.vendor == "postgresql" else insert_books
     with translate_db_errors():
         isbns = insert(rows, now)
+    books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if actor or announce else []
+    if actor:
+        insert_records(map(record_creation, books), actor, now)
     if announce:
-        publish(map(events.created_event, read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk"))), now)
+        publish(map(events.created_event, books), now)
     return isbns
 
 
@@ -164,7 +199,9 @@ def lock_books(pks: Collection[int]) -> dict[int, BookRow]:
         return {book.id: book for book in read_rows(books.select_for_update().order_by("pk"))}
 
 
-def apply_change(book: BookRow, values: Mapping[str, Any], now: datetime, announce: bool = True) -> BookRow:
+def apply_change(
+    book: BookRow, values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True
+) -> BookRow:
     """Writes those values that differ from the book's own. Returns the changed book.
 
     Raises IsbnInUse, ConcurrentChange, and StaleVersion if the book is not locked and another request changed it.
@@ -174,13 +211,13 @@ def apply_change(book: BookRow, values: Mapping[str, Any], now: datetime, announ
         return book
     changed_book = book._replace(**columns)
     with translate_db_errors(changed_book.isbn):
-        is_written = write_statements.update_book(book, changed_book, tuple(columns), now, announce)
+        is_written = write_statements.update_book(book, changed_book, tuple(columns), actor, now, announce)
     if not is_written:
         raise StaleVersion
     return changed_book
 
 
-def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
+def set_available(books: QuerySet[Book], available: bool, actor: ActorRef, now: datetime) -> int:
     """Sets `available` of all these books. Returns the number of books that changed. Raises ConcurrentChange."""
     count = 0
     for batch in iter_locked_batches(books.filter(available=not available)):
@@ -188,21 +225,23 @@ def set_available(books: QuerySet[Book], available: bool, now: datetime) -> int:
         with translate_db_errors():
             count += locked_books.update(available=available, updated_at=now, version=F("version") + 1)
         changed_books = [book._replace(**book.find_changes({"available": available}, now)) for book in batch]
+        insert_records(map(record_change, batch, changed_books), actor, now)
         publish(map(events.updated_event, batch, changed_books), now)
     return count
 
 
-def delete_book(book: BookRow, now: datetime, announce: bool = True) -> None:
+def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool = True) -> None:
     """Deletes a locked book. Raises ConcurrentChange."""
     with translate_db_errors():
-        write_statements.delete_book(book, now, announce)
+        write_statements.delete_book(book, actor, now, announce)
 
 
-def delete_books(books: QuerySet[Book], now: datetime) -> None:
+def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:
     """Deletes all these books. Raises ConcurrentChange."""
     for batch in iter_locked_batches(books):
         with translate_db_errors():
             Book.objects.filter(pk__in=[book.id for book in batch]).delete()
+        insert_records(map(record_deletion, batch), actor, now)
         publish(map(events.deleted_event, batch), now)
 
 
@@ -224,7 +263,10 @@ def translate_db_errors(isbn: str = "") -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:
-        if not is_unique_violation(error):
+        table = find_violated_table(error)
+        if table == Change._meta.db_table:
+            raise ConcurrentChange from error
+        if table != Book._meta.db_table:
             raise
         raise IsbnInUse(isbn) from error
     except OperationalError as error:
@@ -233,10 +275,12 @@ def translate_db_errors(isbn: str = "") -> Iterator[None]:
         raise ConcurrentChange from error
 
 
-def is_unique_violation(error: IntegrityError) -> bool:
-    """Whether another book has the isbn. The error may also be about the event that is written with the book."""
+def find_violated_table(error: IntegrityError) -> str:
+    """Returns the table of a violated unique constraint, "" for other errors."""
     cause: Any = error.__cause__
-    code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)
-    # SQLite names the table only in the message.
-    table = str(cause.diag.table_name if hasattr(cause, "diag") else cause)
-    return code in ("23505", "SQLITE_CONSTRAINT_UNIQUE") and Book._meta.db_table in table
+    if getattr(cause, "sqlstate", None) == "23505":
+        return str(cause.diag.table_name)
+    if getattr(cause, "sqlite_errorname", None) == "SQLITE_CONSTRAINT_UNIQUE":
+        # SQLite names the columns in its message: "UNIQUE constraint failed: table.column, ...".
+        return str(cause).rpartition(": ")[2].partition(".")[0]
+    return ""

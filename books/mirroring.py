@@ -9,7 +9,8 @@ from rest_framework.serializers import Serializer
 from books import changes
 from books.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
 from books.exchange.imports import format_errors
-from books.models import MirroredBook
+from books.history.actors import ActorRef, find_actor
+from books.models import Actor, MirroredBook
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictBooleanField, StrictIntegerField
 from library_site.db.integers import BIGINT_MAX
@@ -52,10 +53,12 @@ def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> No
     remote_id, version = values.pop("id"), values.pop("version")
     mirrored_book = lock_mirrored_book(received.source, remote_id)
     if mirrored_book is None:
-        book = changes.add_book(values, now, announce=False)
+        book = changes.add_book(values, find_source_actor(received), now, announce=False)
         MirroredBook.objects.create(source=received.source, remote_id=remote_id, book_id=book.id, version=version)
     elif mirrored_book.book_id and mirrored_book.version < version:
-        changes.apply_change(changes.lock_book(mirrored_book.book_id), values, now, announce=False)
+        changes.apply_change(
+            changes.lock_book(mirrored_book.book_id), values, find_source_actor(received), now, announce=False
+        )
         mirrored_book.version = version
         mirrored_book.save(update_fields=["version"])
 
@@ -75,7 +78,12 @@ def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> 
         source=received.source, remote_id=values["id"], defaults={"book": None, "version": values["version"]}
     )
     if mirrored_book and mirrored_book.book_id:
-        changes.delete_book(changes.lock_book(mirrored_book.book_id), now, announce=False)
+        book = changes.lock_book(mirrored_book.book_id)
+        changes.delete_book(book, find_source_actor(received), now, announce=False)
+
+
+def find_source_actor(received: Received) -> ActorRef:
+    return find_actor(Actor.Channel.MIRROR, source_id=received.source_id)
 
 
 def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook | None:

@@ -1,4 +1,4 @@
-"""The tables of books, of stored responses and of mirrored books."""
+"""The tables of books, of their changes, of stored responses and of mirrored books."""
 
 from typing import Any
 
@@ -85,6 +85,85 @@ class Book(models.Model):
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
 # The folded column of each member that can be searched.
 FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+
+
+class Actor(models.Model):
+    """Who changes books, and through what. One row for each combination, with the names at its first change.
+
+    Only `books.history.actors` adds rows. They refer to nothing, because they outlive what they name.
+    """
+
+    class Channel(models.TextChoices):
+        V1 = "v1", "interface, version 1"
+        V2 = "v2", "interface, version 2"
+        BULK = "bulk", "bulk request"
+        ADMIN = "admin", "admin"
+        IMPORT = "import", "import"
+        COMMAND = "command", "command line"
+        MIRROR = "mirror", "mirroring"
+        OPERATION = "operation", "operation"
+
+    channel = models.CharField(max_length=10, choices=Channel)
+    user_id = models.BigIntegerField(null=True, db_index=True)
+    # The text of the columns above and of the ids of the app, the API key and the source.
+    identity = models.CharField(max_length=300, unique=True)
+    user_name = models.CharField(max_length=150, blank=True)
+    app_name = models.CharField(max_length=255, blank=True)
+    api_key_name = models.CharField(max_length=100, blank=True)
+    source_name = models.CharField(max_length=100, blank=True)
+
+    def __str__(self) -> str:
+        names = [self.user_name, self.app_name, self.api_key_name, self.source_name]
+        return " · ".join(filter(None, [*names, self.get_channel_display()]))
+
+
+class Operation(models.Model):
+    """What made many changes together: a bulk request, an import, or an action of the admin."""
+
+    kind = models.CharField(max_length=20)
+    actor = models.ForeignKey(Actor, models.DO_NOTHING, db_constraint=False, db_index=False)
+    created_at = TimestampField()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"
+
+
+class Change(models.Model):
+    """A change of a book: the members that changed, before and after. Only `books.write_statements` adds rows."""
+
+    class Kind(models.IntegerChoices):
+        CREATED = 1, "created"
+        CHANGED = 2, "changed"
+        DELETED = 3, "deleted"
+        RESTORED = 4, "restored"
+        MERGED = 5, "merged"
+
+    # No foreign key: a change outlives its book. The actor has none in the database, where each check would lock the
+    # actor's row.
+    book_id = models.BigIntegerField()
+    # The version of the book after the change. A deletion is a version of its own.
+    version = models.PositiveIntegerField()
+    kind = models.PositiveSmallIntegerField(choices=Kind)
+    at = TimestampField()
+    actor = models.ForeignKey(Actor, models.DO_NOTHING, db_constraint=False, db_index=False)
+    operation = models.ForeignKey(Operation, models.DO_NOTHING, null=True, db_constraint=False, db_index=False)
+    # The values of the members that changed; of a deleted book all. None after a book was created or restored.
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("view_history", "Can view the history of books")]
+        constraints = [models.UniqueConstraint(fields=["book_id", "version"], name="change_version")]
+        indexes = [
+            models.Index("at", "id", name="change_by_time"),
+            models.Index("actor", "at", "id", name="change_by_actor"),
+            models.Index("kind", "at", "id", name="change_by_kind"),
+            models.Index("operation", "id", name="change_by_operation", condition=models.Q(operation__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"book {self.book_id}, version {self.version}: {self.get_kind_display()}"
 
 
 class StoredResponse(models.Model):

@@ -1,4 +1,6 @@
-"""Writes a book together with its event: by one statement on PostgreSQL, on SQLite in the caller's transaction."""
+"""Writes a book together with its history and its event: on PostgreSQL by one statement, on SQLite in the transaction
+of the caller.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -11,11 +13,23 @@ from django.db import connection, transaction
 
 from books import events
 from books.events import BOOK_CREATED
+from books.history.actors import ActorRef
+from books.history.records import (
+    HISTORY_CTE,
+    ChangeRecord,
+    history_params,
+    insert_records,
+    record_change,
+    record_creation,
+    record_deletion,
+    record_restoration,
+)
 from books.models import Book
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, execute, fetch_all
 from webhooks.outbox import (
+    BODY_SQL,
     BODY_WITH_ID_SQL,
     EventData,
     change_with_event_sql,
@@ -32,6 +46,10 @@ INSERT_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
     " ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
+RESTORE_SQL = (
+    f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES ({', '.join('%s' for _ in BookRow._fields)})"
+    " ON CONFLICT DO NOTHING RETURNING id"
+)
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 # Rows of mirrored books refer to books. The database checks references when the transaction ends.
@@ -41,7 +59,7 @@ DELETE_SQL = "DELETE FROM books_book WHERE id = %s AND version = %s RETURNING id
 
 @cache
 def can_combine_statements() -> bool:
-    """Whether a book and its event are written by one statement, so that it needs no transaction."""
+    """Whether a book, its history and its event are written by one statement, so that it needs no transaction."""
     return connection.vendor == "postgresql"
 
 
@@ -51,42 +69,64 @@ def find_book(pk: int) -> BookRow | None:
     return BookRow._make(rows[0]) if rows else None
 
 
-def insert_book(book: BookRow, now: datetime, announce: bool) -> int | None:
+def insert_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
     """Writes a new book. Returns its id, or None if another book has its isbn."""
     values = column_values(INSERT_COLUMNS, book)
-    if announce and can_combine_statements():
-        event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now)
-        statement = change_with_event_sql(INSERT_SQL, BOOK_CREATED, BODY_WITH_ID_SQL)
-        rows = execute_combined(statement, [*values, *event])
-    else:
-        rows = fetch_all(INSERT_SQL, values)
-        if announce:
-            publish((events.created_event(book._replace(id=pk)) for (pk,) in rows), now)
-    return rows[0][0] if rows else None
+    if can_combine_statements():
+        parameters = [*values, *history_params(record_creation(book), actor, now)]
+        event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
+        rows = execute_combined(with_history_sql(INSERT_SQL), parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
+        return rows[0][0] if rows else None
+    rows = fetch_all(INSERT_SQL, values)
+    if not rows:
+        return None
+    new_book = book._replace(id=rows[0][0])
+    record_and_publish(record_creation(new_book), events.created_event(new_book) if announce else None, actor, now)
+    return new_book.id
 
 
-def update_book(previous: BookRow, book: BookRow, columns: tuple[str, ...], now: datetime, announce: bool) -> bool:
+def update_book(
+    previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
+) -> bool:
     """Writes these columns of a book. Returns false if the book in the database is not at the previous version."""
     parameters = [*column_values(columns, book), book.id, previous.version]
     event = events.updated_event(previous, book) if announce else None
-    return change_existing(update_sql(columns), parameters, event, now)
+    return execute_write(update_sql(columns), parameters, record_change(previous, book), event, actor, now)
 
 
-def delete_book(book: BookRow, now: datetime, announce: bool) -> bool:
+def restore_book(book: BookRow, actor: ActorRef, now: datetime) -> bool:
+    """Writes a deleted book under its old id. Returns false if a book has the id or the isbn."""
+    values, event = column_values(BookRow._fields, book), events.created_event(book)
+    return execute_write(RESTORE_SQL, values, record_restoration(book), event, actor, now)
+
+
+def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
     """Deletes a locked book. Returns false if the book in the database is not at this version."""
     execute(DELETE_MIRRORED_SQL, [book.id])
     event = events.deleted_event(book) if announce else None
-    return change_existing(DELETE_SQL, [book.id, book.version], event, now)
+    return execute_write(DELETE_SQL, [book.id, book.version], record_deletion(book), event, actor, now)
 
 
-def change_existing(sql: str, parameters: Sequence[Any], event: EventData | None, now: datetime) -> bool:
-    """Returns whether the statement, which returns an id, changed a book."""
-    if event and can_combine_statements():
-        return bool(execute_combined(change_with_event_sql(sql, event.kind), [*parameters, *event_params(event, now)]))
-    rows = fetch_all(sql, parameters)
-    if rows and event:
+def execute_write(
+    sql: str, parameters: Sequence[Any], record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime
+) -> bool:
+    """Runs a statement that returns an id. Returns whether it changed a book; then the record and the event are
+    written, too.
+    """
+    if can_combine_statements():
+        all_parameters = [*parameters, *history_params(record, actor, now)]
+        kind, event_parameters = (event.kind, event_params(event, now)) if event else ("", None)
+        return bool(execute_combined(with_history_sql(sql), all_parameters, kind, event_parameters))
+    is_written = bool(fetch_all(sql, parameters))
+    if is_written:
+        record_and_publish(record, event, actor, now)
+    return is_written
+
+
+def record_and_publish(record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime) -> None:
+    insert_records([record], actor, now)
+    if event:
         publish([event], now)
-    return bool(rows)
 
 
 def column_values(columns: Sequence[str], book: BookRow) -> list[Any]:
@@ -102,16 +142,30 @@ def update_sql(columns: tuple[str, ...]) -> str:
     return UPDATE_SQL.format(", ".join(f"{column} = %s" for column in columns))
 
 
-def execute_combined(statement: PreparedStatement, parameters: Sequence[Any]) -> list[Row]:
-    """Runs a statement of `change_with_event_sql`, and notifies workers if there are deliveries.
+@cache
+def with_history_sql(sql: str) -> str:
+    """Returns the common table expressions of a change, whose statement returns an id, and of its record."""
+    return f"changed AS ({sql}), {HISTORY_CTE}"
+
+
+def execute_combined(
+    ctes: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
+) -> list[Row]:
+    """Runs one statement of a change, its record and, if there is one, its event. Notifies workers of deliveries.
 
     Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
     """
+    statement = unannounced_sql(ctes) if event is None else change_with_event_sql(ctes, kind, body)
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
-        rows = statement.fetch_all(parameters)
+        rows = statement.fetch_all([*parameters, *(event or ())])
     if any(has_deliveries for _, has_deliveries in rows):
         notify_workers()
     return rows
+
+
+@cache
+def unannounced_sql(ctes: str) -> PreparedStatement:
+    return PreparedStatement(f"WITH {ctes} SELECT id, false FROM changed")
 
 
 def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:

@@ -35,9 +35,8 @@ class BearerAuthentication(BaseAuthentication):
         """Raises InvalidCredential."""
         if "HTTP_AUTHORIZATION" not in request.META:
             return None
-        user_id, claims, remaining_scopes = verify_bearer(request.META)
-        name = f"app {claims.client_id} for user {user_id}"
-        return build_user(user_id), Credential(name, remaining_scopes, authorization=claims.sid)
+        credential = authenticate_bearer(request.META)
+        return build_user(credential.user_id), credential
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
@@ -50,45 +49,46 @@ class APIKeyAuthentication(BaseAuthentication):
         """Raises InvalidCredential."""
         if "HTTP_X_API_KEY" not in request.META:
             return None
-        key = use_key(request.META, ALL_SCOPES)
-        return build_user(key.owner_id), Credential(f"key {key.pk}", key.scopes, key.pk, key.authorization)
+        credential = authenticate_key(request.META)
+        return build_user(credential.user_id), credential
 
 
-def find_scopes(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> ScopeSet | None:
-    """Returns which of these scopes the credential of a request has; None if the request has no credential.
+def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:
+    """Returns the credential of a request outside REST framework, if it has one. Raises InvalidCredential.
 
-    For requests outside REST framework. Raises InvalidCredential.
+    Its other scopes are not looked up, which would take longer.
     """
     if "HTTP_AUTHORIZATION" in environ:
-        _, _, remaining_scopes = verify_bearer(environ)
-        return remaining_scopes & requested_scopes
-    return use_key(environ, requested_scopes).scopes if "HTTP_X_API_KEY" in environ else None
+        return authenticate_bearer(environ)
+    return authenticate_key(environ, requested_scopes) if "HTTP_X_API_KEY" in environ else None
 
 
-def verify_bearer(environ: Mapping[str, Any]) -> tuple[int, access_tokens.Claims, ScopeSet]:
-    """Returns what `verify_token` returns for the token of a request. Raises InvalidCredential."""
+def authenticate_bearer(environ: Mapping[str, Any]) -> Credential:
+    """Raises InvalidCredential."""
     scheme, _, token = environ["HTTP_AUTHORIZATION"].partition(" ")
     if scheme.lower() != "bearer":
         raise InvalidCredential("Authorization takes a Bearer token")
     if "HTTP_X_API_KEY" in environ:
         raise InvalidCredential("Send one credential, a Bearer token or an API key")
     try:
-        return verify_token(token.strip(), time.time())
+        user_id, claims, remaining_scopes = verify_token(token.strip(), time.time())
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
         raise InvalidCredential("The access token is not valid") from error
+    name = f"app {claims.client_id} for user {user_id}"
+    return Credential(name, remaining_scopes, user_id, authorization=claims.sid, client_id=claims.client_id)
 
 
-def use_key(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> api_keys.ActiveKey:
-    """Finds the key of a request and records its use. Raises InvalidCredential."""
+def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:
+    """Records that the key was used. Raises InvalidCredential."""
     now = timezone.now()
     try:
         key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
     except api_keys.InvalidKey as error:
         raise InvalidCredential("The API key is not valid") from error
     api_keys.record_use(key, now)
-    return key
+    return Credential(f"key {key.pk}", key.scopes, key.owner_id, key.pk, key.authorization)
 
 
 def verify_token(token: str, now: float) -> tuple[int, access_tokens.Claims, ScopeSet]:

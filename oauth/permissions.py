@@ -9,7 +9,6 @@ from rest_framework.request import Request
 
 from oauth.authentication import CHALLENGE
 from oauth.credentials import Credential
-from oauth.scopes import ScopeSet
 
 # By LIBRARY_ACCESS: the scopes that need no credential.
 ANONYMOUS_SCOPES: dict[str, set[str]] = {"open": {"read", "write"}, "protect-writes": {"read"}, "protected": set()}
@@ -28,13 +27,8 @@ class LibraryAccess(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises NotAuthenticated, InsufficientScope."""
-        scope = get_required_scope(str(request.method))
-        credential = cast("Credential | None", request.auth)
-        if is_permitted(credential.scopes if credential else None, scope):
-            return True
-        if credential is None:
-            raise NotAuthenticated
-        raise InsufficientScope(scope)
+        require_permission(cast("Credential | None", request.auth), get_required_scope(str(request.method)))
+        return True
 
 
 class HasCredential(BasePermission):
@@ -60,9 +54,13 @@ class HasViewScope(BasePermission):
         return True
 
 
-def is_permitted(scopes: ScopeSet | None, scope: str) -> bool:
-    """Whether LibraryAccess lets a request do what needs the scope. `scopes` are its credential's, if it has one."""
-    return is_open_to_anonymous(scope) if scopes is None else scope in scopes
+def require_permission(credential: Credential | None, scope: str) -> None:
+    """Raises NotAuthenticated, InsufficientScope unless a request with this credential may do what needs the scope."""
+    if credential is None:
+        if not is_open_to_anonymous(scope):
+            raise NotAuthenticated
+    elif scope not in credential.scopes:
+        raise InsufficientScope(scope)
 
 
 def is_open_to_anonymous(scope: str) -> bool:

@@ -16,6 +16,7 @@ from django.test.client import ClientHandler
 from django.test.utils import override_settings
 from pytest_django import Settings
 
+from books.history import actors
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.books import build_book
@@ -73,18 +74,25 @@ def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker")
 
 
 @pytest.fixture(autouse=True)
-def changes_are_announced(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Checks that each change of a book has one event, except in tests with the mark `unannounced`."""
+def changes_are_announced_and_recorded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Checks that each change of a book has one event and one row in the history.
+
+    Tests with the marks `unannounced` and `unrecorded` are excepted.
+    """
     database_fixture = next((name for name in ("transactional_db", "db") if name in request.fixturenames), None)
-    if not database_fixture or request.node.get_closest_marker("unannounced"):
+    if not database_fixture:
         yield
         return
     request.getfixturevalue(database_fixture)
     if database_fixture == "transactional_db":
         # These tests run last, and their changes stay in the ledger.
         book_audit.clear_ledger()
+        actors.remembered_actors.clear()
     yield
-    assert book_audit.count_events() == book_audit.count_changes()
+    if not request.node.get_closest_marker("unannounced"):
+        assert book_audit.count_events() == book_audit.count_changes()
+    if not request.node.get_closest_marker("unrecorded"):
+        assert book_audit.list_history() == book_audit.list_changes()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ INSERT_DELIVERIES_SQL = (
     " SELECT event.id, subscriber.id FROM {} CROSS JOIN ({}) AS subscriber"
 )
 CHANGE_WITH_EVENT_SQL = (
-    "WITH changed AS ({}),"
+    "WITH {},"
     " event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at)"
     " SELECT %s, %s, id, {}, %s FROM changed RETURNING id),"
     " delivery AS ({} RETURNING 1)"
@@ -149,15 +149,15 @@ def column_values(event: StoredEvent) -> list[Any]:
 
 
 @cache
-def change_with_event_sql(change: str, kind: str, body: str = BODY_SQL) -> PreparedStatement:
+def change_with_event_sql(ctes: str, kind: str, body: str = BODY_SQL) -> PreparedStatement:
     """One statement of PostgreSQL that changes a subject and writes its event and deliveries.
 
-    `change` is a statement that returns the id. The result is that id and whether there are deliveries, or no row if
-    nothing was changed. The parameters are those of the change, then those of `event_params` or, with
-    BODY_WITH_ID_SQL, `new_event_params`.
+    `ctes` are common table expressions, of which `changed` returns the id. The result is that id and whether there are
+    deliveries, or no row if nothing was changed. The parameters are those of `ctes`, then those of `event_params` or,
+    with BODY_WITH_ID_SQL, `new_event_params`.
     """
     deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers_sql(kind)[0])
-    return PreparedStatement(CHANGE_WITH_EVENT_SQL.format(change, body, deliveries))
+    return PreparedStatement(CHANGE_WITH_EVENT_SQL.format(ctes, body, deliveries))
 
 
 def event_params(data: EventData, now: datetime) -> list[Any]:

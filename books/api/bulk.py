@@ -11,12 +11,15 @@ from rest_framework.settings import api_settings
 
 from books import changes
 from books.api.bulk_body import MAX_OPERATIONS, parse_slice
+from books.history.actors import ActorRef, begin_operation
 from books.rows import BookRow
 from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 CONFLICT = "conflict"
+# The kind of the operation that all changes of a bulk request belong to.
+BULK = "bulk"
 
 
 class BulkFailed(APIException):
@@ -99,7 +102,12 @@ def prefix_problems(index: int, details: Any) -> FieldErrors:
 
 
 def run_operations(
-    operations: Mapping[int, Operation], problems: FieldErrors, build_url: UrlBuilder, now: datetime, dry_run: bool
+    operations: Mapping[int, Operation],
+    problems: FieldErrors,
+    build_url: UrlBuilder,
+    actor: ActorRef,
+    now: datetime,
+    dry_run: bool,
 ) -> list[dict[str, Any]]:
     """Carries out the operations in their order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
 
@@ -108,11 +116,12 @@ def run_operations(
     failures: dict[int, Exception] = {}
     results = []
     with transaction.atomic():
+        actor = begin_operation(BULK, actor, now)
         books = changes.lock_books([operation.pk for operation in operations.values() if operation.op != "create"])
         for index, operation in operations.items():
             try:
                 with transaction.atomic():
-                    results.append({"op": operation.op, **run_operation(operation, books, now)})
+                    results.append({"op": operation.op, **run_operation(operation, books, actor, now)})
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
                 drop_tracebacks(error)
                 failures[index] = error
@@ -146,18 +155,18 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
     return "version", "The book is at another version", CONFLICT
 
 
-def run_operation(operation: Operation, books: dict[int, BookRow], now: datetime) -> dict[str, Any]:
+def run_operation(operation: Operation, books: dict[int, BookRow], actor: ActorRef, now: datetime) -> dict[str, Any]:
     """Raises BookNotFound, IsbnInUse, VersionMismatch, ConcurrentChange."""
     if operation.op == "create":
-        book = changes.add_book(operation.values, now)
+        book = changes.add_book(operation.values, actor, now)
         return {"id": book.id, "version": book.version}
     if operation.pk not in books:
         raise changes.BookNotFound
     if operation.version not in (None, books[operation.pk].version):
         raise VersionMismatch
     if operation.op == "delete":
-        changes.delete_book(books.pop(operation.pk), now)
+        changes.delete_book(books.pop(operation.pk), actor, now)
         return {"id": operation.pk}
-    book = changes.apply_change(books[operation.pk], operation.values, now)
+    book = changes.apply_change(books[operation.pk], operation.values, actor, now)
     books[operation.pk] = book
     return {"id": book.id, "version": book.version}

@@ -6,16 +6,16 @@ from functools import partial
 from typing import Any
 
 from django.utils import timezone
-from rest_framework.exceptions import AuthenticationFailed
 
 from books.api import operations
 from books.api.conditional import Conditions
+from books.api.operations import Caller
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
 from library_site.db.connections import close_lost_connection
 from library_site.http.fast_path import Answer, FastRequest, FastRoute, Operation
-from oauth.authentication import find_scopes
-from oauth.permissions import get_required_scope, is_permitted
+from oauth.authentication import find_credential
+from oauth.permissions import get_required_scope, require_permission
 
 BOOK_PATH = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
 LIST_PATH = "/books"
@@ -38,13 +38,15 @@ def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operat
     if not match or (request.query and request.method != "GET"):
         return None
     query, conditions = read_query(request), Conditions.from_environ(request.environ)
-    if request.method == "GET" and is_authorized(request):
+    if request.method == "GET":
+        authorize(request)
         return partial(operations.read_book, view.rules, match[1], query, conditions)
-    if request.method == "DELETE" and is_authorized(request):
-        return make_write(operations.delete_book, view.rules, match[1], query, conditions)
+    if request.method == "DELETE":
+        return make_write(operations.delete_book, view.rules, match[1], query, conditions, authorize(request))
     values = decode_values(view, request, CHANGE_ACTIONS.get(request.method))
-    if values and is_authorized(request):
-        return make_write(operations.change_book, view.rules, match[1], query, values, conditions)
+    if values:
+        caller = authorize(request)
+        return make_write(operations.change_book, view.rules, match[1], query, values, conditions, caller)
     return None
 
 
@@ -54,15 +56,17 @@ def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Oper
         return None
     values = decode_values(view, request, "create")
     list_path = request.environ["library.version"].home + LIST_PATH
-    if values and is_authorized(request):
-        return make_write(operations.create_book, view.rules, read_query(request), values, list_path)
+    if values:
+        caller = authorize(request)
+        return make_write(operations.create_book, view.rules, read_query(request), values, list_path, caller)
     return None
 
 
 def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
     """Returns the operation that reads a page of the list."""
-    if request.method != "GET" or request.path != LIST_PATH or not is_authorized(request):
+    if request.method != "GET" or request.path != LIST_PATH:
         return None
+    authorize(request)
     conditions = Conditions.from_environ(request.environ)
     return partial(operations.list_books, view.rules, read_query(request), conditions)
 
@@ -74,18 +78,17 @@ def make_write(operation: Callable[..., Answer], *arguments: Any) -> Operation:
 
     def write() -> Answer:
         close_lost_connection()
-        return operation(*arguments, now=timezone.now())
+        return operation(*arguments, timezone.now())
 
     return write
 
 
-def is_authorized(request: FastRequest) -> bool:
-    """Whether the request may be carried out; Django words the refusals."""
+def authorize(request: FastRequest) -> Caller:
+    """Returns the caller. Raises AuthenticationFailed, NotAuthenticated, InsufficientScope; Django words them."""
     scope = get_required_scope(request.method)
-    try:
-        return is_permitted(find_scopes(request.environ, frozenset([scope])), scope)
-    except AuthenticationFailed:
-        return False
+    credential = find_credential(request.environ, frozenset([scope]))
+    require_permission(credential, scope)
+    return credential
 
 
 def read_query(request: FastRequest) -> Query:

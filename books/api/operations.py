@@ -18,6 +18,7 @@ from rest_framework.settings import api_settings
 from books import changes
 from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_books
+from books.history.actors import find_actor
 from books.models import Book
 from books.read_model import Representation, Selection
 from books.rows import BookRow
@@ -25,8 +26,11 @@ from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownP
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
 from library_site.http.fast_path import Answer
+from oauth.credentials import Credential
 
 Values = Mapping[str, Any]
+# The credential of a request, or None for an anonymous one.
+Caller = Credential | None
 
 
 class BookPagination(Protocol):
@@ -46,11 +50,11 @@ class BookPagination(Protocol):
 class BookRules:
     """What a version shows and accepts. This one ignores unknown parameters of a query.
 
-    `etag_prefix` begins its ETags, and `deletion` answers DELETE.
+    `name` begins its ETags and is the channel of its changes; `deletion` answers DELETE.
     """
 
     representation: Representation
-    etag_prefix: str
+    name: str
     deletion: Answer
     filterset_class: type[FilterSet]
     pagination_class: type["BookPagination"]
@@ -71,7 +75,7 @@ class BookRules:
         return answer
 
     def make_etag(self, pk: int, version: int) -> str:
-        return f'"{self.etag_prefix}-{pk}-{version}"'
+        return f'"{self.name}-{pk}-{version}"'
 
 
 def list_books(rules: BookRules, query: Query, conditions: Conditions) -> Answer:
@@ -110,11 +114,11 @@ def read_book(rules: BookRules, book_id: str, query: Query, conditions: Conditio
 
 
 def create_book(
-    rules: BookRules, query: Query, read_values: Callable[[], Values], list_path: str, now: datetime
+    rules: BookRules, query: Query, read_values: Callable[[], Values], list_path: str, caller: Caller, now: datetime
 ) -> Answer:
     """`list_path` is the path of the list. Raises IsbnInUse, ConcurrentChange, ValidationError, UnknownParameter."""
     rules.validate_query(query)
-    book = changes.create_book(read_values(), now)
+    book = changes.create_book(read_values(), find_actor(rules.name, credential=caller), now)
     return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
 
 
@@ -124,6 +128,7 @@ def change_book(
     query: Query,
     read_values: Callable[[], Values],
     conditions: Conditions,
+    caller: Caller,
     now: datetime,
 ) -> Answer:
     """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
@@ -131,14 +136,18 @@ def change_book(
     values = read_values()
 
     require_state = make_state_check(rules, conditions)
-    book = changes.change_book(parse_book_id(book_id), values, require_state, now)
+    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
+    book = changes.change_book(pk, values, require_state, actor, now)
     return answer_book(rules, book, 200, {})
 
 
-def delete_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions, now: datetime) -> Answer:
+def delete_book(
+    rules: BookRules, book_id: str, query: Query, conditions: Conditions, caller: Caller, now: datetime
+) -> Answer:
     """Raises BookNotFound, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
     rules.validate_query(query)
-    changes.remove_book(parse_book_id(book_id), make_state_check(rules, conditions), now)
+    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
+    changes.remove_book(pk, make_state_check(rules, conditions), actor, now)
     return rules.deletion
 
 

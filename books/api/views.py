@@ -13,7 +13,7 @@ from rest_framework.viewsets import ModelViewSet
 from books.api import operations
 from books.api.conditional import Conditions
 from books.api.filters import BookFilter
-from books.api.operations import BookRules, check_existence_first
+from books.api.operations import BookRules, Caller, check_existence_first
 from books.links import get_list_path
 from books.models import Book
 from books.read_model import Representation
@@ -32,7 +32,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
     rules_class: ClassVar[type[BookRules]] = BookRules
     rules: ClassVar[BookRules]
     representation: ClassVar[Representation]
-    etag_prefix: ClassVar[str]
+    version_name: ClassVar[str]
     filterset_class: ClassVar[type[BookFilter]]
     # What DELETE answers.
     deletion: ClassVar[Answer]
@@ -40,7 +40,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.rules = cls.rules_class(
-            cls.representation, cls.etag_prefix, cls.deletion, cls.filterset_class, cast("Any", cls.pagination_class)
+            cls.representation, cls.version_name, cls.deletion, cls.filterset_class, cast("Any", cls.pagination_class)
         )
 
     def list(self, request: Request) -> HttpResponse:
@@ -54,20 +54,26 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
     def create(self, request: Request) -> HttpResponse:
         read_values = partial(self.read_values, request)
         answer = operations.create_book(
-            self.rules, read_query(request), read_values, get_list_path(request), now=timezone.now()
+            self.rules,
+            read_query(request),
+            read_values,
+            get_list_path(request),
+            get_caller(request),
+            timezone.now(),
         )
         return make_response(answer)
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
         read_values, conditions = partial(self.read_values, request), Conditions.from_environ(request.META)
         answer = operations.change_book(
-            self.rules, book_id, read_query(request), read_values, conditions, now=timezone.now()
+            self.rules, book_id, read_query(request), read_values, conditions, get_caller(request), timezone.now()
         )
         return make_response(answer)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
-        answer = operations.delete_book(self.rules, book_id, read_query(request), conditions, now=timezone.now())
+        actor = get_caller(request)
+        answer = operations.delete_book(self.rules, book_id, read_query(request), conditions, actor, timezone.now())
         return make_response(answer)
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -78,6 +84,10 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         except Exception as error:
             return super().handle_exception(error)
         return super().handle_exception(exc)
+
+
+def get_caller(request: Request) -> Caller:
+    return cast("Caller", request.auth)
 
 
 def read_query(request: Request) -> Query:

@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from books import changes
 from books.exchange.csv_cells import unescape_formula
 from books.exchange.progress import iter_batches
+from books.history.actors import ActorRef, begin_operation
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import NonBlankField
 from library_site.db.integers import parse_integer
@@ -29,6 +30,8 @@ AVAILABLE_VALUES = {"true": True, "false": False, "": True}
 # A file of failed rows begins with these columns.
 REPORT_COLUMNS = ["line", "reason"]
 IMPORT_BATCH = 1_000
+# The kind of the operation that all changes of an import belong to.
+IMPORT = "import"
 book_serializer = ImportedBookSerializer()
 
 
@@ -55,7 +58,7 @@ class FailedRow(NamedTuple):
 ReportFailure = Callable[[FailedRow], None]
 
 
-def import_books(lines: Iterable[str], report: ReportFailure, now: datetime, dry_run: bool) -> int:
+def import_books(lines: Iterable[str], report: ReportFailure, actor: ActorRef, now: datetime, dry_run: bool) -> int:
     """Adds the books of the CSV and reports each row that fails, in order. Returns the number of books that were added.
 
     Raises UnreadableFile, ConcurrentChange; then no book is added. All rows are checked before the transaction begins,
@@ -68,8 +71,9 @@ def import_books(lines: Iterable[str], report: ReportFailure, now: datetime, dry
         file.seek(0)
         rows = (ParsedRow(*json.loads(line)) for line in file)
         with transaction.atomic():
+            actor = begin_operation(IMPORT, actor, now)
             added_count = sum(
-                import_batch(batch, columns, report, now)
+                import_batch(batch, columns, report, actor, now)
                 for batch in iter_batches(rows, IMPORT_BATCH, "Importing books")
             )
             transaction.set_rollback(dry_run)
@@ -132,13 +136,15 @@ def format_errors(error: ValidationError) -> str:
     return " ".join(f"{name}: {message}" for name, messages in problems.items() for message in messages)
 
 
-def import_batch(batch: list[ParsedRow], columns: list[str], report: ReportFailure, now: datetime) -> int:
+def import_batch(
+    batch: list[ParsedRow], columns: list[str], report: ReportFailure, actor: ActorRef, now: datetime
+) -> int:
     """Adds the books of these rows, except those whose isbn is in use. Returns the number of books that were added."""
     first_rows: dict[str, ParsedRow] = {}
     for row in batch:
         if not row.reason:
             first_rows.setdefault(row.values["isbn"], row)
-    new_isbns = changes.add_books([row.values for row in first_rows.values()], now)
+    new_isbns = changes.add_books([row.values for row in first_rows.values()], actor, now)
     for row in batch:
         if reason := row.reason or find_conflict(row, first_rows[row.values["isbn"]], new_isbns):
             report(FailedRow(columns, row.line, row.cells, reason))

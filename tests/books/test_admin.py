@@ -17,7 +17,7 @@ from django.utils import timezone
 from books import changes
 from books.models import Book
 from library_site.admin import model_admins, paginator
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.server import Service, run_command
 
 LIST = "/admin/books/book/"
@@ -34,7 +34,7 @@ def librarian(db: None, client: Client) -> Client:
 
 
 def create_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.add_book(build_book(**members), now=timezone.now()).id)
+    return Book.objects.get(pk=changes.add_book(build_book(**members), ACTOR, now=timezone.now()).id)
 
 
 def build_form(book: Book, **changes: Any) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_a_librarian_changes_a_book(librarian: Client) -> None:
 def test_a_form_keeps_the_changes_of_others_to_other_members(librarian: Client) -> None:
     book = create_book()
     form = build_form(book, title="Emma")
-    changes.apply_change(changes.lock_book(book.pk), {"genre": "Romance"}, now=timezone.now())
+    changes.apply_change(changes.lock_book(book.pk), {"genre": "Romance"}, ACTOR, now=timezone.now())
     librarian.post(page_address(book), form)
     changed_book = Book.objects.get(pk=book.pk)
     assert (changed_book.title, changed_book.genre) == ("Emma", "Romance")
@@ -137,8 +137,8 @@ def test_a_librarian_deletes_selected_books(librarian: Client) -> None:
 @pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
 def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
     other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
-    changes.apply_change(changes.lock_book(unchanged_book.pk), {"available": available}, now=timezone.now())
-    changes.apply_change(changes.lock_book(marked_book.pk), {"available": not available}, now=timezone.now())
+    changes.apply_change(changes.lock_book(unchanged_book.pk), {"available": available}, ACTOR, now=timezone.now())
+    changes.apply_change(changes.lock_book(marked_book.pk), {"available": not available}, ACTOR, now=timezone.now())
     versions = dict(Book.objects.values_list("pk", "version"))
     answer = librarian.post(
         LIST, {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}, follow=True
@@ -176,7 +176,9 @@ def test_lists_sort_by_folded_titles(librarian: Client) -> None:
 
 def test_lent_books_can_be_filtered(librarian: Client) -> None:
     create_book(title="There")
-    changes.apply_change(changes.lock_book(create_book(title="Lent").pk), {"available": False}, now=timezone.now())
+    changes.apply_change(
+        changes.lock_book(create_book(title="Lent").pk), {"available": False}, ACTOR, now=timezone.now()
+    )
     assert list_titles(librarian.get(LIST, {"available__exact": "0"})) == ["Lent"]
 
 
@@ -191,7 +193,7 @@ def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library with more books than the admin counts."""
     for module in (model_admins, paginator):
         monkeypatch.setattr(module, "MAX_COUNT", 1_000)
-    changes.add_books([build_book() for _ in range(1_001)], now=timezone.now())
+    changes.add_books([build_book() for _ in range(1_001)], ACTOR, now=timezone.now())
 
 
 @pytest.mark.usefixtures("large_library")

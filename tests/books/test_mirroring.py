@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from books import changes
 from books.models import Book, MirroredBook
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.sources import build_event, create_source, make_all_due
 from webhooks import inbox
 from webhooks.models import Event, Received, Source
@@ -111,7 +111,7 @@ def test_a_source_that_is_not_mirrored_changes_nothing(db: None) -> None:
 
 def test_books_of_different_libraries_may_have_the_same_id(branch: Source) -> None:
     other = create_source("other", mirrors=True)
-    book_id = changes.add_book(build_book(), timezone.now(), announce=False).id
+    book_id = changes.add_book(build_book(), ACTOR, timezone.now(), announce=False).id
     first, second = build_remote_book(book_id), build_remote_book(book_id)
     mirror(branch, "created", first)
     mirror(other, "created", second)

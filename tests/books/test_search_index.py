@@ -21,10 +21,11 @@ ADD_BOOK = """
 from django.db import transaction
 from django.utils import timezone
 from books import changes
+from books.history.actors import ActorRef
 
 with transaction.atomic():
     changes.add_book(
-        {{"title": "{title}", "author": "-", "year": 1, "isbn": "{title}", "genre": "-"}}, timezone.now()
+        {{"title": "{title}", "author": "-", "year": 1, "isbn": "{title}", "genre": "-"}}, ActorRef(0), timezone.now()
     )
 """
 # What a migration does that `makemigrations` wrote for a new column with a constraint.

@@ -13,7 +13,7 @@ from django.utils import timezone
 from books import changes
 from tests.clients.consumer import Consumer
 from tests.clients.provider import send_event
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint
 from tests.support.receivers import run_server
 from tests.support.server import Service, run_in_shell
@@ -29,9 +29,9 @@ def deliver_events(consumer: Consumer, form: str) -> None:
     endpoint = create_endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
     now = timezone.now()
     with transaction.atomic():
-        book = changes.add_book(build_book(title="Überall & <nirgends> 📖"), now)
-        changes.apply_change(changes.lock_book(book.id), {"year": 1814}, now)
-        changes.delete_book(changes.lock_book(book.id), now)
+        book = changes.add_book(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
+        changes.apply_change(changes.lock_book(book.id), {"year": 1814}, ACTOR, now)
+        changes.delete_book(changes.lock_book(book.id), ACTOR, now)
         create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)
 

@@ -24,14 +24,14 @@ def create_maker(kind: str, owner: User, scope: str) -> MakerCase:
     scopes, now = frozenset({scope}), timezone.now()
     if kind == "key":
         key, _ = api_keys.create_key(owner, "maker", scopes, now)
-        return MakerCase(Credential("key", scopes, key=key.pk), end_keys)
+        return MakerCase(Credential("key", scopes, 0, key=key.pk), end_keys)
     authorization = Authorization.objects.create(user=owner, scopes=scope, created_at=now)
-    token = Credential("token", scopes, authorization=authorization.pk)
+    token = Credential("token", scopes, 0, authorization=authorization.pk)
     if kind == "token":
         return MakerCase(token, end_authorizations)
     key, _ = api_keys.create_key(owner, "maker", scopes, now, maker=token)
     end = end_keys if kind == "app's key that is revoked" else end_authorizations
-    return MakerCase(Credential("key", scopes, key=key.pk), end)
+    return MakerCase(Credential("key", scopes, 0, key=key.pk), end)
 
 
 def end_keys() -> None:

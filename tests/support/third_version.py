@@ -68,7 +68,7 @@ class BookViewSetV3(BookViewSetV2):
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = Representation(BookSerializer)
-    etag_prefix = "v3"
+    version_name = "v3"
     operations: ClassVar[bulk.OperationSerializers] = {
         "create": CreateSerializer(),
         "update": UpdateSerializer(),

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from books import changes
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.receivers import respond_with, start_receiver
 from webhooks.models import Attempt, Delivery, Endpoint
@@ -27,7 +27,7 @@ def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> No
     with start_receiver(respond_with(200, b"ok")) as receiver:
         create_endpoint(url=receiver.url)
         with transaction.atomic():
-            book = changes.add_book(build_book(), now=timezone.now())
+            book = changes.add_book(build_book(), ACTOR, now=timezone.now())
         run_worker()
     [request] = receiver.requests
     body = json.loads(request.body)

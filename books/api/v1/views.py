@@ -18,5 +18,5 @@ class BookViewSetV1(BookViewSet):
     representation = Representation(BookSerializer)
     filterset_class = BookFilter
     pagination_class = SkipLimitPagination
-    etag_prefix = "v1"
+    version_name = "v1"
     deletion = Answer(200, {}, b'{"message": "Book deleted successfully"}')

@@ -2,7 +2,7 @@
 
 import builtins
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -29,12 +29,15 @@ from books.api.v2.serializers import (
     UpdateSerializer,
 )
 from books.api.views import BookViewSet
+from books.history.actors import find_actor
 from books.links import book_url
+from books.models import Actor
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
 from library_site.api.query import read_boolean, reject_unknown
 from library_site.api.responses import json_response
 from library_site.http.fast_path import Answer
+from oauth.credentials import Credential
 
 
 @document_books
@@ -50,7 +53,7 @@ class BookViewSetV2(BookViewSet):
     representation = REPRESENTATION
     filterset_class = BookSearchFilter
     pagination_class = KeysetPagination
-    etag_prefix = "v2"
+    version_name = "v2"
     deletion = Answer(204)
     rules_class = BookRulesV2
     operations: ClassVar[bulk.OperationSerializers] = {
@@ -79,7 +82,8 @@ class BookViewSetV2(BookViewSet):
         operations, problems = self.read_values(request).pop("operations")
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
-        results = bulk.run_operations(operations, problems, build_url, now=timezone.now(), dry_run=dry_run)
+        actor = find_actor(Actor.Channel.BULK, credential=cast("Credential | None", request.auth))
+        results = bulk.run_operations(operations, problems, build_url, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     def validate_dry_run(self, request: Request) -> None:

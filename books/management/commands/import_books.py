@@ -11,6 +11,8 @@ from django.utils import timezone
 from books.changes import ConcurrentChange
 from books.exchange.csv_cells import escape_formula
 from books.exchange.imports import REPORT_COLUMNS, FailedRow, UnreadableFile, import_books
+from books.history.actors import find_actor
+from books.models import Actor
 from library_site.db.integers import parse_integer
 
 
@@ -35,7 +37,8 @@ class Command(BaseCommand):
                 file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
                 FailedRows(failed_path, self.stderr.write) as failures,
             ):
-                count = import_books(lines, failures.add, now=timezone.now(), dry_run=dry_run)
+                actor = find_actor(Actor.Channel.IMPORT)
+                count = import_books(lines, failures.add, actor, now=timezone.now(), dry_run=dry_run)
         except (OSError, OperationalError, UnreadableFile, ConcurrentChange) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
         self.stdout.write(f"{count} books {'would be added' if dry_run else 'added'}.")

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             return
         with transaction.atomic(), defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
             added_count = sum(
-                len(changes.add_books(batch, now=timezone.now(), announce=events))
+                len(changes.add_books(batch, None, now=timezone.now(), announce=events))
                 for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Adding example books", count)
             )
             analyze_books()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from books.exchange import exports
 from books.exchange.imports import FailedRow, import_books, parse_book, read_csv
 from books.models import Book
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 OUT_OF_BOUNDS = (
@@ -299,5 +299,5 @@ def test_an_interrupted_import_adds_nothing() -> None:
 
     lines = [HEADER, "First,A,1,1,G\n", "Second,A,1,1,G\n"]
     with pytest.raises(OSError, match="No space left"):
-        import_books(lines, raise_disk_full, NOW, dry_run=False)
+        import_books(lines, raise_disk_full, ACTOR, NOW, dry_run=False)
     assert not Book.objects.exists()

@@ -13,7 +13,7 @@ from books.models import Book
 from tests.support.books import build_book
 
 # `seed_books` publishes no events without the option `--events`.
-pytestmark = pytest.mark.unannounced
+pytestmark = [pytest.mark.unannounced, pytest.mark.unrecorded]
 
 CLASSICS = list(seeds.read_classics())
 

@@ -20,7 +20,7 @@ from tests.support.books import build_book
 from tests.support.request_strategies import bodies, comparison_settings
 
 DECODERS = [
-    pytest.param(version.body_serializers[action], decode, id=f"{version.etag_prefix} {action}")
+    pytest.param(version.body_serializers[action], decode, id=f"{version.version_name} {action}")
     for version in (BookViewSetV1, BookViewSetV2)
     for action, decode in version.decoders.items()
 ]

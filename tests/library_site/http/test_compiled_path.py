@@ -19,7 +19,7 @@ from django.utils import timezone
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from books.models import Book, StoredResponse
+from books.models import Book, Change, StoredResponse
 from library_site.db.sql import execute, raw_connection
 from oauth import api_keys
 from oauth.credentials import Credential
@@ -56,10 +56,14 @@ class StoredRows(NamedTuple):
     """The rows that requests have written."""
 
     books: list[Any]
+    changes: list[Any]
     events: list[Any]
     deliveries: list[Any]
     answers: list[Any]
     keys: list[Any]
+
+
+CHANGE_COLUMNS = ("book_id", "version", "kind", "at", "actor__identity", "before", "after")
 
 
 # The first request is repeated at the end: with an Idempotency-Key the stored response answers it.
@@ -158,6 +162,7 @@ def read_stored_rows() -> StoredRows:
     due_deliveries = Delivery.objects.filter(next_at__isnull=False).order_by("pk")
     return StoredRows(
         books=list(Book.objects.order_by("pk").values_list()),
+        changes=list(Change.objects.order_by("pk").values_list(*CHANGE_COLUMNS)),
         events=[drop_uuid(event) for event in Event.objects.order_by("pk")],
         deliveries=list(
             due_deliveries.values_list("event__kind", "event__subject", "endpoint", "replay", "state", "attempted")
@@ -278,7 +283,7 @@ def test_what_a_key_loses_it_has_lost_in_the_next_request(
     owner = create_reader()
     owner.user_permissions.add(Permission.objects.get(codename="change_book"))
     authorization = Authorization.objects.create(user=owner, scopes="read write", created_at=timezone.now())
-    app = Credential("app", frozenset(["read", "write"]), authorization=authorization.pk)
+    app = Credential("app", frozenset(["read", "write"]), 0, authorization=authorization.pk)
     key = create_key_header(owner, maker=app)
     use_key = [Request("GET", "/books/1"), Request("PUT", "/books/1", body=encode_body(year=1))]
     assert [variant.send(request, key).status for request in use_key] == [OK, OK]

@@ -10,6 +10,7 @@ from django.conf import LazySettings
 from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
+from rest_framework.exceptions import NotAuthenticated
 
 from books.changes import BookNotFound
 from library_site.db.timeouts import WriterRefused
@@ -226,7 +227,9 @@ def test_protected_books_are_left_to_django(settings: LazySettings) -> None:
     requests = [FastRequest("GET", path, "", {"PATH_INFO": f"/api{path}"}) for path in ("/books", "/books/1")]
     assert all(any(route(request) for route in routes) for request in requests)
     settings.LIBRARY_ACCESS = "protected"
-    assert not any(route(request) for route in routes for request in requests)
+    for request in requests:
+        with pytest.raises(NotAuthenticated):
+            [route(request) for route in routes]
 
 
 @pytest.mark.parametrize("failure", [OperationalError, RuntimeError])

@@ -20,7 +20,7 @@ from books.models import Book
 from library_site.db.sql import fetch_all
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.concurrency import wait_until
 from tests.support.credentials import Credentials
 from tests.support.database_proxy import DatabaseProxy, Fault, connect_through_proxy
@@ -52,15 +52,15 @@ def run_concurrent_change(change: Callable[[], object]) -> Iterator[None]:
 
 
 def add_book() -> None:
-    changes.add_book(build_book(isbn="taken"), NOW)
+    changes.add_book(build_book(isbn="taken"), ACTOR, NOW)
 
 
 def change_book() -> None:
-    changes.apply_change(changes.lock_book(1), {"title": "Emma"}, NOW)
+    changes.apply_change(changes.lock_book(1), {"title": "Emma"}, ACTOR, NOW)
 
 
 def remove_book() -> None:
-    changes.delete_book(changes.lock_book(1), NOW)
+    changes.delete_book(changes.lock_book(1), ACTOR, NOW)
 
 
 EMMA = ("Emma", 1813, 2)
@@ -189,6 +189,8 @@ def test_a_connection_that_ends_at_any_statement(
     overtaken_statement: int,
 ) -> None:
     outcomes = []
+    # The process remembers the actor afterwards.
+    compiled.send(write, library[credential])
     actions = {overtaken_statement: lambda: overtake(proxy)}
     for answer in break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]), actions):
         assert answer.get_header("Retry-After") == ("1" if answer.status == UNAVAILABLE else None)

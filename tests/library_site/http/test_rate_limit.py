@@ -58,7 +58,7 @@ class HeaderAuthentication(BaseAuthentication):
         if "User" in request.headers:
             return User(pk=int(request.headers["User"])), None
         key = request.headers.get("Key")
-        return (None, Credential(key, frozenset({"read", "write"}))) if key else None
+        return (None, Credential(key, frozenset({"read", "write"}), 0)) if key else None
 
 
 @pytest.fixture

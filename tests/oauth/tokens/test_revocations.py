@@ -352,7 +352,7 @@ def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario, change: Cha
 
 
 def make_credential(**members: Any) -> Credential:
-    return Credential("any", parse_scopes("read"), **members)
+    return Credential("any", parse_scopes("read"), 0, **members)
 
 
 def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:

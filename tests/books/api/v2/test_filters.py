@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from books import changes
 from books.exchange.imports import FailedRow, import_books
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, build_validation_error, fold_text, list_ids, parse_error
 from tests.support.strategies import hypothesis_settings
 from tests.support.text_matches import TEXT_MATCHES
@@ -180,7 +180,7 @@ def test_isbn13_follows_a_change_of_the_isbn(
 
 
 def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
-    changes.add_books([build_book(isbn="0-14-143951-3", title="Ä"), build_book(isbn="shelf-9")], now=NOW)
+    changes.add_books([build_book(isbn="0-14-143951-3", title="Ä"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
     book_id = find_ids(api, isbn="ISBN 978-0-14-143951-8")[0]
     assert api.get(f"{LIST_URL}/{book_id}?fields=isbn,isbn13").json() == {
         "isbn": "0-14-143951-3",
@@ -192,7 +192,7 @@ def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
 def test_imported_books_are_found_by_isbn(api: httpx.Client) -> None:
     lines = ["title,author,year,isbn,genre\n", "Ärger,Ödön,1930,ISBN 0-14-143951-3 (pbk.),Übung\n"]
     failures: list[FailedRow] = []
-    import_books(lines, failures.append, NOW, dry_run=False)
+    import_books(lines, failures.append, ACTOR, NOW, dry_run=False)
     book_id = find_ids(api, isbn="9780141439518")[0]
     assert failures == []
     assert api.get(f"{LIST_URL}/{book_id}").json()["isbn13"] == "9780141439518"
@@ -374,7 +374,9 @@ search_texts = substrings | st.text("aeAßs%_\\'\" é\u0301Σς", max_size=4) | 
 @pytest.fixture
 def corpus(api: httpx.Client) -> list[dict[str, Any]]:
     """Books with texts that are hard to fold or to match, as version 2 shows them."""
-    changes.add_books([build_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], now=NOW)
+    changes.add_books(
+        [build_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], ACTOR, now=NOW
+    )
     books: list[dict[str, Any]] = api.get(LIST_URL).json()["results"]
     return books
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from books import changes
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, build_validation_error, forge_cursor, list_ids, parse_error
 from tests.support.server import Service
 from tests.support.strategies import any_json, hypothesis_settings
@@ -24,7 +24,7 @@ STALE = '"of another time"'
 def stored_titles(api: httpx.Client) -> list[str]:
     """The titles of 501 books, in the order of their creation."""
     names = [f"Volume {number}" for number in range(501)]
-    changes.add_books([build_book(title=name) for name in names], now=datetime.now(UTC))
+    changes.add_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
     return names
 
 

@@ -17,7 +17,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from books import changes
 from tests.support import oauth_flows
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import create_key_header, create_made_endpoint, create_owner
 from webhooks import stream
 from webhooks.models import Event
@@ -37,7 +37,7 @@ def key_header(transactional_db: None) -> dict[str, str]:
 
 def add_book(title: str) -> None:
     with transaction.atomic():
-        changes.add_book(build_book(title=title), now=timezone.now())
+        changes.add_book(build_book(title=title), ACTOR, now=timezone.now())
 
 
 def read_page(api: httpx.Client, key_header: dict[str, str], **query: Any) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""Finds the row of an actor: who changes books, and through what.
+
+A process remembers the ids, so that a change costs no query more. Rows are never deleted.
+"""
+
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from oauth2_provider.models import Application
+
+from books.models import Actor, Operation
+from oauth.credentials import Credential
+from oauth.models import APIKey
+from webhooks.models import Source
+
+# More combinations than these are looked up again.
+MAX_REMEMBERED_ACTORS = 100_000
+
+
+class Identity(NamedTuple):
+    """What distinguishes actors: a channel, and the ids of a user, an app, an API key and a source."""
+
+    channel: str
+    user_id: int | None = None
+    client_id: str | None = None
+    api_key_id: int | None = None
+    source_id: int | None = None
+
+
+class ActorRef(NamedTuple):
+    """The id of the actor of a change, and of the operation that the change belongs to."""
+
+    id: int
+    operation_id: int | None = None
+
+
+remembered_actors: dict[Identity, ActorRef] = {}
+
+
+def find_actor(
+    channel: str,
+    *,
+    credential: Credential | None = None,
+    user_id: int | None = None,
+    source_id: int | None = None,
+) -> ActorRef:
+    """Returns the actor of a change through this channel; without any of the others it is anonymous.
+
+    Call it before the transaction that changes books: another first change of this actor waits for that.
+    """
+    if credential:
+        identity = Identity(channel, credential.user_id, credential.client_id, credential.key)
+    else:
+        identity = Identity(channel, user_id, None, None, source_id)
+    return remembered_actors.get(identity) or load_actor(identity)
+
+
+def load_actor(identity: Identity) -> ActorRef:
+    """Finds or adds the row."""
+    text = " ".join("-" if value is None else str(value) for value in identity)
+    rows = Actor.objects.filter(identity=text).values_list("pk", flat=True)
+    pk = rows.first()
+    if pk is None:
+        Actor.objects.bulk_create([build_actor(identity, text)], ignore_conflicts=True)
+        pk = rows.get()
+    actor = ActorRef(pk)
+    # The row of a transaction that fails does not exist.
+    transaction.on_commit(partial(remember_actor, identity, actor))
+    return actor
+
+
+def remember_actor(identity: Identity, actor: ActorRef) -> None:
+    if len(remembered_actors) < MAX_REMEMBERED_ACTORS:
+        remembered_actors[identity] = actor
+
+
+def build_actor(identity: Identity, text: str) -> Actor:
+    key = APIKey.objects.filter(pk=identity.api_key_id or 0).select_related("authorization__application").first()
+    # A key that an app made belongs to that app.
+    app = Application.objects.filter(client_id=identity.client_id).first() or (
+        key and key.authorization and key.authorization.application
+    )
+    user = User.objects.filter(pk=identity.user_id or 0).first()
+    source = Source.objects.filter(pk=identity.source_id or 0).first()
+    return Actor(
+        channel=identity.channel,
+        user_id=identity.user_id,
+        identity=text,
+        user_name=user.username if user else "",
+        app_name=app.name if app else "",
+        api_key_name=key.name if key else "",
+        source_name=source.name if source else "",
+    )
+
+
+def begin_operation(kind: str, actor: ActorRef, now: datetime) -> ActorRef:
+    """Adds an operation. Returns the actor of its changes."""
+    operation = Operation.objects.create(kind=kind, actor_id=actor.id, created_at=now)
+    return actor._replace(operation_id=operation.pk)

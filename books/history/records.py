@@ -1,0 +1,73 @@
+"""The rows of the history, as SQL and parameters, to be written together with the changes that they describe."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from books.fields import to_naive_utc
+from books.history.actors import ActorRef
+from books.models import Change
+from books.rows import BookRow
+from library_site.api.responses import encode_json
+from library_site.db.sql import execute
+
+MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+INSERT_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
+PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
+# To follow the statement `changed`, which returns the id of a book. PostgreSQL knows JSON as a type of its own.
+HISTORY_CTE = f"history AS ({INSERT_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
+RECORD_BATCH = 500
+
+
+class ChangeRecord(NamedTuple):
+    """A change of a book, without its actor. `before` and `after` are JSON."""
+
+    book_id: int
+    version: int
+    kind: int
+    before: str | None = None
+    after: str | None = None
+
+
+def record_creation(book: BookRow) -> ChangeRecord:
+    return ChangeRecord(book.id, book.version, Change.Kind.CREATED.value)
+
+
+def record_restoration(book: BookRow) -> ChangeRecord:
+    return ChangeRecord(book.id, book.version, Change.Kind.RESTORED.value)
+
+
+def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
+    """Records the members that differ; `previous` is the book before the change."""
+    names = [name for name in MEMBERS if getattr(previous, name) != getattr(book, name)]
+    before, after = encode_members(previous, names), encode_members(book, names)
+    return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
+
+
+def record_deletion(book: BookRow) -> ChangeRecord:
+    """Records the whole book. The deletion is a version after its last one."""
+    before = encode_members(book, (*MEMBERS, "created_at"))
+    return ChangeRecord(book.id, book.version + 1, Change.Kind.DELETED.value, before)
+
+
+def encode_members(book: BookRow, names: Iterable[str]) -> str:
+    return encode_json({name: getattr(book, name) for name in names}).decode()
+
+
+def history_params(record: ChangeRecord, actor: ActorRef, now: datetime) -> list[Any]:
+    """The parameters of HISTORY_CTE."""
+    _, version, kind, before, after = record
+    return [version, kind, to_naive_utc(now), actor.id, actor.operation_id, before, after]
+
+
+def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: datetime) -> None:
+    """Writes the records in batches, in the caller's transaction."""
+    at = Change._meta.get_field("at").get_db_prep_save(to_naive_utc(now), connection)
+    iterator = iter(records)
+    while batch := list(islice(iterator, RECORD_BATCH)):
+        rows = [(*record[:3], at, actor.id, actor.operation_id, *record[3:]) for record in batch]
+        values = [value for row in rows for value in row]
+        execute(f"{INSERT_SQL} VALUES {', '.join([PLACEHOLDERS] * len(rows))}", values)
