@@ -1,0 +1,120 @@
+"""Many writers of the same books at once: every acknowledged change is one version and one event."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection
+
+from tests.support.books import build_book
+from tests.support.concurrency import count_statuses, run_concurrently
+from tests.support.event_replay import replay_events
+from tests.support.server import Service
+
+pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="On SQLite one writer works at a time")
+
+WRITER_COUNT = 32
+CHANGES_PER_WRITER = 3
+BOOKS = "/api/v2/books"
+
+Answers = list[httpx.Response]
+
+
+def create_book(service: Service, **members: Any) -> int:
+    """Returns the id of a new book."""
+    with service.open_client() as client:
+        return int(client.post(BOOKS, json=build_book(**members)).json()["id"])
+
+
+def run_writers(service: Service, writers: Sequence[Callable[[httpx.Client], Answers]]) -> Answers:
+    return [answer for answers in run_concurrently(service, writers) for answer in answers]
+
+
+def change_years(client: httpx.Client, pk: int, number: int) -> Answers:
+    """Sends years that no other writer sends, in both versions."""
+    years = range(CHANGES_PER_WRITER * number, CHANGES_PER_WRITER * (number + 1))
+    return [
+        client.put(f"/api/books/{pk}", json={"year": year})
+        if year % 2
+        else client.patch(f"{BOOKS}/{pk}", json={"year": year})
+        for year in years
+    ]
+
+
+def test_every_acknowledged_change_is_one_version_and_one_event(service: Service) -> None:
+    pk = create_book(service, year=-1)
+    answers = run_writers(service, [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT)])
+    change_count = WRITER_COUNT * CHANGES_PER_WRITER
+    assert count_statuses(answers) == {200: change_count}
+    assert len({answer.json()["year"] for answer in answers}) == change_count
+    kinds, book = replay_events(service, pk)
+    assert kinds == ["book.created"] + ["book.updated"] * change_count
+    with service.open_client() as client:
+        assert client.get(f"{BOOKS}/{pk}").json() == book
+
+
+def change_read_state(client: httpx.Client, pk: int, number: int) -> Answers:
+    """Reads the book and changes the state that was read, again and again."""
+    address = f"{BOOKS}/{pk}"
+
+    def change(title: str) -> httpx.Response:
+        return client.patch(address, json={"title": title}, headers={"If-Match": client.get(address).headers["ETag"]})
+
+    return [change(f"{number}, {turn}") for turn in range(CHANGES_PER_WRITER)]
+
+
+def test_every_version_is_changed_once(service: Service) -> None:
+    pk = create_book(service)
+    answers = run_writers(service, [partial(change_read_state, pk=pk, number=number) for number in range(WRITER_COUNT)])
+    assert count_statuses(answers).keys() <= {200, 412}
+    versions = [answer.json()["version"] for answer in answers if answer.is_success]
+    kinds, book = replay_events(service, pk)
+    assert sorted(versions) == list(range(2, book["version"] + 1))
+    assert kinds == ["book.created"] + ["book.updated"] * len(versions)
+
+
+def move_isbns(client: httpx.Client, moves: Sequence[tuple[int, str]], first: int) -> Answers:
+    """Gives books isbns that other books may have: every fifth of the moves."""
+    chosen = [moves[(first + 5 * turn) % len(moves)] for turn in range(CHANGES_PER_WRITER)]
+    return [client.put(f"/api/books/{pk}", json={"isbn": isbn}) for pk, isbn in chosen]
+
+
+def test_isbns_that_move_between_books_are_neither_lost_nor_doubled(service: Service) -> None:
+    isbns = [build_book()["isbn"] for _ in range(4)]
+    pks = [create_book(service, isbn=isbn) for isbn in isbns[:3]]
+    moves = list(product(pks, isbns))
+    answers = run_writers(service, [partial(move_isbns, moves=moves, first=number) for number in range(len(moves))])
+    assert count_statuses(answers).keys() <= {200, 409}
+    histories = [replay_events(service, pk) for pk in pks]
+    with service.open_client() as client:
+        assert [client.get(f"{BOOKS}/{pk}").json() for pk in pks] == [history.book for history in histories]
+    assert len({history.book["isbn"] for history in histories} & set(isbns)) == len(pks)
+
+
+def delete_book(client: httpx.Client, pk: int) -> Answers:
+    return [client.delete(f"/api/books/{pk}")]
+
+
+def add_book(client: httpx.Client, isbn: str) -> Answers:
+    return [client.post("/api/books", json=build_book(isbn=isbn))]
+
+
+def test_a_deletion_among_changes_is_the_last_event(service: Service) -> None:
+    isbn = build_book()["isbn"]
+    pk = create_book(service, isbn=isbn)
+    changes = [partial(change_years, pk=pk, number=number) for number in range(WRITER_COUNT // 2)]
+    deletions, additions = [partial(delete_book, pk=pk)] * 4, [partial(add_book, isbn=isbn)] * 4
+    answers = run_concurrently(service, [*changes, *deletions, *additions])
+    changed, deleted, added = (
+        count_statuses(answer for part in parts for answer in part)
+        for parts in (answers[:-8], answers[-8:-4], answers[-4:])
+    )
+    assert changed.keys() <= {200, 404}
+    assert deleted == {200: 1, 404: 3}
+    # The isbn is free as soon as the book is deleted.
+    assert added in ({409: 4}, {201: 1, 409: 3})
+    assert replay_events(service, pk).kinds == ["book.created", *["book.updated"] * changed[200], "book.deleted"]
+    assert service.fetch_all(f"SELECT count(*) FROM books_book WHERE isbn = '{isbn}'") == [(added[201],)]  # noqa: S608  # our own isbn
