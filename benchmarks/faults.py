@@ -1,4 +1,4 @@
-"""Checks that no event is lost while workers, receivers and databases fail: `python -m benchmarks.faults`.
+"""Checks that no event is lost while workers, receivers, connections and databases fail: `python -m benchmarks.faults`.
 
 The exit status is 1 if an event was lost, or if a result is wrong.
 """
@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
+import psycopg
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
-from benchmarks.competitors import OURS
 from benchmarks.deliveries import (
+    CREATE_ENDPOINTS_CODE,
     Library,
     LoggedRequest,
     Receiver,
@@ -25,12 +26,15 @@ from benchmarks.deliveries import (
     start_library_and_receiver,
     wait_until,
 )
-from benchmarks.support import databases, load
+from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from tests.clients.provider import send_event
 from tests.support.postgres import find_binary, run_unprivileged
 
 ENDPOINT_COUNT = 50
+WRITER_COUNT = 32
+# The library is not measured before it answers with ten of its books.
+SEEDED_BOOK_COUNT = 20
 # A delivery to the slow receiver takes 0.1 s: a worker that has had a lease for more than 3 s is dead.
 END_DEAD_LEASES_SQL = {
     "PostgreSQL": "UPDATE webhooks_delivery SET next_at = now()"
@@ -244,7 +248,7 @@ def check_repeated_event(options: Namespace) -> Iterator[Finding]:
         databases.seed_library(library.url, 20)
         library.run_code(CREATE_SOURCE_CODE)
         with (
-            competitors.start_competitor(OURS, library.url, **library.environment) as server,
+            competitors.start_library(library.url, **library.environment) as server,
             ThreadPoolExecutor(12) as pool,
         ):
             url = f"http://127.0.0.1:{server.port}/webhooks/receive/branch"
@@ -263,6 +267,31 @@ def check_rollback(options: Namespace) -> Iterator[Finding]:
         yield Finding("The change is rolled back", f"{events} events, {requests} requests", events + requests)
 
 
+def check_terminated_sessions(options: Namespace) -> Iterator[Finding]:
+    kills = 10 * options.kills
+    with create_postgresql_library() as library:
+        databases.seed_library(library.url, SEEDED_BOOK_COUNT)
+        library.run_code(CREATE_ENDPOINTS_CODE.format(paths=["well"], port=9))
+        with (
+            # Every lost connection would be an error in the log.
+            competitors.start_library(library.url, LIBRARY_ACCESS="open", LOG_LEVEL="critical") as server,
+            psycopg.connect(library.url, autocommit=True) as control,
+        ):
+            with writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running:
+                for number in range(kills):
+                    wait_until(partial(has_written, running, 10 * number), pause=0.001)
+                    writers.terminate_session(control)
+            for error in [error for writer in running for error in writer.errors][:5]:
+                note(f"  {error}")
+            result = writers.summarize_writes(control, running)
+            error_count = writers.count_wrong(control, running, SEEDED_BOOK_COUNT)
+        yield Finding(f"{kills:,} sessions of {WRITER_COUNT} writers ended", result, error_count)
+
+
+def has_written(running: list[writers.Writer], number: int) -> bool:
+    return writers.count_acknowledged(running).total() > number
+
+
 FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "kill": check_killed_workers,
     "stop": check_stopped_worker,
@@ -270,6 +299,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "database": check_stopped_database,
     "inbox": check_repeated_event,
     "rollback": check_rollback,
+    "connections": check_terminated_sessions,
 }
 
 
