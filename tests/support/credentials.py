@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from oauth import api_keys
 from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.tokens import revocations
 from tests.support.forged_tokens import build_claims, forge_token
 from tests.support.oauth_flows import build_bearer_header, create_key_header, create_reader
 
@@ -37,6 +38,8 @@ def create_unusual_credentials(owner: User, plain: Credentials, expires_at: date
     ChangedRights.objects.create(user_id=reader.pk, scopes="read", changed_at=timezone.now())
     ChangedRights.objects.create(user_id=former_user.pk, scopes="", changed_at=timezone.now())
     ended = Authorization.objects.create(created_at=expires_at, ended_at=timezone.now())
+    # The list in memory may be from before these changes.
+    revocations.REVOCATION_LIST.invalidate()
     headers: dict[str, Mapping[str, str]] = {
         "reading key": create_key_header(owner, "read"),
         "key of a reader": create_key_header(reader),
