@@ -301,7 +301,8 @@ content_types = choose_rarely(
     choose_header("Content-Type", ["application/json"]) | no_headers, choose_header("Content-Type", ODD_CONTENT_TYPES)
 )
 body_headers = merge_headers(common_headers, content_types, choose_rarely(no_headers, st.sampled_from(ODD_LENGTHS), 16))
-idempotency_keys = choose_rarely(no_headers, choose_header("Idempotency-Key", ["one", "two", "", "ä", "x" * 256]))
+IDEMPOTENCY_KEYS = ["one", "two", "", "ä", "x" * 256]
+idempotency_keys = choose_rarely(no_headers, choose_header("Idempotency-Key", IDEMPOTENCY_KEYS))
 empty_bodies = st.just(b"")
 
 # The first books that a session adds have the ids 101 and 102.

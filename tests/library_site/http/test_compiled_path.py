@@ -32,6 +32,7 @@ from tests.support.credentials import UNUSUAL_NAMES, Credentials, create_unusual
 from tests.support.oauth_flows import create_key_header, create_reader, deactivate_without_signal
 from tests.support.request_strategies import (
     BODY_MUTATIONS,
+    IDEMPOTENCY_KEYS,
     LAST_ETAG,
     ODD_BODIES,
     ODD_CONTENT_TYPES,
@@ -44,9 +45,11 @@ from tests.support.request_strategies import (
     ODD_VALUES,
     OTHER_SPELLINGS,
     PROTECTION_MODES,
+    YEAR_LITERALS,
     choose_rarely,
     requests,
     session_settings,
+    write_object,
 )
 from tests.support.requests import STORED_ISBNS, Headers, Request
 from tests.support.small_library import NEW_BOOK, NOW, PLAIN_REQUESTS, VERSION_2, encode_body, restore_books
@@ -127,6 +130,8 @@ def test_plain_requests_do_not_reach_django(
 
 BOOK = Request("GET", "/books/1", VERSION_2)
 CHANGE = BOOK._replace(method="PUT", body=NEW_BOOK)
+CREATION = Request("POST", "/books", VERSION_2, body=NEW_BOOK)
+VALID_MEMBERS = [(name, json.dumps(value)) for name, value in json.loads(NEW_BOOK).items()]
 ODD_CHANGE_HEADERS: list[Headers] = [
     *ODD_HEADERS,
     *ODD_LENGTHS,
@@ -139,6 +144,13 @@ ODD_REQUESTS = {
     "credentials": [request._replace(credential=name) for name in UNUSUAL_NAMES for request in (BOOK, CHANGE)],
     "headers": [CHANGE._replace(headers=headers) for headers in ODD_CHANGE_HEADERS],
     "bodies": [CHANGE._replace(body=body) for body in [*ODD_BODIES, *(mutate(NEW_BOOK) for mutate in BODY_MUTATIONS)]],
+    "members": [
+        CHANGE._replace(body=write_object([*VALID_MEMBERS, member]).encode())
+        for member in [("titel", "1"), ("title", '"Emma"'), ("id", "1"), *(("year", year) for year in YEAR_LITERALS)]
+    ],
+    "idempotency keys": [
+        CREATION._replace(headers={"Idempotency-Key": key}) for key in [*IDEMPOTENCY_KEYS, *IDEMPOTENCY_KEYS]
+    ],
     "paths": [BOOK._replace(path=path) for path in [*ODD_PATHS, *map("/books/{}".format, ODD_IDS)]],
     "versions": [request._replace(spelling=spelling) for spelling in OTHER_SPELLINGS for request in (BOOK, CHANGE)],
     "queries": [BOOK._replace(path="/books", query=f"author={value}") for value in ODD_VALUES],
