@@ -229,8 +229,6 @@ BODY_MUTATIONS: list[Callable[[bytes], bytes]] = [
     lambda body: b'{"a": ' * 2000 + body + b"}" * 2000,
     lambda body: b"// a\n" + body,
     lambda body: body[:-1] + b', "id": ' + b"[" * 2000 + b"]" * 2000 + b"}",
-    lambda body: body.ljust(MAX_BODY_BYTES),
-    lambda body: body.ljust(MAX_BODY_BYTES + 1),
 ]
 ODD_BODIES = [
     b"", b" ", b"null", b"[]", b'"title"', b"1", b"{}", b"{", b"\xff", b"NaN", b"\xef\xbb\xbf{}", b"[" * 5000,

@@ -28,30 +28,11 @@ from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import build_book
-from tests.support.credentials import UNUSUAL_NAMES, Credentials, create_unusual_credentials
+from tests.support.credentials import Credentials, create_unusual_credentials
 from tests.support.oauth_flows import create_key_header, create_reader, deactivate_without_signal
-from tests.support.request_strategies import (
-    BODY_MUTATIONS,
-    IDEMPOTENCY_KEYS,
-    LAST_ETAG,
-    ODD_BODIES,
-    ODD_CONTENT_TYPES,
-    ODD_HEADERS,
-    ODD_HOSTS,
-    ODD_IDS,
-    ODD_LENGTHS,
-    ODD_PATHS,
-    ODD_TAG_LISTS,
-    ODD_VALUES,
-    OTHER_SPELLINGS,
-    PROTECTION_MODES,
-    YEAR_LITERALS,
-    choose_rarely,
-    requests,
-    session_settings,
-    write_object,
-)
-from tests.support.requests import STORED_ISBNS, Headers, Request
+from tests.support.odd_requests import ODD_REQUESTS
+from tests.support.request_strategies import LAST_ETAG, PROTECTION_MODES, choose_rarely, requests, session_settings
+from tests.support.requests import STORED_ISBNS, Request
 from tests.support.small_library import NEW_BOOK, NOW, PLAIN_REQUESTS, VERSION_2, encode_body, restore_books
 from webhooks.models import Delivery, Event
 
@@ -128,33 +109,6 @@ def test_plain_requests_do_not_reach_django(
     assert django_requests == []
 
 
-BOOK = Request("GET", "/books/1", VERSION_2)
-CHANGE = BOOK._replace(method="PUT", body=NEW_BOOK)
-CREATION = Request("POST", "/books", VERSION_2, body=NEW_BOOK)
-VALID_MEMBERS = [(name, json.dumps(value)) for name, value in json.loads(NEW_BOOK).items()]
-ODD_CHANGE_HEADERS: list[Headers] = [
-    *ODD_HEADERS,
-    *ODD_LENGTHS,
-    *({"Host": host} for host in ODD_HOSTS),
-    *({"Content-Type": content_type} for content_type in ODD_CONTENT_TYPES),
-    *({name: tags} for name in ("If-Match", "If-None-Match") for tags in [LAST_ETAG, *ODD_TAG_LISTS]),
-]
-# Each request has another odd part.
-ODD_REQUESTS = {
-    "credentials": [request._replace(credential=name) for name in UNUSUAL_NAMES for request in (BOOK, CHANGE)],
-    "headers": [CHANGE._replace(headers=headers) for headers in ODD_CHANGE_HEADERS],
-    "bodies": [CHANGE._replace(body=body) for body in [*ODD_BODIES, *(mutate(NEW_BOOK) for mutate in BODY_MUTATIONS)]],
-    "members": [
-        CHANGE._replace(body=write_object([*VALID_MEMBERS, member]).encode())
-        for member in [("titel", "1"), ("title", '"Emma"'), ("id", "1"), *(("year", year) for year in YEAR_LITERALS)]
-    ],
-    "idempotency keys": [
-        CREATION._replace(headers={"Idempotency-Key": key}) for key in [*IDEMPOTENCY_KEYS, *IDEMPOTENCY_KEYS]
-    ],
-    "paths": [BOOK._replace(path=path) for path in [*ODD_PATHS, *map("/books/{}".format, ODD_IDS)]],
-    "versions": [request._replace(spelling=spelling) for spelling in OTHER_SPELLINGS for request in (BOOK, CHANGE)],
-    "queries": [BOOK._replace(path="/books", query=f"author={value}") for value in ODD_VALUES],
-}
 ODD_SESSIONS = {
     **{name: Session(requests, "open", NOW) for name, requests in ODD_REQUESTS.items()},
     "credentials where they are needed": Session(ODD_REQUESTS["credentials"], "protected", NOW),
