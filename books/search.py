@@ -12,6 +12,7 @@ from django.db.models.lookups import Contains, Exact, GreaterThan
 
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, Book
+from library_site.db.sql import thread_connection
 
 # Matches if pg_trgm can take a trigram from a text. It puts two blanks before each word and one after it (PostgreSQL
 # manual, pg_trgm).
@@ -42,7 +43,7 @@ def filter_containing(books: QuerySet[Book], text: str, *members: str) -> QueryS
 def contains_sql(text: str, member: str) -> tuple[str, str]:
     """The condition of `filter_containing` as SQL, and its one parameter. On PostgreSQL only: SQLite reads an index."""
     folded_text = fold(text)
-    pattern = Contains.param_pattern % connection.ops.prep_for_like_query(folded_text)
+    pattern = Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
     return compile_contains(member, bool(TRIGRAM_PATTERN.search(folded_text))), pattern
 
 

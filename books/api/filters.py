@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
-from django.db import connection
 from django.db.models import QuerySet
 from django.utils.datastructures import MultiValueDict
 from django_filters import CharFilter, Filter
@@ -20,6 +19,7 @@ from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filt
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
 from library_site.api.serializers import NO_NUL_SCHEMA
 from library_site.db.integers import parse_integer
+from library_site.db.sql import thread_connection
 
 # Created once: to create a queryset takes as long as to encode a page.
 ALL_BOOKS = Book.objects.order_by("pk")
@@ -141,7 +141,7 @@ def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str
     conditions: list[tuple[str, str]] = []
     for name, value in values.items():
         text_filter = filters[name]
-        if isinstance(text_filter, ContainsFilter) and value and connection.vendor == "postgresql":
+        if isinstance(text_filter, ContainsFilter) and value and thread_connection.database.vendor == "postgresql":
             conditions.append(text_filter.to_sql(value))
         else:
             books = text_filter.filter(books, value)

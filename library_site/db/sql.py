@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
+from threading import local
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import psycopg
 from django.conf import settings
@@ -23,6 +23,7 @@ NOW_PLUS = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8_TYPE, UNKNOWN_TYPE = 20, 0
+SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
 PLACEHOLDER = re.compile("%[s%]")
 # A migration changed the table, or a pooler gave another connection: nothing was executed.
@@ -42,8 +43,21 @@ class ConnectionCache:
         self.transformer = Transformer(raw)
 
 
-# By Django's connection object, which can reconnect to PostgreSQL.
-connection_caches: WeakKeyDictionary[BaseDatabaseWrapper, ConnectionCache] = WeakKeyDictionary()
+class ThreadConnection(local):
+    """The connection of this thread: `database` is Django's. To look it up in `connections` takes a microsecond."""
+
+    def __init__(self) -> None:
+        self.database = connections[DEFAULT_DB_ALIAS]
+        self.cache: ConnectionCache | None = None
+
+    def get_cache(self, raw: psycopg.Connection) -> ConnectionCache:
+        """Returns the cache of psycopg's connection; Django opens another one when the first is lost."""
+        if self.cache is None or self.cache.raw is not raw:
+            self.cache = ConnectionCache(raw)
+        return self.cache
+
+
+thread_connection = ThreadConnection()
 
 
 def now_plus(seconds: int) -> str:
@@ -82,13 +96,11 @@ class PreparedStatement:
         self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if keep_plan else b""
 
     def fetch_all(self, parameters: Sequence[Any] = ()) -> list[Row]:
-        database = connections[DEFAULT_DB_ALIAS]
+        database = thread_connection.database
         raw = raw_connection(database)
         if not raw:
             return fetch_all(self.sql, [adapt_time(parameter) for parameter in parameters])
-        cache = connection_caches.get(database)
-        if not cache or cache.raw is not raw:
-            cache = connection_caches[database] = ConnectionCache(raw)
+        cache = thread_connection.get_cache(raw)
         with database.wrap_database_errors:
             result = self.send(cache, parameters)
         cache.transformer.set_pgresult(result)
@@ -171,7 +183,7 @@ def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
 
 def check_result(libpq: pq.abc.PGconn, result: pq.abc.PGresult) -> pq.abc.PGresult:
     """Raises psycopg's error for a statement that failed."""
-    if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+    if result.status in SUCCESS_STATUSES:
         return result
     # An error without a code comes from libpq: PostgreSQL did not answer.
     if libpq.status == pq.ConnStatus.BAD or not result.error_field(pq.DiagnosticField.SQLSTATE):

@@ -1,11 +1,13 @@
 """Prepared statements give their result even where the server has lost their plan."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from django.db import DataError, connection, transaction
 from psycopg import pq
 
-from library_site.db.sql import PreparedStatement, check_result
+from library_site.db.sql import PreparedStatement, Row, check_result
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no prepared statements."),
@@ -43,6 +45,25 @@ def test_a_table_may_change_between_two_calls() -> None:
         cursor.execute("ALTER TABLE numbers ALTER COLUMN number TYPE text")
         assert statement.fetch_all() == [("1",)]
         cursor.execute("DROP TABLE numbers")
+
+
+def test_a_statement_goes_to_the_connection_that_is_open_now() -> None:
+    statement = PreparedStatement("SELECT pg_backend_pid()")
+    before = statement.fetch_all()
+    connection.close()
+    assert statement.fetch_all() != before
+
+
+def test_each_thread_has_its_own_connection() -> None:
+    statement = PreparedStatement("SELECT pg_backend_pid()")
+
+    def fetch_and_close() -> list[Row]:
+        rows = statement.fetch_all()
+        connection.close()
+        return rows
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fetch_and_close).result() != statement.fetch_all()
 
 
 def test_a_text_is_not_cut_off_at_a_nul() -> None:
