@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
-from operator import attrgetter
+from itertools import starmap
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,6 +63,8 @@ class Representation:
         self.members = list(self.fields)
         # Gives the members of a book, as `fetch_rows` returns them.
         self.to_row: Callable[[BookRow], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
+        # Leaves out the extra columns of a row.
+        self.select_members: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
         self.columns = [select_column(field) for field in self.fields.values()]
         self.time_zones = {
             name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
@@ -114,8 +117,7 @@ class Representation:
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Turns rows into structs, without the extra columns."""
-        width, struct = len(self.members), self.struct
-        books = [struct(*row[:width]) for row in rows]
+        books = list(starmap(self.struct, map(self.select_members, rows)))
         for name, zone in self.time_zones.items():
             format_times(books, name, zone)
         return books
@@ -154,12 +156,13 @@ def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
     """Changes the times that msgspec would encode differently: it omits a fraction of zero, and a naive time's zone."""
     for book in books:
         time: datetime | str = getattr(book, name)
-        if isinstance(time, str):
-            continue
-        if not time.microsecond:
-            setattr(book, name, time.isoformat(timespec="microseconds") + zone)
-        elif zone:
-            setattr(book, name, time.replace(tzinfo=UTC))
+        # SQLite has formatted it already.
+        if isinstance(time, datetime):
+            if not time.microsecond:
+                setattr(book, name, time.isoformat(timespec="microseconds") + zone)
+            elif zone:
+                # Four times as fast as `replace`.
+                setattr(book, name, datetime.combine(time, time.time(), UTC))
 
 
 def compile_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
