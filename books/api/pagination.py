@@ -23,6 +23,7 @@ from library_site.api.query import (
     FieldErrors,
     Query,
     build_link,
+    get_parameter,
     read_boolean,
     read_integer,
 )
@@ -178,17 +179,20 @@ class KeysetPagination(BasePagination):
 
 
 def read_sort_parameter(query: Query) -> tuple[str, FieldErrors]:
-    sort = query.query_params.get("sort", "id")
+    sort = get_parameter(query, "sort")
+    if sort is None:
+        return "id", {}
     if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
     return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
 
 
 def read_cursor_parameter(query: Query, sort: str) -> tuple[BookCursor | None, FieldErrors]:
-    if "cursor" not in query.query_params:
+    cursor = get_parameter(query, "cursor")
+    if cursor is None:
         return None, {}
     try:
-        return decode_cursor(str(query.query_params["cursor"]), sort), {}
+        return decode_cursor(cursor, sort), {}
     except ValueError:
         return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
 

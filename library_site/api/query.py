@@ -39,8 +39,10 @@ def parse_query(text: str) -> MultiValueDict[str, str]:
     if not text.isascii() or "%" in text or "+" in text or len(text) > MAX_PLAIN_QUERY:
         return QueryDict(text.encode("latin-1"))
     parameters: dict[str, list[str]] = {}
-    for name, _, value in (part.partition("=") for part in text.split("&") if part):
-        parameters.setdefault(name, []).append(value)
+    for part in text.split("&"):
+        if part:
+            name, _, value = part.partition("=")
+            parameters.setdefault(name, []).append(value)
     return MultiValueDict(parameters)
 
 
@@ -65,9 +67,18 @@ def build_link(query: Query | Request, **changes: str) -> str:
     return f"{settings.PUBLIC_URL}{query.path}?{urlencode(parameters, doseq=True)}"
 
 
+def get_parameter(query: Query | Request, name: str) -> str | None:
+    """Returns the last value of a parameter. For an absent one, `MultiValueDict.get` would raise and catch errors."""
+    if name not in query.query_params:
+        return None
+    return str(query.query_params[name])
+
+
 def read_boolean(query: Query | Request, name: str) -> tuple[bool, FieldErrors]:
     """Returns a boolean of the query, False if it is absent, and its errors."""
-    text = query.query_params.get(name, "false")
+    text = get_parameter(query, name)
+    if text is None:
+        return False, {}
     return BOOLEANS.get(text, False), {} if text in BOOLEANS else {name: [INVALID_BOOLEAN]}
 
 
@@ -75,7 +86,7 @@ def read_integer(
     query: Query | Request, name: str, default: int, minimum: int, maximum: int | None
 ) -> tuple[int, FieldErrors]:
     """Returns an integer of the query and its errors."""
-    text = query.query_params.get(name)
+    text = get_parameter(query, name)
     if text is None:
         return default, {}
     number = parse_integer(text)

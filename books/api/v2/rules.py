@@ -7,7 +7,7 @@ from rest_framework.exceptions import ErrorDetail
 from books.api.conditional import Conditions
 from books.api.operations import BookRules, add_etag
 from books.read_model import Representation
-from library_site.api.query import FieldErrors, Query, reject_unknown
+from library_site.api.query import FieldErrors, Query, get_parameter, reject_unknown
 from library_site.api.suggestions import suggest_names
 from library_site.http.fast_path import Answer
 
@@ -31,5 +31,5 @@ class BookRulesV2(BookRules):
 
 
 def parse_fields(query: Query) -> list[str] | None:
-    text = query.query_params.get("fields")
+    text = get_parameter(query, "fields")
     return None if text is None else text.split(",")
