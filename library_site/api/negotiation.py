@@ -10,6 +10,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.versioning import NamespaceVersioning
 
+from library_site.http.bodies import get_body_limit
 from library_site.http.errors import UnsupportedVersion
 
 
@@ -32,7 +33,7 @@ class ServedVersioning(NamespaceVersioning):
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """The first parser reads a body without a Content-Type (RFC 9110, 8.3). Raises PayloadTooLarge."""
-        limit = request.META["library.body_limit"]
+        limit = get_body_limit(request.META)
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise PayloadTooLarge(f"The body is over {limit} bytes.")
         if not request.content_type:

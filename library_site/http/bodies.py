@@ -2,10 +2,10 @@
 
 import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -56,7 +56,7 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] not in ("POST", "PUT", "PATCH"):
             return application(environ, start_response)
-        limit = environ.setdefault("library.body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        limit = get_body_limit(environ)
         # One byte more than the limit shows that the body is too large.
         body = read_parts(environ["wsgi.input"], limit + 1)
         size = len(body.getvalue())
@@ -68,6 +68,12 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
         return call_on_close(application(environ, start_response), partial(release, body, size))
 
     return wrapper
+
+
+def get_body_limit(environ: Mapping[str, Any]) -> int:
+    """Returns how many bytes the body of a request may have; its version may set another limit than the default."""
+    limit: int = environ.get("library.body_limit") or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return limit
 
 
 def read_parts(stream: "InputStream", size: int) -> BytesIO:

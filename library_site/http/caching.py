@@ -19,7 +19,7 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
         names = [name for key, name in CREDENTIAL_HEADERS.items() if key in environ]
 
         def start_private_response(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
-            has_cache_control = any(name.lower() == "cache-control" for name, _ in headers)
+            has_cache_control = "cache-control" in [name.lower() for name, _ in headers]
             cache_control = [] if has_cache_control else [("Cache-Control", "private")]
             return start_response(status, [*headers, *cache_control, ("Vary", ", ".join(names))], *arguments)
 

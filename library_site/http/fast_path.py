@@ -7,6 +7,7 @@ only words its failure.
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
@@ -19,6 +20,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from library_site.db.timeouts import is_timeout
+from library_site.http.bodies import get_body_limit
 from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[str, str]]
 # By status and the names of the headers that differ from answer to answer; None where Django must answer.
-LearnedHeaders = dict[tuple[int, frozenset[str]], Headers | None]
+LearnedHeaders = dict[tuple[int, frozenset[str]], dict[str, str] | None]
 
 BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])
 METHODS = BODY_METHODS | {"GET", "DELETE"}
@@ -86,7 +88,7 @@ class FastRequest(NamedTuple):
             self.environ.get("CONTENT_TYPE") not in JSON_CONTENT_TYPES
             or not length.isascii()
             or not length.isdigit()
-            or int(length) > self.environ["library.body_limit"]
+            or int(length) > get_body_limit(self.environ)
         ):
             return None
         body = self.environ["wsgi.input"].read(int(length))
@@ -101,7 +103,7 @@ FastRoute = Callable[[FastRequest], Operation | None]
 
 def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
     """Answers with the fast routes of the request's version; the application answers all other requests."""
-    learned_headers: dict[tuple[Any, ...], LearnedHeaders] = {}
+    learned_headers: defaultdict[tuple[Any, ...], LearnedHeaders] = defaultdict(dict)
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
@@ -113,9 +115,7 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         index, operation = match
         method = environ["REQUEST_METHOD"]
         key = (version.number, index, method, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
-        learned = learned_headers.get(key)
-        if learned is None:
-            learned = learned_headers[key] = {}
+        learned = learned_headers[key]
         if None in learned.values():
             return application(environ, start_response)
         # A write has one kind of answer. Its headers must be known before it begins: it cannot be handed on afterwards.
@@ -215,13 +215,17 @@ def learn_headers(start_response: "StartResponse", learned: LearnedHeaders) -> "
         if status[0] == "2" or status.startswith("304"):
             names = {name.lower() for name, _ in headers}
             varying_names = VARYING_HEADERS.intersection(name for name, _ in headers)
-            is_known = names <= CONSTANT_HEADERS | {LENGTH_HEADER, *map(str.lower, varying_names)}
-            learned[int(status[:3]), varying_names] = list(headers) if is_known else None
+            known_names = CONSTANT_HEADERS | {LENGTH_HEADER, *map(str.lower, varying_names)}
+            is_known = names <= known_names and len(names) == len(headers)
+            learned[int(status[:3]), varying_names] = dict(headers) if is_known else None
         return start_response(status, headers, *arguments)
 
     return start_learned_response
 
 
-def fill_headers(headers: Headers, answer: Answer) -> Headers:
-    values = {**answer.headers, "Content-Length": str(len(answer.body))}
-    return [(name, values.get(name, value)) for name, value in headers]
+def fill_headers(headers: Mapping[str, str], answer: Answer) -> Headers:
+    """Returns the headers with the values of this answer, in the same order. Only a body has a length."""
+    filled_headers = {**headers, **answer.headers}
+    if answer.body:
+        filled_headers["Content-Length"] = str(len(answer.body))
+    return list(filled_headers.items())

@@ -7,8 +7,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from django.conf import settings
-
 from library_site.db import integers
 from library_site.http.errors import envelope_format
 from library_site.http.versions import API_ROOT, Headers, Version
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 # Requests repeat the same few texts.
 parse_integer = lru_cache(maxsize=100)(integers.parse_integer)
 
+API_PREFIX = f"{API_ROOT}/"
 VERSION_PATH = re.compile(rf"{API_ROOT}/v([^/]*)(/.*)?", re.DOTALL)
 VENDOR_TYPE = re.compile(r"application/vnd\.library(?:\.v(.*))?\+json")
 # RFC 9110, 12.4.2.
@@ -44,7 +43,7 @@ def negotiate_version(
     latest = versions[max(versions)]
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if not environ["PATH_INFO"].startswith(f"{API_ROOT}/"):
+        if not environ["PATH_INFO"].startswith(API_PREFIX):
             return application(environ, start_response)
         requested_address = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
         version, path, media_type, refusal = choose_version(environ, versions, default)
@@ -53,8 +52,9 @@ def negotiate_version(
             "library.asked_for": requested_address,
             "library.version": version,
             "library.refusal": refusal,
-            "library.body_limit": version.body_limits.get(path.removesuffix("/"), settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
         }
+        if limit := version.body_limits.get(path.removesuffix("/")):
+            environ["library.body_limit"] = limit
         extra_headers = [("Vary", "Accept")]
         if version.lifecycle.deprecated_on and not refusal:
             extra_headers += version.build_headers(path, latest)
@@ -83,7 +83,7 @@ def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], 
     requested_path = environ["PATH_INFO"]
     segment = VERSION_PATH.fullmatch(requested_path)
     path = (segment[2] or "") if segment else requested_path.removeprefix(API_ROOT)
-    if VERSION_PATH.match(API_ROOT + path):
+    if segment and VERSION_PATH.match(API_ROOT + path):
         # A path with two versions, such as /api/v1/v2/books, does not exist in any version.
         path = requested_path
     media_type, vendor_number = choose_vendor_type(environ.get("HTTP_ACCEPT", ""), versions)

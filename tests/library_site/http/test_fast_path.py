@@ -232,6 +232,10 @@ def test_protected_books_are_left_to_django(settings: LazySettings) -> None:
             [route(request) for route in routes]
 
 
+def test_django_answers_where_the_answer_repeats_a_header() -> None:
+    assert count_django_calls(DjangoHandler(("Vary", "Accept"), ("Vary", "Origin")), {}, {}, {}) == 3
+
+
 @pytest.mark.parametrize("failure", [OperationalError, RuntimeError])
 @pytest.mark.django_db
 def test_django_answers_a_failure(failure: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
