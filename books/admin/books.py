@@ -1,4 +1,4 @@
-"""The admin pages of books. All changes go through `books.changes`, and no page counts or sorts all books."""
+"""The list and the form of books. All changes go through `books.changes`, and no page counts or sorts all books."""
 
 from collections.abc import Callable
 from typing import Any
