@@ -7,11 +7,12 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Field as Column
 from django.db.models import QuerySet
-from django.forms import Field, ModelForm
+from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from books import changes
+from books.admin.forms import BookForm
 from books.history.actors import ActorRef, begin_operation, find_actor
 from books.models import FOLDED_COLUMNS, Actor, Book, sort_expression
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
@@ -21,6 +22,7 @@ from library_site.admin.paginator import BoundedPaginator
 
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
+    form = BookForm
     allowed_lookups = ("available__exact", "created_at__gte", "created_at__lt")
     list_display = ("title_column", "author_column", "year", "genre", "isbn", "available", "created_at")
     list_filter = ("available", "created_at")
@@ -70,11 +72,26 @@ class BookAdmin(ValidatingAdmin):
         """
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **options)
 
-    def save_model(self, request: HttpRequest, obj: Book, form: "ModelForm[Book]", change: bool) -> None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Book | None:
+        """Locks a book that is to be changed: nobody changes it between the comparison of its form and the change."""
+        if request.method == "POST" and self.is_valid_id(object_id):
+            changes.lock_books([int(object_id)])
+        return super().get_object(request, object_id, from_field)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Leaves out the request to correct errors where the page only asks whose value to keep."""
+        form = context["adminform"].form
+        if form.conflicts and len(form.errors) == len(form.conflicts):
+            context["errors"] = []
+        return super().render_change_form(request, context, *arguments, **options)
+
+    def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
         """Runs in the transaction that Django's view opens, like `delete_model`."""
         if change:
-            values = {name: form.cleaned_data[name] for name in form.changed_data if is_changed_by_user(form, name)}
-            changes.apply_change(changes.lock_book(obj.pk), values, find_librarian(request), now=timezone.now())
+            book = changes.lock_book(obj.pk)
+            changes.apply_change(book, form.read_edits(), find_librarian(request), now=timezone.now())
         else:
             obj.pk = changes.add_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
 
@@ -112,9 +129,3 @@ def find_librarian(request: HttpRequest) -> ActorRef:
 
 def begin_mass_change(kind: str, request: HttpRequest) -> ActorRef:
     return begin_operation(kind, find_librarian(request), timezone.now())
-
-
-def is_changed_by_user(form: "ModelForm[Book]", name: str) -> bool:
-    """Whether the librarian changed the member, not only the browser, which drops line breaks in one-line inputs."""
-    initial_text = "".join(form.data.get(form.add_initial_prefix(name), "").splitlines()).strip()
-    return bool(form.cleaned_data[name] != initial_text)

@@ -2,6 +2,7 @@
 
 import html
 import re
+from html.parser import HTMLParser
 from typing import Any
 
 from django.apps import apps
@@ -33,6 +34,26 @@ def read_secrets(answer: Any) -> dict[str, str]:
 def read_text(answer: Any) -> str:
     content: str = answer.content.decode()
     return content
+
+
+class FormReader(HTMLParser):
+    """Reads what a browser would send if it submitted the inputs of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        is_sent = attributes.get("type") not in ("submit", "checkbox") or "checked" in attributes
+        if tag == "input" and is_sent and (name := attributes.get("name")):
+            self.values[name] = attributes.get("value") or ""
+
+
+def read_inputs(page: str) -> dict[str, str]:
+    reader = FormReader()
+    reader.feed(page)
+    return reader.values
 
 
 def list_rows(answer: Any) -> list[Any]:

@@ -1,14 +1,10 @@
 """The admin pages of books for librarians, as a browser meets them."""
 
-import os
 import re
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
-import httpx
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -18,33 +14,16 @@ from books import changes
 from books.models import Book
 from library_site.admin import model_admins, paginator
 from tests.support.books import ACTOR, build_book
-from tests.support.server import Service, run_command
-
-LIST = "/admin/books/book/"
-ADD = "/admin/books/book/add/"
-
-
-@pytest.fixture
-def librarian(db: None, client: Client) -> Client:
-    """A browser in which a member of the group Librarians is signed in."""
-    user = User.objects.create_user("astrid", password="x", is_staff=True)
-    user.groups.add(Group.objects.get(name="Librarians"))
-    client.force_login(user)
-    return client
-
-
-def create_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.add_book(build_book(**members), ACTOR, now=timezone.now()).id)
-
-
-def build_form(book: Book, **changes: Any) -> dict[str, Any]:
-    """The form that a browser sends after it showed this book: the members, the initial values, and the changes."""
-    values = {name: getattr(book, name) for name in build_book()} | ({"available": "on"} if book.available else {})
-    return {**values, **{f"initial-{name}": value for name, value in values.items()}, **changes}
-
-
-def page_address(book: Book) -> str:
-    return f"{LIST}{book.pk}/change/"
+from tests.support.books_admin import (
+    ADD,
+    LIST,
+    build_form,
+    change_book,
+    create_book,
+    page_address,
+    submit_concurrently,
+)
+from tests.support.server import Service
 
 
 def list_titles(answer: Any) -> list[str]:
@@ -82,7 +61,7 @@ def test_a_librarian_changes_a_book(librarian: Client) -> None:
 def test_a_form_keeps_the_changes_of_others_to_other_members(librarian: Client) -> None:
     book = create_book()
     form = build_form(book, title="Emma")
-    changes.apply_change(changes.lock_book(book.pk), {"genre": "Romance"}, ACTOR, now=timezone.now())
+    change_book(book, genre="Romance")
     librarian.post(page_address(book), form)
     changed_book = Book.objects.get(pk=book.pk)
     assert (changed_book.title, changed_book.genre) == ("Emma", "Romance")
@@ -112,7 +91,9 @@ def test_blank_members_are_refused(librarian: Client, member: str) -> None:
 def test_an_isbn_in_use_is_explained(librarian: Client) -> None:
     book = create_book()
     answer = librarian.post(ADD, build_book(isbn=book.isbn))
-    assert answer.context["adminform"].form.errors == {"isbn": ["Another book has this ISBN."]}
+    link = f'<a href="{page_address(book)}">Pride and Prejudice</a> has this ISBN.'
+    assert answer.context["adminform"].form.errors == {"isbn": [link]}
+    assert link in answer.content.decode()
 
 
 @pytest.mark.parametrize("year", ["-2147483649", "2147483648", "9" * 5000])
@@ -137,8 +118,8 @@ def test_a_librarian_deletes_selected_books(librarian: Client) -> None:
 @pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
 def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
     other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
-    changes.apply_change(changes.lock_book(unchanged_book.pk), {"available": available}, ACTOR, now=timezone.now())
-    changes.apply_change(changes.lock_book(marked_book.pk), {"available": not available}, ACTOR, now=timezone.now())
+    change_book(unchanged_book, available=available)
+    change_book(marked_book, available=not available)
     versions = dict(Book.objects.values_list("pk", "version"))
     answer = librarian.post(
         LIST, {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}, follow=True
@@ -176,9 +157,7 @@ def test_lists_sort_by_folded_titles(librarian: Client) -> None:
 
 def test_lent_books_can_be_filtered(librarian: Client) -> None:
     create_book(title="There")
-    changes.apply_change(
-        changes.lock_book(create_book(title="Lent").pk), {"available": False}, ACTOR, now=timezone.now()
-    )
+    change_book(create_book(title="Lent"), available=False)
     assert list_titles(librarian.get(LIST, {"available__exact": "0"})) == ["Lent"]
 
 
@@ -215,33 +194,7 @@ def test_a_large_library_is_not_deleted_by_one_action(librarian: Client, across:
 
 
 def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
-    environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
-    run_command(environment, "createsuperuser", "--noinput", "--username", "root", "--email", "root@example.org")
-    barrier = Barrier(6)
-    with service.open_client() as browser:
-        submit_form(browser, "/admin/login/", {"username": "root", "password": "a-long-phrase-1"})
-        cookies = browser.cookies
-
-    def add_book(number: int) -> httpx.Response:
-        with service.open_client() as browser:
-            browser.cookies = cookies
-            page_address = browser.get(ADD).text
-            barrier.wait()
-            return browser.post(
-                ADD, data={**build_book(isbn="raced"), **read_csrf_token(page_address)}, follow_redirects=True
-            )
-
-    with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(add_book, range(6)))
+    form = {**build_book(isbn="raced"), "available": "on"}
+    answers = submit_concurrently(service, ADD, [form] * 6)
     assert {answer.status_code for answer in answers} == {200}
     assert sum("was added successfully" in answer.text for answer in answers) == 1
-
-
-def submit_form(browser: httpx.Client, address: str, values: dict[str, str]) -> httpx.Response:
-    return browser.post(address, data={**values, **read_csrf_token(browser.get(address).text)})
-
-
-def read_csrf_token(html: str) -> dict[str, str]:
-    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', html)
-    assert token
-    return {"csrfmiddlewaretoken": token[1]}

@@ -1,0 +1,93 @@
+"""The form of a book: it writes what the librarian edited, and asks before it replaces what someone else saved."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django import forms
+from django.urls import reverse
+from django.utils.html import format_html
+
+from books.models import Book
+
+
+class EditConflict(NamedTuple):
+    """A member that the librarian edited and that someone else changed after the page was opened."""
+
+    label: str
+    initial: str
+    saved: str
+    edited: str
+
+
+class BookForm(forms.ModelForm):
+    """The form of the page of a book.
+
+    Its hidden initial values are what the page showed. A value that is in the database by now, and is neither that nor
+    the librarian's, is someone else's: the form is refused once, and its next page has that value as the initial one.
+    """
+
+    conflicts: Sequence[EditConflict] = ()
+
+    def clean_isbn(self) -> str:
+        isbn: str = self.cleaned_data["isbn"]
+        holder = Book.objects.filter(isbn=isbn).exclude(pk=self.instance.pk).values_list("pk", "title").first()
+        if holder:
+            raise forms.ValidationError(format_isbn_in_use(*holder), code="unique")
+        return isbn
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        names = self.list_conflicting_names() if self.instance.pk else []
+        self.conflicts = [self.build_conflict(name) for name in names]
+        for name in names:
+            self.add_error(name, "Someone else changed this too. Save again to write your value.")
+            self.replace_initial_value(name)
+        return values
+
+    def read_edits(self) -> dict[str, Any]:
+        """Returns the values of a valid form that the librarian edited."""
+        return {name: self.cleaned_data[name] for name in self.list_edited_names()}
+
+    def list_edited_names(self) -> list[str]:
+        """The members that the librarian edited, not only the browser, which drops line breaks in one-line inputs."""
+        return [
+            name
+            for name in self.changed_data
+            if name in self.cleaned_data and self.cleaned_data[name] != self.read_initial_value(name)
+        ]
+
+    def list_conflicting_names(self) -> list[str]:
+        return [
+            name
+            for name in self.list_edited_names()
+            if remove_line_breaks(self.initial[name]) not in (self.read_initial_value(name), self.cleaned_data[name])
+        ]
+
+    def read_initial_value(self, name: str) -> Any:
+        """Returns the value that the page showed, as a one-line input shows it."""
+        field = self.fields[name]
+        value = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
+        try:
+            return remove_line_breaks(field.to_python(value))
+        except forms.ValidationError:
+            return None
+
+    def build_conflict(self, name: str) -> EditConflict:
+        values = (self.read_initial_value(name), self.initial[name], self.cleaned_data[name])
+        return EditConflict(str(self.fields[name].label), *map(format_value, values))
+
+    def replace_initial_value(self, name: str) -> None:
+        self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}
+
+
+def format_value(value: Any) -> str:
+    return ("Yes" if value else "No") if isinstance(value, bool) else str(value)
+
+
+def format_isbn_in_use(pk: int, title: str) -> str:
+    """Returns HTML that links to the book that has the ISBN."""
+    return format_html('<a href="{}">{}</a> has this ISBN.', reverse("admin:books_book_change", args=[pk]), title)
+
+
+def remove_line_breaks(value: Any) -> Any:
+    return "".join(value.splitlines()).strip() if isinstance(value, str) else value

@@ -1,0 +1,20 @@
+"""People who use the admin pages of books."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+
+@pytest.fixture
+def astrid(db: None) -> User:
+    """A member of the group Librarians."""
+    user = User.objects.create_user("astrid", password="x", is_staff=True)
+    user.groups.add(Group.objects.get(name="Librarians"))
+    return user
+
+
+@pytest.fixture
+def librarian(client: Client, astrid: User) -> Client:
+    """A browser in which astrid is signed in."""
+    client.force_login(astrid)
+    return client

@@ -1,0 +1,96 @@
+"""Forms of books that someone else changed after the page was opened."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from books.models import Book
+from tests.support.admin_pages import read_inputs, read_text
+from tests.support.books_admin import LIST, build_form, change_book, create_book, page_address, submit_concurrently
+from tests.support.server import Service
+
+
+def list_conflicts(answer: Any) -> list[tuple[Any, ...]]:
+    return [tuple(conflict) for conflict in answer.context["adminform"].form.conflicts]
+
+
+def test_a_value_of_someone_else_is_replaced_only_by_the_second_save(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma")
+    change_book(book, title="EMMA")
+    question = librarian.post(page_address(book), form)
+    assert Book.objects.get(pk=book.pk).title == "EMMA"
+    assert list_conflicts(question) == [("Title", "Ema", "EMMA", "Emma")]
+    librarian.post(page_address(book), read_inputs(read_text(question)))
+    assert Book.objects.get(pk=book.pk).title == "Emma"
+
+
+def test_the_question_shows_three_values_and_asks_for_no_correction(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma")
+    change_book(book, title="<EMMA>")
+    html = librarian.post(page_address(book), form).content.decode()
+    values = [f">{value}</td>" in html for value in ("Ema", "&lt;EMMA&gt;", "Emma")]
+    assert values == [True] * 3
+    assert "Nothing is saved yet" in html
+    assert "Please correct" not in html
+
+
+def test_a_second_change_of_someone_else_is_asked_about_too(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma")
+    change_book(book, title="EMMA")
+    question = librarian.post(page_address(book), form)
+    change_book(book, title="E.")
+    assert list_conflicts(librarian.post(page_address(book), read_inputs(read_text(question)))) == [
+        ("Title", "EMMA", "E.", "Emma")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edits", "saved", "conflict"),
+    [
+        ({"year": "1816"}, {"year": 1815}, ("Year", "1813", "1815", "1816")),
+        ({"available": ""}, {"available": False}, None),
+        ({"available": "", "year": "1816"}, {"available": False}, None),
+        ({"genre": "Romance"}, {"genre": "Romance"}, None),
+        ({"title": "Emma"}, {"title": " Pride \nand Prejudice"}, None),
+    ],
+)
+def test_only_values_that_differ_are_asked_about(
+    librarian: Client, edits: dict[str, Any], saved: dict[str, Any], conflict: tuple[Any, ...] | None
+) -> None:
+    book = create_book()
+    form = build_form(book, **edits)
+    change_book(book, **saved)
+    answer: Any = librarian.post(page_address(book), form)
+    assert answer.status_code == (200 if conflict else 302)
+    assert not conflict or list_conflicts(answer)[0][: len(conflict)] == conflict
+
+
+def test_a_value_of_someone_else_can_be_kept(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma", genre="Romance")
+    change_book(book, title="EMMA")
+    question = librarian.post(page_address(book), form)
+    librarian.post(page_address(book), {**read_inputs(read_text(question)), "title": "EMMA"})
+    changed_book = Book.objects.get(pk=book.pk)
+    assert (changed_book.title, changed_book.genre, changed_book.version) == ("EMMA", "Romance", 3)
+
+
+def test_other_errors_are_shown_beside_the_question(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    form = build_form(book, title="Emma", year="")
+    change_book(book, title="EMMA")
+    answer = librarian.post(page_address(book), form)
+    assert list(answer.context["adminform"].form.errors) == ["year", "title"]
+    assert "Please correct the errors below" in read_text(answer)
+
+
+def test_only_one_of_many_librarians_saves_without_a_question(service: Service) -> None:
+    [(pk,)] = service.fetch_all("SELECT min(id) FROM books_book")
+    forms = [{"title": f"Title {number}"} for number in range(6)]
+    answers = submit_concurrently(service, f"{LIST}{pk}/change/", forms)
+    assert sum("was changed successfully" in answer.text for answer in answers) == 1
+    assert sum("Nothing is saved yet" in answer.text for answer in answers) == 5

@@ -1,0 +1,56 @@
+"""The addresses and forms of the admin pages of books, and their submission."""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import httpx
+from django.utils import timezone
+
+from books import changes
+from books.models import Book
+from tests.support.admin_pages import read_inputs
+from tests.support.books import ACTOR, build_book
+from tests.support.concurrency import run_concurrently
+from tests.support.server import Service, run_command
+
+LIST = "/admin/books/book/"
+ADD = "/admin/books/book/add/"
+
+
+def create_book(**members: Any) -> Book:
+    return Book.objects.get(pk=changes.add_book(build_book(**members), ACTOR, now=timezone.now()).id)
+
+
+def change_book(book: Book, **values: Any) -> None:
+    """Changes a book as someone else, who is not signed in to the admin."""
+    changes.apply_change(changes.lock_book(book.pk), values, ACTOR, now=timezone.now())
+
+
+def build_form(book: Book, **changes: Any) -> dict[str, Any]:
+    """The form that a browser sends after it showed this book: the members, the initial values, and the changes."""
+    values = {name: getattr(book, name) for name in build_book()} | ({"available": "on"} if book.available else {})
+    return {**values, **{f"initial-{name}": value for name, value in values.items()}, **changes}
+
+
+def page_address(book: Book) -> str:
+    return f"{LIST}{book.pk}/change/"
+
+
+def submit_concurrently(service: Service, address: str, forms: Iterable[Mapping[str, str]]) -> list[httpx.Response]:
+    """Opens a page as a superuser, and submits it with each of these values at the same moment."""
+    environment = {**os.environ, "DATABASE_URL": service.database_url, "DJANGO_SUPERUSER_PASSWORD": "a-long-phrase-1"}
+    name = f"root-of-{address.strip('/').replace('/', '-')}"
+    run_command(environment, "createsuperuser", "--noinput", "--username", name, "--email", "root@example.org")
+    with service.open_client() as browser:
+        login = read_inputs(browser.get("/admin/login/").text)
+        browser.post("/admin/login/", data={**login, "username": name, "password": "a-long-phrase-1"})
+        shown = read_inputs(browser.get(address).text)
+        cookies = browser.cookies
+
+    def submit(form: Mapping[str, str], client: httpx.Client) -> httpx.Response:
+        client.cookies = cookies
+        return client.post(address, data={**shown, **form}, follow_redirects=True)
+
+    return run_concurrently(service, [partial(submit, form) for form in forms])
