@@ -1,19 +1,94 @@
 """The states that a book had, computed from its present state and its history."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from books.models import Change
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from books.history.records import MEMBERS
+from books.models import Book, Change
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
+from library_site.http.refusals import Failure, Problem, Refusal
+
+# At the version of such a change there is no book. Its `before` is the whole book.
+DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
+
+
+class UnknownVersion(Refusal):
+    """The book never had this version, or its history does not go back so far."""
+
+    status = 422
+    message = "The request is not valid"
+
+    def to_failure(self, request: HttpRequest | Request) -> Failure:
+        problem = Problem("body", "version", "No state of the book with this version is known.", "unknown_version")
+        return Failure(self.status, self.message, [problem])
+
+
+class State(NamedTuple):
+    """The MEMBERS of a book at a version."""
+
+    version: int
+    members: dict[str, Any]
+
+
+class Step(NamedTuple):
+    """What it takes to undo a change."""
+
+    version: int
+    kind: int
+    before: dict[str, Any] | None
+
+
+def find_state(book_id: int, version: int) -> dict[str, Any]:
+    """Returns the MEMBERS that a book had at this version, also if it is deleted now.
+
+    It begins with the book as it is now, or as it was before its next deletion, and undoes the changes since the
+    version. Raises UnknownVersion, also for the version of a deletion.
+    """
+    state, changes = find_present_state(book_id), []
+    for step in iter_later_steps(book_id, version):
+        if step.kind in DELETIONS:
+            state = State(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
+            break
+        changes.append(step)
+    return undo_changes(state, [step for step in changes if step.version <= state.version], version)
+
+
+def undo_changes(state: State, changes: list[Step], version: int) -> dict[str, Any]:
+    """Undoes the changes after the version, in the order of their versions. Raises UnknownVersion if one is missing."""
+    is_complete = 0 < version == state.version - len(changes) and all(
+        step[:2] == (number, Change.Kind.CHANGED) for number, step in enumerate(changes, version + 1)
+    )
+    if not is_complete:
+        raise UnknownVersion
+    members = dict(state.members)
+    for step in reversed(changes):
+        members |= step.before or {}
+    return members
+
+
+def find_present_state(book_id: int) -> State:
+    """Returns version 0 if there is no book."""
+    rows = Book.objects.filter(pk=book_id).values_list("version", *MEMBERS)
+    return next((State(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), State(0, {}))
+
+
+def iter_later_steps(book_id: int, version: int) -> Iterator[Step]:
+    changes = Change.objects.filter(book_id=book_id, version__gt=version).order_by("version")
+    return map(Step._make, changes.values_list("version", "kind", "before").iterator())
 
 
 def read_deleted_book(pk: int, now: datetime) -> BookRow | None:
-    """Returns a deleted book as it would be restored now; None if the history knows of no deletion."""
+    """Returns a deleted book as it would be restored now; None if its last known change is no deletion."""
     if abs(pk) > BIGINT_MAX:
         return None
-    deletion = Change.objects.filter(book_id=pk, kind=Change.Kind.DELETED).order_by("-version").first()
-    if deletion is None:
+    last = Change.objects.filter(book_id=pk).order_by("-version").first()
+    if last is None or last.kind not in DELETIONS:
         return None
-    members = deletion.before or {}
+    members = last.before or {}
     values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
-    return make_row(values, now)._replace(id=pk, version=deletion.version + 1)
+    return make_row(values, now)._replace(id=pk, version=last.version + 1)
