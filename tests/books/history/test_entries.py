@@ -1,0 +1,237 @@
+"""Pages of the history, read along its indexes."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from books.history import entries
+from books.history.entries import Entry, Filters, Key, Page, Start, read_book_page, read_recent_page
+from books.models import Actor, Change
+from tests.support.strategies import hypothesis_settings
+
+# The rows of these tests describe no changes of books.
+pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.unrecorded]
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CHANNELS = ("v2", "admin", "mirror")
+KINDS = list(Change.Kind)[:4]
+NAMES = ("ada", "Bookshop", "Night import", "north")
+versions = count(1)
+
+
+def add_actor(channel: str = "v2", **names: str) -> Actor:
+    return Actor.objects.create(channel=channel, identity=f"{channel} {next(versions)}", **names)
+
+
+def add_changes(actor: Actor, *times: int, kind: Change.Kind = Change.Kind.CHANGED, book_id: int = 1) -> None:
+    """Adds a change so many seconds after noon, for each of the times."""
+    Change.objects.bulk_create(
+        Change(book_id=book_id, version=next(versions), kind=kind, at=NOON + timedelta(seconds=time), actor=actor)
+        for time in times
+    )
+
+
+def list_times(page: Page) -> list[int]:
+    return [to_seconds(entry) for entry in page.entries]
+
+
+def to_seconds(entry: Entry) -> int:
+    return round((entry.at.replace(tzinfo=UTC) - NOON).total_seconds())
+
+
+def walk(read: Callable[[Start], Page], start: Start = Start()) -> Iterator[Page]:  # noqa: B008  # a tuple
+    """Yields a page and all that follow in its direction."""
+    while True:
+        page = read(start)
+        yield page
+        if page.end is None:
+            return
+        start = start._replace(key=page.end)
+
+
+def test_an_entry_has_all_that_is_known_of_a_change() -> None:
+    actor = add_actor("mirror", user_name="ada", app_name="Bookshop", api_key_name="Night import", source_name="north")
+    change = Change.objects.create(
+        book_id=7, version=3, kind=2, at=NOON, actor=actor, operation_id=5, before={"year": 1}, after={"year": 2}
+    )
+    entry = Entry(
+        change.pk,
+        7,
+        3,
+        Change.Kind.CHANGED,
+        NOON.replace(tzinfo=None),
+        entries.ActorNames("mirror", "ada", "Bookshop", "Night import", "north"),
+        5,
+        {"year": 1},
+        {"year": 2},
+    )
+    assert read_book_page(7, Start(), 10) == Page([entry], None)
+    assert read_recent_page(Filters(), Start(), 10) == Page([entry], None)
+
+
+def test_the_history_of_a_book_has_its_newest_version_first() -> None:
+    actor = add_actor()
+    # The clock went back: versions count.
+    for time in (5, 3, 4, 1, 2):
+        add_changes(actor, time)
+    add_changes(actor, 9, book_id=2)
+    pages = list(walk(lambda start: read_book_page(1, start, 2)))
+    assert [list_times(page) for page in pages] == [[2, 1], [4, 3], [5]]
+    pages_back = list(walk(lambda start: read_book_page(1, start, 2), Start((0,), backward=True)))
+    assert [list_times(page) for page in pages_back] == [[3, 5], [1, 4], [2]]
+    assert read_book_page(10**30, Start(), 2) == Page([], None)
+
+
+def matches(entry: Entry, filters: Filters) -> bool:
+    at = entry.at.replace(tzinfo=UTC)
+    return (
+        filters.actor in ("", *entry.actor[1:])
+        and filters.channel in ("", entry.actor.channel)
+        and filters.kind in (None, entry.kind)
+        and (filters.since is None or filters.since <= at)
+        and (filters.until is None or at < filters.until)
+    )
+
+
+actors = st.lists(
+    st.tuples(st.sampled_from(CHANNELS), st.sampled_from(NAMES), st.integers(0, 3)), min_size=1, max_size=6
+)
+times = st.integers(0, 12)
+changes = st.lists(st.tuples(times, st.integers(0, 5), st.sampled_from(KINDS)), max_size=30)
+bounds = st.none() | times.map(lambda time: NOON + timedelta(seconds=time))
+filters_of_changes = st.builds(
+    Filters,
+    actor=st.sampled_from(("", *NAMES)),
+    channel=st.sampled_from(("", *CHANNELS)),
+    kind=st.none() | st.sampled_from(KINDS),
+    since=bounds,
+    until=bounds,
+)
+
+
+@hypothesis_settings
+@given(
+    actor_values=actors,
+    change_values=changes,
+    filters=filters_of_changes,
+    limit=st.integers(1, 4),
+    max_merged=st.integers(1, 4),
+    max_scanned=st.integers(1, 9),
+)
+def test_pages_have_each_change_that_matches_once_in_order(
+    actor_values: list[Any],
+    change_values: list[Any],
+    filters: Filters,
+    limit: int,
+    max_merged: int,
+    max_scanned: int,
+) -> None:
+    Change.objects.all().delete()
+    Actor.objects.all().delete()
+    columns = [name.name for name in Actor._meta.concrete_fields if name.name.endswith("_name")]
+    stored = [add_actor(channel, **{columns[column]: name}) for channel, name, column in actor_values]
+    for time, actor, kind in change_values:
+        add_changes(stored[actor % len(stored)], time, kind=kind)
+    every_entry = read_recent_page(Filters(), Start(), 100).entries
+    assert [entry.id for entry in every_entry] == list(
+        Change.objects.order_by("-at", "-id").values_list("id", flat=True)
+    )
+    expected = [entry for entry in every_entry if matches(entry, filters)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "MAX_MERGED_ACTORS", max_merged)
+        patch.setattr(entries, "MAX_SCANNED_CHANGES", max_scanned)
+        pages = list(walk(lambda start: read_recent_page(filters, start, limit)))
+        oldest: Key = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
+        pages_back = list(walk(lambda start: read_recent_page(filters, start, limit), Start(oldest, backward=True)))
+    assert [entry for page in pages for entry in page.entries] == expected
+    assert [entry for page in reversed(pages_back) for entry in page.entries] == expected
+    assert max(len(page.entries) for page in (*pages, *pages_back)) <= limit
+
+
+def test_a_page_looks_at_a_limited_number_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, bob = add_actor(user_name="ada"), add_actor(user_name="bob")
+    add_changes(ada, *range(0, 40, 2))
+    add_changes(bob, *range(1, 41, 2), kind=Change.Kind.DELETED)
+    monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 10)
+    filters = Filters(actor="ada", kind=Change.Kind.DELETED)
+    pages = list(walk(lambda start: read_recent_page(filters, start, 100)))
+    # Each page looks at ten deletions and at ten changes of ada's, and goes on after those that lead furthest.
+    assert [page.entries for page in pages] == [[], [], []]
+
+
+def test_changes_that_come_between_two_statements_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = add_actor(user_name="ada")
+    add_changes(add_actor(), *range(10))
+    add_changes(ada, *range(10, 14), kind=Change.Kind.DELETED)
+    add_changes(add_actor(), *range(14, 20), kind=Change.Kind.DELETED)
+    monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 10)
+    monkeypatch.setattr(entries, "MAX_MERGED_ACTORS", 0)
+    find_end = entries.find_end
+
+    def add_and_find_end(*arguments: Any) -> Key | None:
+        add_changes(ada, 30, 31, 32)
+        return find_end(*arguments)
+
+    monkeypatch.setattr(entries, "find_end", add_and_find_end)
+    pages = list(walk(lambda start: read_recent_page(Filters(actor="ada"), start, 100)))
+    assert [time for page in pages for time in list_times(page) if time < 30] == [13, 12, 11, 10]
+
+
+@pytest.mark.parametrize("size", [3, 60])
+def test_a_page_takes_the_same_queries_however_many_changes_it_has(
+    django_assert_num_queries: DjangoAssertNumQueries, size: int
+) -> None:
+    for number in range(size):
+        add_changes(add_actor(user_name="ada"), number, kind=Change.Kind.CREATED)
+    with django_assert_num_queries(2):
+        assert len(read_book_page(1, Start(), 100).entries) == size
+    with django_assert_num_queries(2):
+        assert len(read_recent_page(Filters(), Start(), 100).entries) == size
+    with django_assert_num_queries(3):
+        assert len(read_recent_page(Filters(actor="ada"), Start(), 100).entries) == size
+    with django_assert_num_queries(4):
+        filters = Filters(actor="ada", kind=Change.Kind.CREATED)
+        assert len(read_recent_page(filters, Start(), 100).entries) == size
+
+
+@pytest.mark.parametrize(
+    ("filters", "index"),
+    [
+        (Filters(), "change_by_time"),
+        (Filters(since=NOON, until=NOON + timedelta(days=1)), "change_by_time"),
+        (Filters(kind=Change.Kind.CREATED), "change_by_kind"),
+        (Filters(actor="ada"), "change_by_actor"),
+        (Filters(channel="v2", until=NOON), "change_by_actor"),
+        (Filters(actor="ada", kind=Change.Kind.CREATED), "change_by_kind"),
+    ],
+)
+def test_each_filter_is_read_along_its_index(filters: Filters, index: str) -> None:
+    for name in ("ada", "ada", "bob"):
+        add_changes(add_actor(user_name=name), *range(5))
+    start = Start((NOON.replace(tzinfo=None), 10**9))
+    if connection.vendor == "postgresql":
+        # With so few rows the planner prefers to read the table and to sort.
+        connection.cursor().execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        connection.cursor().execute("SET LOCAL enable_bitmapscan = off")
+    with CaptureQueriesContext(connection) as queries:
+        read_recent_page(filters, start, 2)
+    plans = [explain(query["sql"]) for query in queries if "books_change" in query["sql"]]
+    assert any(index in plan for plan in plans)
+    assert not any(
+        text in plan for plan in plans for text in ("Seq Scan on books_change", "SCAN books_change\n", "Sort  (")
+    )
+
+
+def explain(statement: str) -> str:
+    keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
+        return "".join(f"{row[-1]}\n" for row in cursor.fetchall())
