@@ -19,7 +19,7 @@ from books import changes
 from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
-from books.models import Book
+from books.models import Book, Change
 from books.read_model import Representation, Selection
 from books.rows import BookRow
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
@@ -176,15 +176,23 @@ def parse_book_id(book_id: str, problems: Any = ()) -> int:
     return number
 
 
-def check_existence_first(book_id: str, error: Exception) -> None:
-    """Raises the exception that comes before this error: BookNotFound, or ValidationError for a malformed id."""
+def check_existence_first(book_id: str, error: Exception, require_exists: Callable[[int], None]) -> None:
+    """Raises the exception that comes before this error: what `require_exists` raises for the id, or ValidationError
+    for a malformed id.
+    """
     if isinstance(error, ParseError):
-        require_book_exists(parse_book_id(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
+        require_exists(parse_book_id(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
     elif isinstance(error, ValidationError | UnknownParameter):
-        require_book_exists(parse_book_id(book_id, error.detail))
+        require_exists(parse_book_id(book_id, error.detail))
 
 
 def require_book_exists(pk: int) -> None:
     """Raises BookNotFound if no book has this id."""
     if not Book.objects.filter(pk=pk).exists():
+        raise changes.BookNotFound
+
+
+def require_known_book(pk: int) -> None:
+    """Raises BookNotFound if no book has this id and the history knows of none."""
+    if not Book.objects.filter(pk=pk).exists() and not Change.objects.filter(book_id=pk).exists():
         raise changes.BookNotFound

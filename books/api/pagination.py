@@ -1,6 +1,6 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -113,10 +113,7 @@ class KeysetPagination(BasePagination):
         """Answers a JSON object. To be called after `read_parameters` returned no problems."""
         count = {"count": selection.count_books()} if self.has_count else {}
         results = self.fetch_page(selection, representation)
-        links = {relation: url for relation, url in (("next", self.next), ("prev", self.previous)) if url}
-        headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
-        body = {"results": results, "next": self.next, "previous": self.previous, **count}
-        return Answer(200, headers, encode_json(body))
+        return answer_page(results, self.next, self.previous, **count)
 
     def fetch_page(self, selection: Selection, representation: Representation) -> list[msgspec.Struct]:
         """Returns the structs of the page, and sets the links to the next and the previous page."""
@@ -176,6 +173,14 @@ class KeysetPagination(BasePagination):
             query_parameter("cursor", {"type": "string"}, "Where the page begins, as `next` and `previous` have it."),
             query_parameter("count", {"type": "boolean", "default": False}, "Whether to count the books of all pages."),
         ]
+
+
+def answer_page(results: Sequence[Any], next_url: str | None, previous_url: str | None, **members: Any) -> Answer:
+    """Answers a page with its links, in the body and in the header Link (RFC 8288)."""
+    links = {relation: url for relation, url in (("next", next_url), ("prev", previous_url)) if url}
+    headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
+    body = {"results": results, "next": next_url, "previous": previous_url, **members}
+    return Answer(200, headers, encode_json(body))
 
 
 def read_sort_parameter(query: Query) -> tuple[str, FieldErrors]:

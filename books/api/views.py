@@ -13,7 +13,7 @@ from rest_framework.viewsets import ModelViewSet
 from books.api import operations
 from books.api.conditional import Conditions
 from books.api.filters import BookFilter
-from books.api.operations import BookRules, Caller, check_existence_first
+from books.api.operations import BookRules, Caller, check_existence_first, require_book_exists
 from books.links import get_list_path
 from books.models import Book
 from books.read_model import Representation
@@ -80,10 +80,14 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         """An unknown id comes before what else is wrong with a request."""
         try:
             if "book_id" in self.kwargs:
-                check_existence_first(self.kwargs["book_id"], exc)
+                check_existence_first(self.kwargs["book_id"], exc, self.require_exists)
         except Exception as error:
             return super().handle_exception(error)
         return super().handle_exception(exc)
+
+    def require_exists(self, pk: int) -> None:
+        """Raises BookNotFound if the action knows nothing by this id."""
+        require_book_exists(pk)
 
 
 def get_caller(request: Request) -> Caller:

@@ -71,6 +71,14 @@ class StrictBooleanField(serializers.BooleanField):
         return super().run_validation(data)
 
 
+class StrictChoiceField(serializers.ChoiceField):
+    """With a message that does not repeat the input: the input may be text that cannot be encoded."""
+
+    def __init__(self, choices: Any, **options: Any) -> None:
+        super().__init__(choices, **options)
+        self.error_messages["invalid_choice"] = f"Input should be one of {', '.join(choices)}."
+
+
 class RejectUnknownMixin(serializers.Serializer[Any]):
     """Refuses unknown members, but for those of `ignored_fields`."""
 

@@ -16,6 +16,8 @@ ADDRESSES = r"""
 api/v2/books v2:books
 api/v2/books/bulk v2:bulk
 api/v2/books/<str:book_id> v2:book
+api/v2/books/<str:book_id>/history v2:book-history
+api/v2/changes v2:changes
 api/v2/api-keys v2:api-keys
 api/v2/^api-keys/(?P<key_id>[0-9a-f]{12})$ v2:api-key
 api/v2/webhooks v2:webhooks

@@ -8,6 +8,7 @@ from books.api import bulk
 from books.api.bulk import MAX_BODY_BYTES
 from books.api.fast_routes import make_routes
 from books.api.v2 import serializers as version_2
+from books.api.v2.history import HistoryViewSet
 from books.api.v2.views import BookViewSetV2
 from books.models import MAX_LENGTHS
 from books.read_model import Representation
@@ -76,6 +77,10 @@ class BookViewSetV3(BookViewSetV2):
     }
 
 
+class HistoryViewSetV3(HistoryViewSet):
+    representation = BookViewSetV3.representation
+
+
 urlpatterns = [
     path("books", BookViewSetV3.as_view({"get": "list", "post": "create"}), name="books"),
     path("books/bulk", BookViewSetV3.as_view({"post": "bulk"}), name="bulk"),
@@ -84,6 +89,8 @@ urlpatterns = [
         BookViewSetV3.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}),
         name="book",
     ),
+    path("books/<str:book_id>/history", HistoryViewSetV3.as_view({"get": "retrieve"}), name="book-history"),
+    path("changes", HistoryViewSetV3.as_view({"get": "list"}), name="changes"),
 ]
 fast_routes = make_routes(BookViewSetV3)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

@@ -4,14 +4,17 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.models import Book
+from books.models import Actor, Book, Change
 from books.read_model import Representation
 from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
 from library_site.api.serializers import (
     NonBlankField,
     RejectUnknownMixin,
+    RFC3339Field,
     StrictBooleanField,
+    StrictChoiceField,
     StrictIntegerField,
+    StringField,
     UTCDateTimeField,
 )
 
@@ -95,3 +98,45 @@ class DeleteSerializer(RejectUnknownMixin):
     op = serializers.ChoiceField(["delete"])
     id = StrictIntegerField()
     version = StrictIntegerField(required=False, help_text="Go on only if the book is at this version.")
+
+
+class ChangeFilterSerializer(serializers.Serializer[None]):
+    """The filters of recent changes; a change must match all that are given."""
+
+    actor = StringField(
+        required=False,
+        max_length=Actor._meta.get_field("app_name").max_length,
+        help_text="The name of a user, an app, an API key or a source.",
+    )
+    channel = StrictChoiceField(Actor.Channel.values, required=False, help_text="Through what the change was made.")
+    kind = StrictChoiceField(Change.Kind.labels, required=False, help_text="What was done to the book.")
+    since = RFC3339Field(required=False, help_text="From this time on.")
+    until = RFC3339Field(required=False, help_text="Before this time.")
+
+
+class ActorSerializer(serializers.Serializer[None]):
+    """The names of who made the change; null where there is none."""
+
+    user = serializers.CharField(allow_null=True)
+    app = serializers.CharField(allow_null=True)
+    api_key = serializers.CharField(allow_null=True)
+    source = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # not the option of a field
+
+
+class EntrySerializer(serializers.Serializer[None]):
+    """A change of a book."""
+
+    version = serializers.IntegerField(help_text="The book's version after the change. A deletion is one, too.")
+    kind = serializers.ChoiceField(Change.Kind.labels)
+    at = UTCDateTimeField()
+    channel = serializers.ChoiceField(Actor.Channel.values, help_text="Through what it was made.")
+    actor = ActorSerializer()
+    operation = serializers.IntegerField(allow_null=True, help_text="The operation that it belongs to.")
+    before = serializers.DictField(allow_null=True, help_text="The members that changed; of a deleted book all.")
+    after = serializers.DictField(allow_null=True)
+
+
+class RecentEntrySerializer(EntrySerializer):
+    """A change, with the id of its book."""
+
+    book = serializers.IntegerField()

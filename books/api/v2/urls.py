@@ -4,6 +4,7 @@ from django.urls import path
 
 from books.api.bulk import MAX_BODY_BYTES
 from books.api.fast_routes import make_routes
+from books.api.v2.history import HistoryViewSet
 from books.api.v2.views import BookViewSetV2
 
 urlpatterns = [
@@ -14,6 +15,8 @@ urlpatterns = [
         BookViewSetV2.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}),
         name="book",
     ),
+    path("books/<str:book_id>/history", HistoryViewSet.as_view({"get": "retrieve"}), name="book-history"),
+    path("changes", HistoryViewSet.as_view({"get": "list"}), name="changes"),
 ]
 fast_routes = make_routes(BookViewSetV2)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

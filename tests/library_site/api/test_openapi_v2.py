@@ -15,6 +15,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from oauth import api_keys
 from tests.support import oauth_flows
 from tests.support.books import build_book
+from tests.support.history import CHANGES
 from tests.support.openapi import (
     DELIVERIES,
     DELIVERY,
@@ -42,6 +43,7 @@ from tests.support.openapi import (
 pytestmark = pytest.mark.database_independent
 
 BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"
+HISTORY = f"{BOOK}/history"
 KEYS, KEY = "/api/v2/api-keys", "/api/v2/api-keys/{key_id}"
 REFERENCE = re.compile('"\\$ref": "#/components/schemas/([^"]+)"')
 COMMON_STATUSES = {"401", "403", "503"}
@@ -52,6 +54,8 @@ STATUSES = {
     ("put", BOOK): {"200", "400", "404", "409", "412", "413", "415", "422", *COMMON_STATUSES},
     ("patch", BOOK): {"200", "400", "404", "409", "412", "413", "415", "422", *COMMON_STATUSES},
     ("delete", BOOK): {"204", "400", "404", "409", "412", "422", *COMMON_STATUSES},
+    ("get", HISTORY): {"200", "400", "404", "422", *COMMON_STATUSES},
+    ("get", CHANGES): {"200", "400", "422", *COMMON_STATUSES},
     ("get", KEYS): {"200", "400", *COMMON_STATUSES},
     ("post", KEYS): {"201", "400", "409", "413", "415", "422", *COMMON_STATUSES},
     ("get", KEY): {"200", "400", "404", *COMMON_STATUSES},
@@ -173,6 +177,19 @@ def test_the_parameters_of_the_list_have_their_bounds(document: dict[str, Any]) 
         assert parameters[name]["schema"]["type"] == "integer"
 
 
+def test_the_filters_of_changes_have_their_values(document: dict[str, Any]) -> None:
+    parameters = {
+        parameter["name"]: parameter["schema"]
+        for parameter in document["paths"][CHANGES]["get"]["parameters"]
+        if parameter["in"] == "query"
+    }
+    assert parameters.keys() == {"actor", "channel", "kind", "since", "until", "limit", "cursor"}
+    assert parameters["channel"]["enum"] == ["v1", "v2", "bulk", "admin", "import", "command", "mirror", "operation"]
+    assert parameters["kind"]["enum"] == ["created", "changed", "deleted", "restored", "merged"]
+    assert [parameters[name]["format"] for name in ("since", "until")] == ["date-time"] * 2
+    assert (parameters["limit"]["minimum"], parameters["limit"]["maximum"]) == (1, 500)
+
+
 @pytest.mark.parametrize("address", [BOOKS, BOOK])
 def test_the_values_of_fields_are_documented(document: dict[str, Any], address: str) -> None:
     parameters = document["paths"][address]["get"]["parameters"]
@@ -286,6 +303,43 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
         assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
         if answer.content:
             assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+
+
+def test_real_answers_of_the_history_are_as_documented(
+    api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
+) -> None:
+    key = oauth_flows.create_key_header(oauth_flows.create_librarian())
+    book_address = f"{BOOKS}/{book['id']}"
+    answers = [
+        ("patch", BOOK, api.patch(book_address, json={"year": 2000}, headers=key)),
+        ("delete", BOOK, api.delete(book_address)),
+        ("get", HISTORY, api.get(f"{book_address}/history", headers=key)),
+        ("get", CHANGES, api.get(CHANGES, headers=key)),
+        ("get", CHANGES, api.get(f"{CHANGES}?limit=1&since=2026-01-01T00:00:00Z", headers=key)),
+    ]
+    assert [answer.status_code for _, _, answer in answers] == [200, 204, 200, 200, 200]
+    for method, path, answer in answers:
+        documented = get_response(document, method, path, answer.status_code)
+        assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
+        if answer.content:
+            assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+
+
+def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, document: dict[str, Any]) -> None:
+    book = api.post(BOOKS, json=build_book()).json()
+    librarian, invalid_token = oauth_flows.create_librarian(), oauth_flows.build_bearer_header("no.token.ofours")
+    key, reading_key = (oauth_flows.create_key_header(librarian, scopes) for scopes in ("write", "read"))
+    book_address = f"{BOOKS}/{book['id']}"
+    answers = [
+        ("get", HISTORY, api.get(f"{book_address}/history?limits=5", headers=key)),
+        ("get", HISTORY, api.get(f"{BOOKS}/0/history", headers=key)),
+        ("get", HISTORY, api.get(f"{book_address}/history?limit=501", headers=key)),
+        ("get", HISTORY, api.get(f"{book_address}/history", headers=invalid_token)),
+        ("get", CHANGES, api.get(CHANGES, headers=reading_key)),
+        ("get", CHANGES, api.get(f"{CHANGES}?actors=ada", headers=key)),
+        ("get", CHANGES, api.get(f"{CHANGES}?limit=501", headers=key)),
+    ]
+    assert list_undocumented_answers(document, answers) == []
 
 
 def test_a_deletion_answers_nothing(api: httpx.Client, document: dict[str, Any], book: dict[str, Any]) -> None:

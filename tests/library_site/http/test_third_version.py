@@ -137,6 +137,15 @@ def test_many_books_are_changed_at_once(client: httpx.Client, book: dict[str, An
     assert client.get(f"{BOOKS}/{book['id']}").json()["name"] == "Emma"
 
 
+def test_the_history_names_members_as_the_version_does(client: httpx.Client, book: dict[str, Any]) -> None:
+    path, key = f"{BOOKS}/{book['id']}", create_key_header(create_librarian())
+    client.patch(path, json={"name": "Emma", "year": 1815})
+    entry, _ = client.get(f"{path}/history", headers=key).json()["results"]
+    assert (entry["channel"], entry["after"]) == ("v3", {"name": "Emma", "year": 1815})
+    recent = client.get("/api/v3/changes?limit=1", headers=key).json()
+    assert recent["next"].startswith("http://127.0.0.1:8000/api/v3/changes?limit=1&cursor=")
+
+
 def test_bad_bodies_are_refused_in_its_own_terms(client: httpx.Client, book: dict[str, Any]) -> None:
     missing = {name: value for name, value in body_of_version_3().items() if name != "name"}
     answers = [

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from library_site.api.serializers import (
     RejectUnknownMixin,
     RFC3339Field,
+    StrictChoiceField,
     StrictIntegerField,
     StringField,
     UTCDateTimeField,
@@ -65,14 +66,6 @@ class SecretField(serializers.RegexField):
         if data is not serializers.empty and not isinstance(data, str):
             self.fail("invalid")
         return super().run_validation(data)
-
-
-class StrictChoiceField(serializers.ChoiceField):
-    """With a message that does not repeat the input: the input may be text that cannot be encoded."""
-
-    def __init__(self, choices: Any, **options: Any) -> None:
-        super().__init__(choices, **options)
-        self.error_messages["invalid_choice"] = f"Input should be one of {', '.join(choices)}."
 
 
 class EndpointChangeSerializer(RejectUnknownMixin):

@@ -1,0 +1,43 @@
+"""The views of the history in version 2."""
+
+from typing import ClassVar
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from books.api import history
+from books.api.operations import check_existence_first, require_known_book
+from books.api.v2.history_schema import document_history
+from books.api.v2.serializers import REPRESENTATION, ChangeFilterSerializer
+from books.api.views import make_response, read_query
+from books.models import Change
+from books.read_model import Representation
+from library_site.api.viewsets import APIViewSet
+from oauth.permissions import HasViewScope
+
+
+@document_history
+class HistoryViewSet(APIViewSet):
+    """Names are personal data: whatever LIBRARY_ACCESS says, the history is for credentials that may change books."""
+
+    permission_classes = [HasViewScope]
+    scope = "write"
+    queryset = Change.objects.order_by("at", "pk")
+    body_serializers = {}
+    representation: ClassVar[Representation] = REPRESENTATION
+
+    def list(self, request: Request) -> HttpResponse:
+        return make_response(history.read_changes(self.representation, ChangeFilterSerializer, read_query(request)))
+
+    def retrieve(self, request: Request, book_id: str) -> HttpResponse:
+        return make_response(history.read_book_history(self.representation, book_id, read_query(request)))
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """An unknown id comes before what else is wrong with a request."""
+        try:
+            if "book_id" in self.kwargs:
+                check_existence_first(self.kwargs["book_id"], exc, require_known_book)
+        except Exception as error:
+            return super().handle_exception(error)
+        return super().handle_exception(exc)

@@ -1,0 +1,123 @@
+"""Describes the history in the OpenAPI document of version 2."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_serializer,
+    extend_schema_view,
+)
+from rest_framework import serializers
+
+from books.api.schema import BOOK_ID_PARAMETER
+from books.api.v2.schema import BOOK_EXAMPLE
+from books.api.v2.serializers import ChangeFilterSerializer, EntrySerializer, RecentEntrySerializer
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
+from library_site.api.schema import (
+    COMMON_ERRORS,
+    error_schema,
+    invalid_schema,
+    response_header,
+    unknown_parameter_schema,
+)
+
+TAGS = ["History"]
+NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
+CHANGE_EXAMPLE = {
+    "version": 2,
+    "kind": "changed",
+    "at": "2026-01-31T09:45:00.000000Z",
+    "channel": "v2",
+    "actor": {**NOBODY, "user": "ada", "app": "Bookshop"},
+    "operation": None,
+    "before": {"year": 1812, "available": False},
+    "after": {"year": 1813, "available": True},
+}
+CREATION_EXAMPLE = {
+    **CHANGE_EXAMPLE,
+    "version": 1,
+    "kind": "created",
+    "at": BOOK_EXAMPLE["created_at"],
+    "channel": "import",
+    "actor": NOBODY,
+    "operation": 7,
+    "before": None,
+    "after": None,
+}
+URL_FIELD: dict[str, Any] = {"allow_null": True, "help_text": "Null if this is the last page."}
+
+
+@extend_schema_serializer(many=False)
+class EntriesSerializer(serializers.Serializer[None]):
+    """The changes of a book."""
+
+    results = EntrySerializer(many=True)
+    next = serializers.URLField(**URL_FIELD)
+    previous = serializers.URLField(**URL_FIELD)
+
+
+@extend_schema_serializer(many=False)
+class RecentEntriesSerializer(EntriesSerializer):
+    """The changes of all books."""
+
+    results = RecentEntrySerializer(many=True)
+
+
+def page_schema(
+    serializer: type[serializers.Serializer[None]], path: str, results: list[dict[str, Any]]
+) -> OpenApiResponse:
+    next_url = f"{settings.PUBLIC_URL}/api/v2/{path}?cursor=W2ZhbHNlLDFd"
+    example = {"results": results, "next": next_url, "previous": None}
+    return OpenApiResponse(serializer, "The changes, the newest first.", [OpenApiExample("Changes", example)])
+
+
+PAGE_PARAMETERS = [
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE},
+        description="Changes a page.",
+    ),
+    OpenApiParameter(
+        "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
+    ),
+    response_header("Link", "The next and the previous page (RFC 8288).", 200),
+]
+INVALID_LIMIT = invalid_schema("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.")
+
+document_history = extend_schema_view(
+    list=extend_schema(
+        operation_id="list_changes",
+        summary="List the recent changes of all books",
+        description="The newest first. A change must match all filters that are given. Where filters together match"
+        " few of many changes, a page may have fewer of them than `limit`, or none, and still have `next`.",
+        tags=TAGS,
+        parameters=[ChangeFilterSerializer, *PAGE_PARAMETERS],
+        responses={
+            200: page_schema(
+                RecentEntriesSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
+            ),
+            400: unknown_parameter_schema("actors", "It is not known here; the nearest name is actor."),
+            422: INVALID_LIMIT,
+            **COMMON_ERRORS,
+        },
+    ),
+    retrieve=extend_schema(
+        operation_id="list_book_changes",
+        summary="Read the history of a book",
+        description="Each of its changes, the newest first, also after its deletion: who made it, through what and"
+        " when, and the members that changed.",
+        tags=TAGS,
+        parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETERS],
+        responses={
+            200: page_schema(EntriesSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
+            400: unknown_parameter_schema("limits", "It is not known here; the nearest name is limit."),
+            404: error_schema("There never was a book with this id.", "NOT_FOUND", "Book not found"),
+            422: INVALID_LIMIT,
+            **COMMON_ERRORS,
+        },
+    ),
+)

@@ -1,0 +1,448 @@
+"""GET /api/v2/books/{id}/history and GET /api/v2/changes: who changed which book, through what, and what it was."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from books import changes
+from books.history.actors import find_actor
+from books.models import Actor, Book, Change
+from books.rows import BookRow
+from oauth.models import APIKey
+from tests.support.books import build_book
+from tests.support.credentials import create_token_header
+from tests.support.history import CHANGES, NOBODY, list_entries, summarize
+from tests.support.oauth_flows import create_confidential_app, create_key_header, create_librarian, create_reader
+from tests.support.pages import build_validation_error, forge_cursor, parse_error
+from tests.support.sources import create_source
+
+BOOKS = "/api/v2/books"
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+INVALID_TIMES = [
+    "", "2026-01-31", "2026-01-31T12:00:00", "12:00:00Z", "2026-01-31 12:00:00Z", "2026-02-30T12:00:00Z", "1769860800",
+    "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "yesterday",
+]  # fmt: skip
+ADDRESSES = [f"{BOOKS}/{{id}}/history", CHANGES]
+
+
+def require_nothing(book: BookRow) -> None:
+    """Lets every change be made."""
+
+
+@pytest.fixture
+def librarian(db: None) -> User:
+    return create_librarian("ada")
+
+
+@pytest.fixture
+def key(librarian: User) -> dict[str, str]:
+    """The header of an API key that may change books."""
+    return create_key_header(librarian)
+
+
+@pytest.fixture
+def address(book: dict[str, Any]) -> str:
+    return f"{BOOKS}/{book['id']}"
+
+
+@pytest.fixture(params=ADDRESSES)
+def history_address(request: pytest.FixtureRequest, book: dict[str, Any]) -> str:
+    """The address of each list, about a book that was created."""
+    template: str = request.param
+    return template.format(id=book["id"])
+
+
+def walk(api: httpx.Client, address: str, key: dict[str, str], relation: str = "next") -> Iterator[dict[str, Any]]:
+    """Yields the page at this address and those that its links lead to."""
+    next_address: str | None = address
+    while next_address:
+        page: dict[str, Any] = api.get(next_address, headers=key).json()
+        yield page
+        next_address = page[relation]
+
+
+def get_time(change: Change) -> str:
+    return f"{change.at.isoformat(timespec='microseconds')}Z"
+
+
+def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str]) -> None:
+    created = api.post(BOOKS, json=build_book(isbn="978-0-14-143951-8"), headers=key).json()
+    address, book = f"{BOOKS}/{created['id']}", Book.objects.get()
+    api.patch(address, json={"year": 1814, "available": False, "title": "Émma"})
+    api.delete(address, headers=key)
+    times = [get_time(change) for change in Change.objects.order_by("version")]
+    by_ada = {**NOBODY, "user": "ada", "api_key": "Test"}
+    members = {
+        "title": "Émma",
+        "author": "Jane Austen",
+        "year": 1814,
+        "isbn": "978-0-14-143951-8",
+        "genre": "Novel",
+        "available": False,
+        "created_at": f"{book.created_at.isoformat(timespec='microseconds')}Z",
+    }
+    expected: list[dict[str, Any]] = [
+        {
+            "version": 3,
+            "kind": "deleted",
+            "at": times[2],
+            "channel": "v2",
+            "actor": by_ada,
+            "operation": None,
+            "before": members,
+            "after": None,
+        },
+        {
+            "version": 2,
+            "kind": "changed",
+            "at": times[1],
+            "channel": "v2",
+            "actor": NOBODY,
+            "operation": None,
+            "before": {"title": "Pride and Prejudice", "year": 1813, "available": True},
+            "after": {"title": "Émma", "year": 1814, "available": False},
+        },
+        {
+            "version": 1,
+            "kind": "created",
+            "at": times[0],
+            "channel": "v2",
+            "actor": by_ada,
+            "operation": None,
+            "before": None,
+            "after": None,
+        },
+    ]
+    answer = api.get(f"{address}/history", headers=key)
+    assert (answer.status_code, answer.json()) == (200, {"results": expected, "next": None, "previous": None})
+    assert [list(entry["before"] or {}) for entry in answer.json()["results"][:2]] == [
+        list(members),
+        ["title", "year", "available"],
+    ]
+    recent = api.get(CHANGES, headers=key).json()
+    assert recent == {
+        "results": [{"book": book.pk, **entry} for entry in expected],
+        "next": None,
+        "previous": None,
+    }
+
+
+def test_times_have_six_digits(api: httpx.Client, key: dict[str, str]) -> None:
+    actor = find_actor(Actor.Channel.COMMAND)
+    pk = changes.create_book(build_book(), actor, NOON).id
+    changes.remove_book(pk, require_nothing, actor, NOON + timedelta(microseconds=250))
+    deletion, creation = list_entries(api, f"{BOOKS}/{pk}/history", key)
+    assert (creation["at"], deletion["at"]) == ("2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.000250Z")
+    assert deletion["before"]["created_at"] == "2026-01-31T12:00:00.000000Z"
+
+
+def test_an_entry_names_who_made_the_change(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
+    app = create_confidential_app("bookshop")
+    source = create_source("north")
+    api.post("/api/books", json=build_book())
+    api.post(BOOKS, json=build_book(), headers=create_token_header(librarian, client_id=app.client_id))
+    api.post(f"{BOOKS}/bulk", json={"operations": [{"op": "create", "book": build_book()}]}, headers=key)
+    changes.create_book(build_book(), find_actor(Actor.Channel.MIRROR, source_id=source.pk), timezone.now())
+    entries = list_entries(api, CHANGES, key)
+    assert [(entry["channel"], entry["actor"]) for entry in entries] == [
+        ("mirror", {**NOBODY, "source": "north"}),
+        ("bulk", {**NOBODY, "user": "ada", "api_key": "Test"}),
+        ("v2", {**NOBODY, "user": "ada", "app": "Bookshop"}),
+        ("v1", NOBODY),
+    ]
+    assert [entry["operation"] is None for entry in entries] == [True, False, True, True]
+    assert entries[1]["operation"] == Change.objects.get(operation__isnull=False).operation_id
+
+
+@pytest.mark.unrecorded
+def test_a_book_without_history_has_no_entries(api: httpx.Client, key: dict[str, str]) -> None:
+    """It is older than the history, or comes from `seed_books`."""
+    changes.add_books([build_book()], None, timezone.now())
+    assert list_entries(api, f"{BOOKS}/{Book.objects.get().pk}/history", key) == []
+
+
+@pytest.mark.parametrize("pk", ["0", "-1", "987654321", "9" * 30])
+def test_a_book_that_never_existed_has_no_history(api: httpx.Client, key: dict[str, str], pk: str) -> None:
+    answers = [
+        api.get(f"{BOOKS}/{pk}/history{query}", headers=key)
+        for query in ("", "?limit=0", "?kind=deleted", "?cursor=none")
+    ]
+    assert [parse_error(answer) for answer in answers] == [(404, "NOT_FOUND", [])] * 4
+
+
+def test_a_malformed_id_is_named(api: httpx.Client, key: dict[str, str]) -> None:
+    answers = [api.get(f"{BOOKS}/{pk}/history?limit=0", headers=key) for pk in ("first", "1.5", "bulk")]
+    assert [parse_error(answer) for answer in answers] == [build_validation_error("book_id", "limit")] * 3
+
+
+def test_an_id_may_have_zeros_before_it(api: httpx.Client, key: dict[str, str], book: dict[str, Any]) -> None:
+    assert summarize(list_entries(api, f"{BOOKS}/00{book['id']}/history", key)) == [(1, "created")]
+
+
+def change_often(api: httpx.Client, address: str) -> None:
+    """Makes six changes."""
+    for year in range(6):
+        assert api.patch(address, json={"year": year}).status_code == 200
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_pages_have_each_change_once(
+    api: httpx.Client, key: dict[str, str], address: str, history_address: str, limit: int
+) -> None:
+    change_often(api, address)
+    pages = list(walk(api, f"{history_address}?limit={limit}", key))
+    versions = [entry["version"] for page in pages for entry in page["results"]]
+    assert versions == [7, 6, 5, 4, 3, 2, 1]
+    assert len(pages) == -(-7 // limit)
+    assert pages[0]["previous"] is None
+    if len(pages) > 1:
+        pages_back = list(walk(api, pages[-1]["previous"], key, "previous"))
+        assert [page["results"] for page in pages_back] == [page["results"] for page in reversed(pages[:-1])]
+        assert all(api.get(page["next"], headers=key).json()["results"] for page in pages_back)
+
+
+def test_the_links_are_in_the_header_too(
+    api: httpx.Client, key: dict[str, str], address: str, history_address: str
+) -> None:
+    change_often(api, address)
+    first = api.get(f"{history_address}?limit=2", headers=key)
+    second = api.get(first.json()["next"], headers=key)
+    assert first.headers["Link"] == f'<{first.json()["next"]}>; rel="next"'
+    assert second.headers["Link"] == (
+        f'<{second.json()["next"]}>; rel="next", <{second.json()["previous"]}>; rel="prev"'
+    )
+    assert "Link" not in api.get(history_address, headers=key).headers
+
+
+def test_a_page_stays_the_same_while_changes_are_made(
+    api: httpx.Client, key: dict[str, str], address: str, history_address: str
+) -> None:
+    change_often(api, address)
+    first = api.get(f"{history_address}?limit=3", headers=key).json()
+    api.delete(address)
+    second = api.get(first["next"], headers=key).json()
+    assert [entry["version"] for entry in second["results"]] == [4, 3, 2]
+    newest = api.get(second["previous"], headers=key).json()
+    assert newest["results"] == first["results"]
+    assert [entry["version"] for entry in api.get(newest["previous"], headers=key).json()["results"]] == [8]
+
+
+def test_the_page_before_the_newest_is_empty_and_leads_back(
+    api: httpx.Client, key: dict[str, str], address: str, history_address: str
+) -> None:
+    change_often(api, address)
+    second = api.get(api.get(f"{history_address}?limit=3", headers=key).json()["next"], headers=key).json()
+    first = api.get(second["previous"], headers=key).json()
+    assert first["previous"] is None
+    assert api.get(first["next"], headers=key).json()["results"] == second["results"]
+
+
+def test_the_page_after_the_last_leads_back(
+    api: httpx.Client, key: dict[str, str], address: str, history_address: str
+) -> None:
+    first = api.get(f"{history_address}?limit=1", headers=key).json()
+    assert first["next"] is None
+    change_often(api, address)
+    pages = list(walk(api, f"{history_address}?limit=6", key))
+    at, pk = Change.objects.filter(version=1).values_list("at", "pk").get()
+    last = forge_cursor([False, 1] if "history" in history_address else [False, at.isoformat(), pk])
+    empty = api.get(f"{history_address}?limit=6&cursor={last}", headers=key).json()
+    assert (empty["results"], empty["next"]) == ([], None)
+    assert api.get(empty["previous"], headers=key).json()["results"][-1] == pages[-1]["results"][-1]
+
+
+def test_an_invalid_limit_is_named(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
+    limits = ["0", "501", "-1", "1.5", "", "ten", "9" * 40]
+    answers = [api.get(f"{history_address}?limit={limit}&cursor=none", headers=key) for limit in limits]
+    assert [parse_error(answer) for answer in answers] == [build_validation_error("limit", "cursor")] * len(limits)
+
+
+def test_an_invalid_cursor_is_named(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
+    contents: list[Any] = [
+        None, 7, [], {}, [True], [False, "1"], [0, 1], [False, 1, 1], [False, 1.5], [False, 2**63], [False, -(2**63)],
+        [False, 2**63 - 1], [False, "2026-01-31T12:00:00Z", 1], [False, "2026-01-31", 1], [False, "noon", 1],
+        [False, "2026-01-31T12:00:00", 2**63 - 1], [False, "2026-01-31T12:00:00", None], b"\xff", b"[false,", b"",
+        ["id", False, 1, 1],
+    ]  # fmt: skip
+    texts = ["", "é", "a" * 201, "%00", *map(forge_cursor, contents)]
+    answers = [api.get(history_address, params={"cursor": text}, headers=key) for text in texts]
+    assert [parse_error(answer) for answer in answers] == [build_validation_error("cursor")] * len(texts)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[False, 2**63 - 2], [True, 2 - 2**63], [False, "9999-12-31T23:59:59.999999", 1], [True, "0001-01-01T00:00:00", 1]],
+)
+def test_the_ends_of_the_world_are_cursors(
+    api: httpx.Client, key: dict[str, str], book: dict[str, Any], content: list[Any]
+) -> None:
+    address = CHANGES if len(content) == 3 else f"{BOOKS}/{book['id']}/history"
+    assert summarize(list_entries(api, f"{address}?cursor={forge_cursor(content)}", key)) == [(1, "created")]
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("cursors", "cursor"), ("limits", "limit"), ("versions", "version")])
+def test_an_unknown_parameter_is_named_with_the_nearest_one(
+    api: httpx.Client, key: dict[str, str], address: str, name: str, nearest: str
+) -> None:
+    answer = api.get(f"{address}/history?{name}=1", headers=key)
+    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [name])
+    assert answer.json()["error"]["details"][0]["message"] == f"It is not known here; the nearest name is {nearest}."
+
+
+def test_each_filter_selects_changes(api: httpx.Client, librarian: User, key: dict[str, str]) -> None:
+    other_key = create_key_header(create_librarian("grace"))
+    created = [api.post(BOOKS, json=build_book(title=title), headers=key).json() for title in ("A", "B")]
+    api.patch(f"{BOOKS}/{created[0]['id']}", json={"year": 1}, headers=other_key)
+    api.put(f"/api/books/{created[1]['id']}", json={"year": 2}, headers=key)
+    api.delete(f"{BOOKS}/{created[0]['id']}", headers=other_key)
+    times = {change.version: get_time(change) for change in Change.objects.filter(book_id=created[0]["id"])}
+
+    def list_filtered(**filters: str) -> list[tuple[int, int]]:
+        answer = api.get(CHANGES, params=filters, headers=key)
+        assert answer.status_code == 200, answer.text
+        return [(entry["book"] - created[0]["id"], entry["version"]) for entry in answer.json()["results"]]
+
+    assert list_filtered(actor="ada") == [(1, 2), (1, 1), (0, 1)]
+    assert list_filtered(actor="grace") == [(0, 3), (0, 2)]
+    assert list_filtered(actor="Test") == list_filtered() == [(0, 3), (1, 2), (0, 2), (1, 1), (0, 1)]
+    assert list_filtered(actor="") == list_filtered()
+    assert list_filtered(actor="Ada") == list_filtered(actor="ad") == list_filtered(actor="%") == []
+    assert list_filtered(channel="v1") == [(1, 2)]
+    assert list_filtered(channel="mirror") == []
+    assert list_filtered(kind="created") == [(1, 1), (0, 1)]
+    assert list_filtered(kind="deleted", actor="grace") == [(0, 3)]
+    assert list_filtered(kind="deleted", actor="ada", channel="v2") == []
+    assert list_filtered(since=times[2]) == [(0, 3), (1, 2), (0, 2)]
+    assert list_filtered(until=times[2]) == [(1, 1), (0, 1)]
+    assert list_filtered(since=times[2], until=times[3], channel="v2") == [(0, 2)]
+    assert list_filtered(since=times[3], until=times[2]) == []
+
+
+def test_a_link_keeps_the_filters(api: httpx.Client, key: dict[str, str], address: str) -> None:
+    change_often(api, address)
+    page = api.get(CHANGES, params={"kind": "changed", "channel": "v2", "limit": "4"}, headers=key).json()
+    assert {"kind=changed", "channel=v2", "limit=4"} < set(page["next"].partition("?")[2].split("&"))
+    pages = [page, *walk(api, page["next"], key)]
+    assert [entry["version"] for page in pages for entry in page["results"]] == [7, 6, 5, 4, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("since", "count"),
+    [
+        ("2026-01-31T12:00:00Z", 1),
+        ("2026-01-31T13:00:00+01:00", 1),
+        ("2026-01-31T12:00:00.000000001Z", 1),
+        ("2026-01-31T12:00:00.000001Z", 0),
+        ("2026-01-31T06:59:59-05:00", 1),
+        ("0001-01-01T00:00:00Z", 1),
+        ("9999-12-31T23:59:59Z", 0),
+    ],
+)
+def test_times_may_have_any_offset(api: httpx.Client, key: dict[str, str], since: str, count: int) -> None:
+    changes.create_book(build_book(), find_actor(Actor.Channel.COMMAND), NOON)
+    assert len(api.get(CHANGES, params={"since": since}, headers=key).json()["results"]) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("actor", ["\0", "a" * 256]),
+        ("channel", ["", "V2", "\ud7ff"]),
+        ("kind", ["", "2", "updated"]),
+        ("since", INVALID_TIMES),
+        ("until", INVALID_TIMES),
+    ],
+)
+def test_an_invalid_filter_is_named(api: httpx.Client, key: dict[str, str], name: str, values: list[str]) -> None:
+    answers = [api.get(CHANGES, params={name: value, "limit": "0"}, headers=key) for value in values]
+    assert [parse_error(answer) for answer in answers] == [build_validation_error(name, "limit")] * len(values)
+
+
+def test_the_last_of_a_repeated_parameter_counts(api: httpx.Client, key: dict[str, str], address: str) -> None:
+    change_often(api, address)
+    assert len(list_entries(api, f"{CHANGES}?limit=0&limit=2", key)) == 2
+    assert summarize(list_entries(api, f"{CHANGES}?kind=none&kind=created", key)) == [(1, "created")]
+
+
+def test_an_unknown_filter_is_named_with_the_nearest_one(api: httpx.Client, key: dict[str, str]) -> None:
+    answer = api.get(f"{CHANGES}?chanel=v2&count=true", headers=key)
+    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["chanel", "count"])
+    assert answer.json()["error"]["details"][0]["message"] == "It is not known here; the nearest name is channel."
+
+
+@pytest.mark.parametrize("policy", ["open", "protect-writes", "protected"])
+def test_the_history_needs_a_credential_that_may_write(
+    api: httpx.Client, settings: Settings, librarian: User, history_address: str, policy: str
+) -> None:
+    settings.LIBRARY_ACCESS = policy
+    reader = create_reader()
+    headers = [
+        {},
+        {"X-API-Key": "lib_nothing"},
+        create_key_header(librarian, "read webhooks"),
+        create_key_header(reader, "read write"),
+        create_key_header(librarian, "write"),
+        create_token_header(librarian),
+    ]
+    answers = [api.get(history_address, headers=header) for header in headers]
+    assert [answer.status_code for answer in answers] == [401, 401, 403, 403, 200, 200]
+    assert [answer.headers.get("WWW-Authenticate") for answer in answers] == [
+        'Bearer realm="Library API"',
+        'Bearer realm="Library API", error="invalid_token"',
+        *['Bearer realm="Library API", error="insufficient_scope", scope="write"'] * 2,
+        None,
+        None,
+    ]
+    assert api.get(f"{BOOKS}/0/history").status_code == 401
+
+
+def test_the_history_is_stored_by_no_cache(api: httpx.Client, key: dict[str, str], history_address: str) -> None:
+    assert api.get(history_address, headers=key).headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_the_history_is_only_read(api: httpx.Client, key: dict[str, str], history_address: str, method: str) -> None:
+    answer = api.request(method, history_address, headers=key)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+
+
+def test_version_1_has_no_history(api: httpx.Client, key: dict[str, str], book: dict[str, Any]) -> None:
+    paths = [f"/api/books/{book['id']}/history", "/api/changes", "/api/v1/changes"]
+    assert [api.get(path, headers=key).status_code for path in paths] == [404, 404, 404]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_page_takes_the_same_queries_however_many_changes_it_has(
+    api: httpx.Client,
+    key: dict[str, str],
+    book: dict[str, Any],
+    address: str,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    count: int,
+) -> None:
+    for number in range(count):
+        actor = find_actor(Actor.Channel.ADMIN, user_id=number + 10_000)
+        changes.change_book(book["id"], {"year": number}, require_nothing, actor, timezone.now())
+    # Warms up what the key costs.
+    api.get(CHANGES, headers=key)
+    with django_assert_num_queries(3):
+        assert len(list_entries(api, f"{address}/history", key)) == count + 1
+    with django_assert_num_queries(3):
+        assert len(list_entries(api, CHANGES, key)) == count + 1
+
+
+def test_a_name_stays_as_it_was_when_the_change_was_made(
+    api: httpx.Client, librarian: User, key: dict[str, str]
+) -> None:
+    created = api.post(BOOKS, json=build_book(), headers=key).json()
+    User.objects.filter(pk=librarian.pk).update(username="lovelace")
+    APIKey.objects.update(name="Renamed")
+    api.patch(f"{BOOKS}/{created['id']}", json={"year": 1}, headers=key)
+    entries = list_entries(api, f"{BOOKS}/{created['id']}/history", key)
+    assert [(entry["actor"]["user"], entry["actor"]["api_key"]) for entry in entries] == [("ada", "Test")] * 2

@@ -1,0 +1,21 @@
+"""Reads the history as clients of version 2 do."""
+
+from typing import Any
+
+import httpx
+
+CHANGES = "/api/v2/changes"
+NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
+
+
+def list_entries(api: httpx.Client, address: str, key: dict[str, str]) -> list[dict[str, Any]]:
+    """Returns the entries of a page."""
+    answer = api.get(address, headers=key)
+    assert answer.status_code == 200, answer.text
+    entries: list[dict[str, Any]] = answer.json()["results"]
+    return entries
+
+
+def summarize(entries: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Returns the version and the kind of each entry."""
+    return [(entry["version"], entry["kind"]) for entry in entries]
