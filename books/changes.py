@@ -119,12 +119,16 @@ def restore_book(pk: int, actor: ActorRef, now: datetime) -> BookRow:
     with transaction.atomic():
         book = read_deleted_book(pk, now)
         if book is None:
-            raise BookNotFound
+            raise BookExists if is_there(pk) else BookNotFound
         with translate_db_errors(book.isbn):
             is_written = write_statements.restore_book(book, actor, now)
         if not is_written:
-            raise BookExists if Book.objects.filter(pk=pk).exists() else IsbnInUse(book.isbn)
+            raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
     return book
+
+
+def is_there(pk: int) -> bool:
+    return Book.objects.filter(pk=pk).exists()
 
 
 def find_book(pk: int, require_state: RequireState) -> BookRow:

@@ -13,7 +13,7 @@ from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
-BOOK_CREATED = register_kind("book.created", "A book was added.", "books.api.v2.schema.CREATED_EVENT")
+BOOK_CREATED = register_kind("book.created", "A book was added or restored.", "books.api.v2.schema.CREATED_EVENT")
 BOOK_UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
 BOOK_DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
 

@@ -16,12 +16,14 @@ from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
 from books import changes
-from books.api.conditional import Conditions
+from books.api.conditional import Conditions, PreconditionFailed
 from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
+from books.history.states import find_state
 from books.models import Book, Change
 from books.read_model import Representation, Selection
 from books.rows import BookRow
+from books.write_statements import find_book
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
@@ -149,6 +151,54 @@ def delete_book(
     pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
     changes.remove_book(pk, make_state_check(rules, conditions), actor, now)
     return rules.deletion
+
+
+def revert_book(
+    rules: BookRules,
+    book_id: str,
+    query: Query,
+    read_version: Callable[[], int],
+    conditions: Conditions,
+    caller: Caller,
+    now: datetime,
+) -> Answer:
+    """Gives a book the members that it had at an earlier version.
+
+    Raises BookNotFound, UnknownVersion, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError,
+    UnknownParameter.
+    """
+
+    def read_values() -> Values:
+        version, pk = read_version(), parse_book_id(book_id)
+        require_book_exists(pk)
+        return find_state(pk, version)
+
+    return change_book(rules, book_id, query, read_values, conditions, caller, now)
+
+
+def restore_book(
+    rules: BookRules, book_id: str, query: Query, conditions: Conditions, list_path: str, caller: Caller, now: datetime
+) -> Answer:
+    """Brings a deleted book back. `list_path` is the path of the list.
+
+    Raises BookNotFound, BookExists, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter.
+    """
+    rules.validate_query(query)
+    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
+    require_deleted(rules, pk, conditions)
+    book = changes.restore_book(pk, actor, now)
+    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
+
+
+def require_deleted(rules: BookRules, pk: int, conditions: Conditions) -> None:
+    """Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""
+    book = find_book(pk)
+    if book:
+        conditions.require_state(rules.make_etag(pk, book.version))
+        raise changes.BookExists
+    if conditions.if_match is not None:
+        require_known_book(pk)
+        raise PreconditionFailed
 
 
 def make_state_check(rules: BookRules, conditions: Conditions) -> changes.RequireState:

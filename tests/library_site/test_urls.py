@@ -17,6 +17,8 @@ api/v2/books v2:books
 api/v2/books/bulk v2:bulk
 api/v2/books/<str:book_id> v2:book
 api/v2/books/<str:book_id>/history v2:book-history
+api/v2/books/<str:book_id>/revert v2:book-revert
+api/v2/books/<str:book_id>/restore v2:book-restore
 api/v2/changes v2:changes
 api/v2/api-keys v2:api-keys
 api/v2/^api-keys/(?P<key_id>[0-9a-f]{12})$ v2:api-key

@@ -66,6 +66,7 @@ class BookViewSetV3(BookViewSetV2):
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
         "bulk": bulk.OperationsSerializer,
+        "revert": version_2.RevertSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = Representation(BookSerializer)
@@ -90,6 +91,8 @@ urlpatterns = [
         name="book",
     ),
     path("books/<str:book_id>/history", HistoryViewSetV3.as_view({"get": "retrieve"}), name="book-history"),
+    path("books/<str:book_id>/revert", BookViewSetV3.as_view({"post": "revert"}), name="book-revert"),
+    path("books/<str:book_id>/restore", BookViewSetV3.as_view({"post": "restore"}), name="book-restore"),
     path("changes", HistoryViewSetV3.as_view({"get": "list"}), name="changes"),
 ]
 fast_routes = make_routes(BookViewSetV3)

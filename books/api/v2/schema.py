@@ -22,6 +22,8 @@ from books.api.schema import (
     CREATE_OPERATION,
     DELETE_OPERATION,
     ETAG_DESCRIPTION,
+    IF_MATCH_HEADER,
+    IF_NONE_MATCH_HEADER,
     LINK_HEADER,
     NEW_BOOK_EXAMPLE,
     READ_HEADERS,
@@ -34,6 +36,7 @@ from books.api.v2.serializers import (
     BookSerializer,
     CreateSerializer,
     DeleteSerializer,
+    RevertSerializer,
     UpdateSerializer,
 )
 from library_site.api.schema import (
@@ -234,6 +237,51 @@ document_books = extend_schema_view(
             **COMMON_ERRORS,
         },
     ),
+)
+
+document_revert = extend_schema(
+    operation_id="revert_book",
+    summary="Bring an earlier state back",
+    description="The book gets the members that it had at this version, as a change like others: with a version and an"
+    " event of its own. What is equal already does not change.",
+    request=RevertSerializer,
+    examples=[OpenApiExample("The first state", {"version": 1}, request_only=True)],
+    **{
+        **UPDATE_SCHEMA,
+        "responses": {
+            **UPDATE_SCHEMA["responses"],
+            422: invalid_schema("version", "No state of the book with this version is known."),
+        },
+    },
+)
+
+document_restore = extend_schema(
+    operation_id="restore_book",
+    summary="Restore a deleted book",
+    description="It comes back under its old id, with a higher version than before and an event `book.created`.",
+    tags=["Books"],
+    request=None,
+    parameters=[
+        BOOK_ID_PARAMETER,
+        IF_MATCH_HEADER,
+        IF_NONE_MATCH_HEADER,
+        response_header("Location", "The address of the book.", 201),
+        response_header("ETag", ETAG_DESCRIPTION, 201),
+        LINK_HEADER,
+    ],
+    responses={
+        201: OpenApiResponse(BookSerializer, "The book.", [OpenApiExample("Book", {**BOOK_EXAMPLE, "version": 3})]),
+        404: NOT_FOUND,
+        409: error_schema(
+            "The book is there, or another book has its isbn (`Link` leads to it).",
+            "CONFLICT",
+            "The book is not deleted",
+        ),
+        412: PRECONDITION_FAILED,
+        422: INVALID_BOOK_ID,
+        400: unknown_parameter_schema("autor", "It is not known here; the nearest name is version."),
+        **COMMON_ERRORS,
+    },
 )
 
 document_bulk = extend_schema(

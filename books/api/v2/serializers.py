@@ -100,6 +100,12 @@ class DeleteSerializer(RejectUnknownMixin):
     version = StrictIntegerField(required=False, help_text="Go on only if the book is at this version.")
 
 
+class RevertSerializer(RejectUnknownMixin):
+    """The version to go back to."""
+
+    version = StrictIntegerField(min_value=1, help_text="A version that the book had.")
+
+
 class ChangeFilterSerializer(serializers.Serializer[None]):
     """The filters of recent changes; a change must match all that are given."""
 

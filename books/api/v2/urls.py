@@ -16,6 +16,8 @@ urlpatterns = [
         name="book",
     ),
     path("books/<str:book_id>/history", HistoryViewSet.as_view({"get": "retrieve"}), name="book-history"),
+    path("books/<str:book_id>/revert", BookViewSetV2.as_view({"post": "revert"}), name="book-revert"),
+    path("books/<str:book_id>/restore", BookViewSetV2.as_view({"post": "restore"}), name="book-restore"),
     path("changes", HistoryViewSet.as_view({"get": "list"}), name="changes"),
 ]
 fast_routes = make_routes(BookViewSetV2)

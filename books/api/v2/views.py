@@ -13,11 +13,13 @@ from rest_framework.serializers import Serializer
 
 from books.api import bulk
 from books.api.bulk_body import split_body
+from books.api.conditional import Conditions
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
+from books.api.operations import require_known_book, restore_book, revert_book
 from books.api.pagination import KeysetPagination
 from books.api.v2.rules import BookRulesV2
-from books.api.v2.schema import document_books, document_bulk
+from books.api.v2.schema import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,
@@ -26,11 +28,12 @@ from books.api.v2.serializers import (
     BookSerializer,
     CreateSerializer,
     DeleteSerializer,
+    RevertSerializer,
     UpdateSerializer,
 )
-from books.api.views import BookViewSet
+from books.api.views import BookViewSet, get_caller, make_response, read_query
 from books.history.actors import find_actor
-from books.links import book_url
+from books.links import book_url, get_list_path
 from books.models import Actor
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
@@ -48,6 +51,7 @@ class BookViewSetV2(BookViewSet):
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
         "bulk": bulk.OperationsSerializer,
+        "revert": RevertSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = REPRESENTATION
@@ -85,6 +89,39 @@ class BookViewSetV2(BookViewSet):
         actor = find_actor(Actor.Channel.BULK, credential=cast("Credential | None", request.auth))
         results = bulk.run_operations(operations, problems, build_url, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
+
+    @document_revert
+    def revert(self, request: Request, book_id: str) -> HttpResponse:
+        conditions = Conditions.from_environ(request.META)
+        answer = revert_book(
+            self.rules,
+            book_id,
+            read_query(request),
+            lambda: self.read_values(request)["version"],
+            conditions,
+            get_caller(request),
+            timezone.now(),
+        )
+        return make_response(answer)
+
+    @document_restore
+    def restore(self, request: Request, book_id: str) -> HttpResponse:
+        answer = restore_book(
+            self.rules,
+            book_id,
+            read_query(request),
+            Conditions.from_environ(request.META),
+            get_list_path(request),
+            get_caller(request),
+            timezone.now(),
+        )
+        return make_response(answer)
+
+    def require_exists(self, pk: int) -> None:
+        if self.action == "restore":
+            require_known_book(pk)
+        else:
+            super().require_exists(pk)
 
     def validate_dry_run(self, request: Request) -> None:
         """Raises UnknownParameter, ValidationError."""

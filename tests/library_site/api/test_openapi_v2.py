@@ -43,7 +43,7 @@ from tests.support.openapi import (
 pytestmark = pytest.mark.database_independent
 
 BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"
-HISTORY = f"{BOOK}/history"
+HISTORY, REVERT, RESTORE = (f"{BOOK}/{action}" for action in ("history", "revert", "restore"))
 KEYS, KEY = "/api/v2/api-keys", "/api/v2/api-keys/{key_id}"
 REFERENCE = re.compile('"\\$ref": "#/components/schemas/([^"]+)"')
 COMMON_STATUSES = {"401", "403", "503"}
@@ -55,6 +55,8 @@ STATUSES = {
     ("patch", BOOK): {"200", "400", "404", "409", "412", "413", "415", "422", *COMMON_STATUSES},
     ("delete", BOOK): {"204", "400", "404", "409", "412", "422", *COMMON_STATUSES},
     ("get", HISTORY): {"200", "400", "404", "422", *COMMON_STATUSES},
+    ("post", REVERT): {"200", "400", "404", "409", "412", "413", "415", "422", *COMMON_STATUSES},
+    ("post", RESTORE): {"201", "400", "404", "409", "412", "422", *COMMON_STATUSES},
     ("get", CHANGES): {"200", "400", "422", *COMMON_STATUSES},
     ("get", KEYS): {"200", "400", *COMMON_STATUSES},
     ("post", KEYS): {"201", "400", "409", "413", "415", "422", *COMMON_STATUSES},
@@ -312,12 +314,14 @@ def test_real_answers_of_the_history_are_as_documented(
     book_address = f"{BOOKS}/{book['id']}"
     answers = [
         ("patch", BOOK, api.patch(book_address, json={"year": 2000}, headers=key)),
+        ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 1})),
         ("delete", BOOK, api.delete(book_address)),
+        ("post", RESTORE, api.post(f"{book_address}/restore")),
         ("get", HISTORY, api.get(f"{book_address}/history", headers=key)),
         ("get", CHANGES, api.get(CHANGES, headers=key)),
         ("get", CHANGES, api.get(f"{CHANGES}?limit=1&since=2026-01-01T00:00:00Z", headers=key)),
     ]
-    assert [answer.status_code for _, _, answer in answers] == [200, 204, 200, 200, 200]
+    assert [answer.status_code for _, _, answer in answers] == [200, 200, 204, 201, 200, 200, 200]
     for method, path, answer in answers:
         documented = get_response(document, method, path, answer.status_code)
         assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
@@ -329,7 +333,8 @@ def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, docum
     book = api.post(BOOKS, json=build_book()).json()
     librarian, invalid_token = oauth_flows.create_librarian(), oauth_flows.build_bearer_header("no.token.ofours")
     key, reading_key = (oauth_flows.create_key_header(librarian, scopes) for scopes in ("write", "read"))
-    book_address = f"{BOOKS}/{book['id']}"
+    book_address, other = f"{BOOKS}/{book['id']}", {"If-Match": '"other"'}
+    text, large = {"Content-Type": "text/plain"}, b" " * (1024 * 1024 + 1)
     answers = [
         ("get", HISTORY, api.get(f"{book_address}/history?limits=5", headers=key)),
         ("get", HISTORY, api.get(f"{BOOKS}/0/history", headers=key)),
@@ -338,6 +343,17 @@ def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, docum
         ("get", CHANGES, api.get(CHANGES, headers=reading_key)),
         ("get", CHANGES, api.get(f"{CHANGES}?actors=ada", headers=key)),
         ("get", CHANGES, api.get(f"{CHANGES}?limit=501", headers=key)),
+        ("post", REVERT, api.post(f"{book_address}/revert", content=b"{")),
+        ("post", REVERT, api.post(f"{BOOKS}/0/revert", json={"version": 1})),
+        ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 1}, headers=other)),
+        ("post", REVERT, api.post(f"{book_address}/revert", content=large)),
+        ("post", REVERT, api.post(f"{book_address}/revert", content=b"{}", headers=text)),
+        ("post", REVERT, api.post(f"{book_address}/revert", json={"version": 2})),
+        ("post", RESTORE, api.post(f"{book_address}/restore?autor=austen")),
+        ("post", RESTORE, api.post(f"{BOOKS}/0/restore")),
+        ("post", RESTORE, api.post(f"{book_address}/restore")),
+        ("post", RESTORE, api.post(f"{book_address}/restore", headers=other)),
+        ("post", RESTORE, api.post(f"{BOOKS}/first/restore")),
     ]
     assert list_undocumented_answers(document, answers) == []
 

@@ -140,8 +140,20 @@ def test_many_books_are_changed_at_once(client: httpx.Client, book: dict[str, An
 def test_the_history_names_members_as_the_version_does(client: httpx.Client, book: dict[str, Any]) -> None:
     path, key = f"{BOOKS}/{book['id']}", create_key_header(create_librarian())
     client.patch(path, json={"name": "Emma", "year": 1815})
-    entry, _ = client.get(f"{path}/history", headers=key).json()["results"]
-    assert (entry["channel"], entry["after"]) == ("v3", {"name": "Emma", "year": 1815})
+    reverted = client.post(f"{path}/revert", json={"version": 1})
+    client.delete(path)
+    restored = client.post(f"{path}/restore")
+    assert (reverted.json()["name"], restored.json()["name"], restored.headers["Location"]) == (
+        *[book["name"]] * 2,
+        path,
+    )
+    entries = client.get(f"{path}/history", headers=key).json()["results"]
+    assert [entry["after"] for entry in entries[2:4]] == [
+        {"name": book["name"], "year": book["year"]},
+        {"name": "Emma", "year": 1815},
+    ]
+    assert [entry["channel"] for entry in entries] == ["v3"] * 5
+    assert entries[1]["before"] == {name: book[name] for name in entries[1]["before"]}
     recent = client.get("/api/v3/changes?limit=1", headers=key).json()
     assert recent["next"].startswith("http://127.0.0.1:8000/api/v3/changes?limit=1&cursor=")
 

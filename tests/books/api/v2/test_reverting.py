@@ -1,0 +1,210 @@
+"""POST /api/v2/books/{id}/revert: an earlier state of a book, as a change like others."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from pytest_django import Settings
+
+from books.models import Book, Change
+from tests.support.books import build_book
+from tests.support.history import NOBODY, list_entries, summarize
+from tests.support.oauth_flows import create_key_header, create_librarian
+from tests.support.pages import build_validation_error, parse_error
+from webhooks.models import Event
+
+BOOKS = "/api/v2/books"
+MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+
+
+@pytest.fixture
+def address(book: dict[str, Any]) -> str:
+    return f"{BOOKS}/{book['id']}"
+
+
+@pytest.fixture
+def states(api: httpx.Client, address: str) -> list[dict[str, Any]]:
+    """The answers that showed the book at version 1, 2 and 3."""
+    first = api.get(address).json()
+    second = api.patch(address, json={"title": "Émma", "isbn": "978-0-14-143951-8", "available": False}).json()
+    third = api.put(address, json=build_book(year=-44, author="Gaius")).json()
+    return [first, second, third]
+
+
+def revert(client: httpx.Client, address: str, version: Any, **options: Any) -> httpx.Response:
+    return client.post(f"{address}/revert", json={"version": version}, **options)
+
+
+def select_members(book: dict[str, Any]) -> dict[str, Any]:
+    return {name: book[name] for name in MEMBERS}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_book_gets_an_earlier_state(
+    api: httpx.Client, address: str, states: list[dict[str, Any]], version: int
+) -> None:
+    answer = revert(api, address, version)
+    book = answer.json()
+    assert answer.status_code == 200
+    assert select_members(book) == select_members(states[version - 1])
+    assert (book["version"], book["created_at"]) == (4, states[0]["created_at"])
+    assert book["updated_at"] > states[2]["updated_at"]
+    assert answer.headers["ETag"] == f'"v2-{book["id"]}-4"'
+    assert book["isbn13"] == states[version - 1]["isbn13"]
+    assert api.get(address).json() == book
+    assert api.get(f"{BOOKS}?title=mma").json()["results"] == ([book] if version == 2 else [])
+
+
+def test_a_reversion_is_a_change_with_its_own_event_and_history(
+    api: httpx.Client, address: str, states: list[dict[str, Any]]
+) -> None:
+    key = create_key_header(create_librarian("ada"))
+    reverted = revert(api, address, 2, headers=key).json()
+    event = json.loads(bytes(Event.objects.order_by("pk").last().body))  # type: ignore[union-attr]
+    changed = ("title", "author", "year", "isbn")
+    assert (event["event"], event["data"]["book"]) == ("book.updated", reverted)
+    assert event["data"]["previous"] == {name: states[2][name] for name in (*changed, "isbn13")}
+    newest, *older = list_entries(api, f"{address}/history", key)
+    assert (newest["version"], newest["kind"], newest["channel"]) == (4, "changed", "v2")
+    assert newest["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
+    assert newest["before"] == {name: states[2][name] for name in changed}
+    assert newest["after"] == {name: states[1][name] for name in changed}
+    assert summarize(older) == [(3, "changed"), (2, "changed"), (1, "created")]
+
+
+def test_a_reversion_can_be_reverted(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
+    revert(api, address, 1)
+    assert select_members(revert(api, address, 3).json()) == select_members(states[2])
+    assert select_members(revert(api, address, 4).json()) == select_members(states[0])
+    assert api.get(address).json()["version"] == 6
+
+
+def test_an_equal_state_changes_nothing(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
+    answer = revert(api, address, 3)
+    assert (answer.status_code, answer.json()) == (200, states[2])
+    assert answer.headers["ETag"] == api.get(address).headers["ETag"]
+    assert Change.objects.count() == Event.objects.count() == 3
+
+
+def test_a_state_from_before_a_deletion_comes_back(
+    api: httpx.Client, address: str, states: list[dict[str, Any]]
+) -> None:
+    api.delete(address)
+    api.post(f"{address}/restore")
+    answer = revert(api, address, 1)
+    assert (answer.status_code, answer.json()["version"]) == (200, 6)
+    assert select_members(answer.json()) == select_members(states[0])
+
+
+def test_a_blank_text_of_version_1_comes_back(api: httpx.Client) -> None:
+    created = api.post("/api/books", json=build_book(title=" ")).json()
+    address = f"{BOOKS}/{created['id']}"
+    api.patch(address, json={"title": "Emma"})
+    assert revert(api, address, 1).json()["title"] == " "
+
+
+@pytest.mark.parametrize("version", [4, 5, 2**31, 10**30])
+def test_a_version_that_never_was_is_refused(
+    api: httpx.Client, address: str, states: list[dict[str, Any]], version: int
+) -> None:
+    answer = revert(api, address, version)
+    assert parse_error(answer) == build_validation_error("version")
+    assert answer.json()["error"]["details"][0]["message"] == "No state of the book with this version is known."
+    assert api.get(address).json() == states[2]
+
+
+def test_the_version_of_a_deletion_is_refused(api: httpx.Client, address: str) -> None:
+    api.delete(address)
+    api.post(f"{address}/restore")
+    assert parse_error(revert(api, address, 2)) == build_validation_error("version")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"version": None}, {"version": "1"}, {"version": True}, {"version": 1.5}, {"version": [1]}, {"version": 0},
+        {"version": -1}, {"versions": 1}, {"version": 1, "title": "Emma"}, [], 1,
+    ],
+)  # fmt: skip
+def test_an_invalid_body_is_refused(api: httpx.Client, address: str, book: dict[str, Any], body: Any) -> None:
+    answer = api.post(f"{address}/revert", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "VALIDATION_ERROR"
+    assert Change.objects.count() == 1
+
+
+def test_an_integer_may_have_a_fraction_of_zero(api: httpx.Client, address: str, states: list[dict[str, Any]]) -> None:
+    assert api.post(f"{address}/revert", content=b'{"version": 1.0}').status_code == 200
+
+
+def test_a_body_is_needed(api: httpx.Client, address: str) -> None:
+    answers = [api.post(f"{address}/revert"), api.post(f"{address}/revert", content=b"{")]
+    assert [parse_error(answer) for answer in answers] == [(400, "MALFORMED_REQUEST", ["body"])] * 2
+    text = {"Content-Type": "text/plain"}
+    assert api.post(f"{address}/revert", content=b"{}", headers=text).status_code == 415
+
+
+def test_an_unknown_parameter_is_refused(api: httpx.Client, address: str) -> None:
+    answer = revert(api, f"{address}", 1, params={"dry_run": "true"})
+    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["dry_run"])
+
+
+@pytest.mark.parametrize("body", [b'{"version": 1}', b'{"version": 99}', b'{"version": "1"}', b"{"])
+def test_a_book_that_is_not_there_is_not_found(api: httpx.Client, address: str, body: bytes) -> None:
+    api.delete(address)
+    addresses = [address, f"{BOOKS}/0", f"{BOOKS}/{10**30}"]
+    answers = [api.post(f"{address}/revert", content=body) for address in addresses]
+    assert [parse_error(answer) for answer in answers] == [(404, "NOT_FOUND", [])] * 3
+
+
+def test_a_malformed_id_is_named(api: httpx.Client) -> None:
+    assert parse_error(revert(api, f"{BOOKS}/first", 1)) == build_validation_error("book_id")
+    assert parse_error(revert(api, f"{BOOKS}/first", 0)) == build_validation_error("book_id", "version")
+
+
+def test_an_isbn_in_use_is_a_conflict_that_links_its_book(
+    api: httpx.Client, address: str, states: list[dict[str, Any]]
+) -> None:
+    holder = api.post(BOOKS, json=build_book(isbn=states[0]["isbn"])).json()
+    answer = revert(api, address, 1)
+    assert parse_error(answer) == (409, "CONFLICT", ["isbn"])
+    assert answer.headers["Link"].partition(BOOKS)[2] == f'/{holder["id"]}>; rel="related"'
+    assert api.get(address).json() == states[2]
+    assert Change.objects.count() == 4
+
+
+def test_the_state_of_the_book_can_be_a_condition(
+    api: httpx.Client, address: str, states: list[dict[str, Any]]
+) -> None:
+    first, third = (f'"v2-{states[0]["id"]}-{version}"' for version in (1, 3))
+    refused = [
+        revert(api, address, 1, headers={"If-Match": first}),
+        revert(api, address, 3, headers={"If-Match": first}),
+        revert(api, address, 1, headers={"If-None-Match": "*"}),
+    ]
+    assert [parse_error(answer) for answer in refused] == [(412, "PRECONDITION_FAILED", [])] * 3
+    # An unknown version comes before the condition, and the condition before an isbn in use.
+    assert revert(api, address, 9, headers={"If-Match": first}).status_code == 422
+    api.post(BOOKS, json=build_book(isbn=states[0]["isbn"]))
+    assert revert(api, address, 1, headers={"If-Match": first}).status_code == 412
+    assert revert(api, address, 2, headers={"If-Match": third}).status_code == 200
+
+
+@pytest.mark.parametrize(("policy", "status"), [("open", 200), ("protect-writes", 401), ("protected", 401)])
+def test_it_needs_what_other_changes_need(
+    api: httpx.Client, settings: Settings, address: str, states: list[dict[str, Any]], policy: str, status: int
+) -> None:
+    settings.LIBRARY_ACCESS = policy
+    librarian = create_librarian()
+    headers = [{}, create_key_header(librarian, "read"), create_key_header(librarian, "write")]
+    assert [revert(api, address, 1, headers=header).status_code for header in headers] == [status, 403, 200]
+
+
+@pytest.mark.parametrize("action", ["revert", "restore"])
+def test_it_is_a_post(api: httpx.Client, address: str, action: str) -> None:
+    answers = [api.request(method, f"{address}/{action}") for method in ("GET", "PUT", "PATCH", "DELETE")]
+    assert [(answer.status_code, answer.headers["Allow"]) for answer in answers] == [(405, "POST, OPTIONS")] * 4
+    foreign = {"Origin": "https://elsewhere.example"}
+    assert api.post(f"{address}/{action}", json={"version": 1}, headers=foreign).status_code == 403
+    assert Book.objects.get().version == 1
