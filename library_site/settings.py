@@ -123,7 +123,14 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
 }
 
 # `manage.py clear_expired` deletes the rows that these functions list, in this order.
-EXPIRED_ROWS = ["books.api.idempotency.iter_expired", "oauth.purges.iter_expired", "webhooks.purges.iter_expired"]
+EXPIRED_ROWS = [
+    "books.api.idempotency.iter_expired",
+    "oauth.purges.iter_expired",
+    "webhooks.purges.iter_expired",
+    "books.history.purges.iter_expired",
+]
+# After so many days the changes of books are deleted; 0 is never.
+HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
 MAKER_END_HANDLERS = ["webhooks.endpoints.end_made"]

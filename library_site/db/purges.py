@@ -1,5 +1,6 @@
 """Deletes expired rows in batches."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -20,8 +21,11 @@ def purge_all(now: datetime) -> dict[str, int]:
 
 
 def purge(rows_by_kind: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, int]:
-    """Deletes the rows of each kind. Returns the number of deleted rows by kind."""
-    return {kind: delete_in_batches(rows) for kind, rows in rows_by_kind}
+    """Deletes the rows of each kind, which can come in parts. Returns the number of deleted rows by kind."""
+    counts: Counter[str] = Counter()
+    for kind, rows in rows_by_kind:
+        counts[kind] += delete_in_batches(rows)
+    return counts
 
 
 def delete_in_batches(rows: QuerySet[Any]) -> int:

@@ -43,6 +43,7 @@ def run_check(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("REDIS_URL", "redis://:an/unquoted/password@localhost"),
         ("REDIS_URL", "redis://localhost?no_such_option=1"),
         ("NUM_PROXIES", "all"),
+        ("HISTORY_KEPT_DAYS", "-1"),
         ("LIBRARY_ACCESS", "closed"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example, *"),
         ("HOST", "localhost"),

@@ -9,7 +9,7 @@ from library_site.db.purges import purge_all
 
 
 class Command(BaseCommand):
-    help = "Deletes what is past its time: kept answers, events, and codes, tokens, keys and sign-ins that are over."
+    help = "Deletes what is past its time: kept answers, events, codes, tokens, keys, sign-ins and old history."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for kind, count in purge_all(timezone.now()).items():

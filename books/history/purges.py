@@ -1,0 +1,38 @@
+"""Lists the history that is older than HISTORY_KEPT_DAYS, for deletion."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+
+from books.fields import to_naive_utc
+from books.models import Change, Operation
+
+# A statement reads at most so many rows, even if all of them stay.
+ID_RANGE = 1_000
+
+
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields changes in ranges of ids, and then the operations without changes.
+
+    The creation of a book and its last change stay. A deletion that is the last change holds the book, to restore it.
+    """
+    if not settings.HISTORY_KEPT_DAYS:
+        return
+    cutoff = to_naive_utc(now - timedelta(days=settings.HISTORY_KEPT_DAYS))
+    changes, operations = Change.objects.filter(at__lte=cutoff), Operation.objects.filter(created_at__lte=cutoff)
+    has_later_change = Exists(Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version")))
+    for rows in split_by_id(changes):
+        yield "changes", rows.exclude(kind=Change.Kind.CREATED).filter(has_later_change)
+    for rows in split_by_id(operations):
+        yield "operations", rows.filter(change=None)
+
+
+def split_by_id(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
+    """Yields the rows in ranges of their ids, and at least one range."""
+    pks = rows.order_by("pk").values_list("pk", flat=True)
+    first, last = pks.first() or 0, pks.last() or 0
+    for start in range(first, last + 1, ID_RANGE):
+        yield rows.filter(pk__range=(start, start + ID_RANGE - 1))
