@@ -43,6 +43,10 @@ class ActorNames(NamedTuple):
     source: str | None
 
 
+# Operators can restore an older database under processes that remember newer actors.
+UNKNOWN_ACTOR = ActorNames(Actor.Channel.COMMAND, None, None, None, None)
+
+
 class Entry(NamedTuple):
     """A change of a book; `at` is in UTC, without a time zone."""
 
@@ -232,8 +236,9 @@ def build_page(rows: Sequence[Row], end: Key | None, start: Start) -> Page:
 
 def build_entry(row: Row, names: dict[int, ActorNames]) -> Entry:
     pk, book_id, version, kind, at, actor_id, operation_id, before, after = row
+    actor = names.get(actor_id, UNKNOWN_ACTOR)
     members = (text and msgspec.json.decode(text) for text in (before, after))
-    return Entry(pk, book_id, version, Change.Kind(kind), to_datetime(at), names[actor_id], operation_id, *members)
+    return Entry(pk, book_id, version, Change.Kind(kind), to_datetime(at), actor, operation_id, *members)
 
 
 def read_actor_names(pks: Iterable[int]) -> dict[int, ActorNames]:

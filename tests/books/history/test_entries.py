@@ -77,6 +77,12 @@ def test_an_entry_has_all_that_is_known_of_a_change() -> None:
     assert read_recent_page(Filters(), Start(), 10) == Page([entry], None)
 
 
+def test_a_change_of_an_unknown_actor_is_shown() -> None:
+    Change.objects.create(book_id=7, version=3, kind=2, at=NOON, actor_id=10**9)
+    [entry] = read_book_page(7, Start(), 10).entries
+    assert entry.actor == entries.UNKNOWN_ACTOR
+
+
 def test_the_history_of_a_book_has_its_newest_version_first() -> None:
     actor = add_actor()
     # The clock went back: versions count.
