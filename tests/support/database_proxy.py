@@ -42,17 +42,22 @@ class DatabaseProxy(ThreadingUnixStreamServer):
         self.control = psycopg.connect(**parameters, autocommit=True)
         self.clients: set[socket] = set()
         self.faults: dict[int, Fault] = {}
-        self.actions: dict[int, Callable[[], object]] = {}
+        self.calls: dict[bytes, Callable[[], object]] = {}
         self.statement_count = 0
 
-    def prepare(self, faults: Mapping[int, Fault], actions: Mapping[int, Callable[[], object]] | None = None) -> None:
-        """Chooses the faults of statements by their number, and what happens before some; the next one has number 1."""
-        self.faults, self.actions, self.statement_count = {**faults}, {**(actions or {})}, 0
+    def prepare(self, faults: Mapping[int, Fault]) -> None:
+        """Chooses the faults of statements by their number; the next one has the number 1."""
+        self.faults, self.statement_count = {**faults}, 0
 
-    def begin_statement(self) -> Fault | None:
+    def call_before(self, sql: bytes, function: Callable[[], object]) -> None:
+        """Calls the function before the next message with this SQL."""
+        self.calls[sql] = function
+
+    def begin_statement(self, message: bytes) -> Fault | None:
         """Returns the fault of the next statement."""
+        for sql in [sql for sql in self.calls if sql in message]:
+            self.calls.pop(sql)()
         self.statement_count += 1
-        self.actions.get(self.statement_count, lambda: None)()
         return self.faults.pop(self.statement_count, None)
 
     def server_close(self) -> None:
@@ -98,7 +103,7 @@ class Relay(BaseRequestHandler):
         """Returns whether the connection goes on."""
         data = self.request.recv(CHUNK)
         if self.is_idle and data[:1] not in (b"", TERMINATE):
-            self.is_idle, self.fault = False, self.server.begin_statement()
+            self.is_idle, self.fault = False, self.server.begin_statement(data)
         if self.fault is Fault.TERMINATED:
             self.server.terminate(self.pid)
             return True

@@ -1,4 +1,7 @@
-"""Replays the events of a book of a served library: they must lead from one state to the next without a gap."""
+"""Replays the events of a book of a served library: they must lead from one state to the next without a gap.
+
+The library's own history of the book must have a row for each.
+"""
 
 import json
 from itertools import pairwise
@@ -23,6 +26,9 @@ def replay_events(service: Service, pk: int) -> History:
         check_step(after["event"], before["data"]["book"], **after["data"])
     kinds, book = [event["event"] for event in events], events[-1]["data"]["book"]
     assert (kinds[0], events[0]["data"]["book"]["version"]) == ("book.created", 1)
+    # A deletion is a version of its own in the history.
+    versions = service.fetch_all(f"SELECT version FROM books_change WHERE book_id = {pk} ORDER BY id")  # noqa: S608
+    assert versions == [(version,) for version in range(1, len(events) + 1)]
     # Nothing follows a deletion.
     assert set(kinds[1:-1]) <= {"book.updated"}
     return History(kinds, book)

@@ -3,7 +3,7 @@
 A write is done once and announced once, or not at all. Its own first attempt never makes it a conflict.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -16,7 +16,8 @@ import pytest
 from django.db import connection, transaction
 
 from books import changes
-from books.models import Book
+from books.history import actors
+from books.models import Actor, Book
 from library_site.db.sql import fetch_all
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
@@ -139,25 +140,19 @@ def proxy(library: Credentials, compiled: ApplicationVariant) -> Iterator[Databa
         yield proxy
 
 
-def overtake(proxy: DatabaseProxy) -> None:
-    """Changes book 1 behind the back of the library, which must not wonder about the missing event."""
-    proxy.control.execute("UPDATE books_book SET version = version + 1 WHERE id = 1")
-    proxy.control.execute("DELETE FROM ledger")
-
-
 def break_every_statement(
-    proxy: DatabaseProxy, fault: Fault, send: Callable[[], Answer], actions: Mapping[int, Callable[[], object]]
+    proxy: DatabaseProxy, fault: Fault, send: Callable[[], Answer], prepare: Callable[[], object] = restore_books
 ) -> Iterator[Answer]:
-    """Sends a request again and again, to the same books: each time another statement has the fault.
+    """Sends a request again and again: each time another statement has the fault.
 
     Yields the answers. The last is to a request without a fault: it has no more statements.
     """
     for number in count(1):
         connection.close()
-        restore_books()
+        prepare()
         # The workers are notified after each write.
         worker_notifier.notified_at = 0
-        proxy.prepare({number: fault}, actions)
+        proxy.prepare({number: fault})
         answer = send()
         is_broken = not proxy.faults
         proxy.prepare({})
@@ -166,17 +161,41 @@ def break_every_statement(
             return
 
 
-@pytest.mark.parametrize("fault", Fault)
+def check_broken_writes(compiled: ApplicationVariant, answers: Iterable[Answer], fault: Fault) -> None:
+    outcomes = []
+    for answer in answers:
+        assert answer.get_header("Retry-After") == ("1" if answer.status == UNAVAILABLE else None)
+        # The next request gets a new connection.
+        assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
+        outcomes.append((answer.status, count_complete_changes()))
+    *broken, unbroken = outcomes
+    assert unbroken in [("200 OK", 1), ("201 Created", 1), ("204 No Content", 1)]
+    # What was executed may be answered 503, once: that of the statement that committed it.
+    assert set(broken) <= {unbroken, (UNAVAILABLE, 0), (UNAVAILABLE, 1)}
+    assert broken.count((UNAVAILABLE, 1)) == (fault is Fault.UNANSWERED)
+
+
+def count_complete_changes() -> int:
+    """Returns how often books changed. Each change must have an event with a delivery, and a row in the history."""
+    changes = book_audit.count_changes()
+    assert book_audit.count_events() == changes
+    assert Delivery.objects.count() == changes.total()
+    assert book_audit.list_history() == book_audit.list_changes()
+    return changes.total()
+
+
+with_each_fault = pytest.mark.parametrize("fault", Fault)
+
+
+@with_each_fault
 @pytest.mark.parametrize(
-    ("write", "credential", "overtaken_statement"),
+    ("write", "credential"),
     [
-        pytest.param(POST, "none", 0, id="POST"),
-        pytest.param(POST._replace(spelling=VERSION_2), "key", 0, id="POST with a key"),
-        pytest.param(PUT, "none", 0, id="PUT"),
-        pytest.param(PATCH, "token", 0, id="PATCH with a token"),
-        pytest.param(DELETE, "none", 0, id="DELETE"),
-        # Its statements are: prepare the SELECT, execute it, prepare the UPDATE.
-        pytest.param(PUT._replace(headers={}), "none", 3, id="PUT that is overtaken"),
+        pytest.param(POST, "none", id="POST"),
+        pytest.param(POST._replace(spelling=VERSION_2), "key", id="POST with a key"),
+        pytest.param(PUT, "none", id="PUT"),
+        pytest.param(PATCH, "token", id="PATCH with a token"),
+        pytest.param(DELETE, "none", id="DELETE"),
     ],
 )
 def test_a_connection_that_ends_at_any_statement(
@@ -186,28 +205,47 @@ def test_a_connection_that_ends_at_any_statement(
     fault: Fault,
     write: Request,
     credential: str,
-    overtaken_statement: int,
 ) -> None:
-    outcomes = []
     # The process remembers the actor afterwards.
     compiled.send(write, library[credential])
-    actions = {overtaken_statement: lambda: overtake(proxy)}
-    for answer in break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]), actions):
-        assert answer.get_header("Retry-After") == ("1" if answer.status == UNAVAILABLE else None)
-        # The next request gets a new connection.
-        assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
-        changes = book_audit.count_changes()
-        assert book_audit.count_events() == changes
-        assert Delivery.objects.count() == changes.total()
-        outcomes.append((answer.status, changes.total()))
-    *broken, unbroken = outcomes
-    assert unbroken in [("200 OK", 1), ("201 Created", 1), ("204 No Content", 1)]
-    # What was executed may be answered 503, once: that of the statement that committed it.
-    assert set(broken) <= {unbroken, (UNAVAILABLE, 0), (UNAVAILABLE, 1)}
-    assert broken.count((UNAVAILABLE, 1)) == (fault is Fault.UNANSWERED)
+    answers = break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]))
+    check_broken_writes(compiled, answers, fault)
 
 
-@pytest.mark.parametrize("fault", Fault)
+@with_each_fault
+def test_a_connection_that_ends_while_an_actor_is_added(
+    proxy: DatabaseProxy, compiled: ApplicationVariant, library: Credentials, fault: Fault
+) -> None:
+    def forget_and_restore() -> None:
+        actors.remembered_actors.clear()
+        Actor.objects.all().delete()
+        restore_books()
+
+    answers = break_every_statement(proxy, fault, lambda: compiled.send(POST, library["key"]), forget_and_restore)
+    check_broken_writes(compiled, answers, fault)
+
+
+@with_each_fault
+def test_a_connection_that_ends_after_a_change_was_overtaken(
+    proxy: DatabaseProxy, compiled: ApplicationVariant, fault: Fault
+) -> None:
+    def overtake() -> None:
+        """Changes book 1 without the library, and without a trace in the ledger."""
+        proxy.control.execute("UPDATE books_book SET version = version + 1 WHERE id = 1")
+        proxy.control.execute("DELETE FROM ledger")
+
+    def restore_and_wait() -> None:
+        restore_books()
+        proxy.call_before(b"UPDATE books_book", overtake)
+
+    write = PUT._replace(headers={})
+    # The process remembers the actor afterwards.
+    compiled.send(write)
+    answers = break_every_statement(proxy, fault, lambda: compiled.send(write), restore_and_wait)
+    check_broken_writes(compiled, answers, fault)
+
+
+@with_each_fault
 @pytest.mark.parametrize("credential", ["none", "key"])
 @pytest.mark.parametrize("path", ["/books", "/books/1"])
 def test_a_read_is_tried_again(
@@ -218,9 +256,8 @@ def test_a_read_is_tried_again(
     credential: str,
     path: str,
 ) -> None:
-    *answers, unbroken = break_every_statement(
-        proxy, fault, lambda: compiled.send(Request("GET", path), library[credential]), {}
-    )
+    read = Request("GET", path)
+    *answers, unbroken = break_every_statement(proxy, fault, lambda: compiled.send(read, library[credential]))
     assert len(answers) > 1
     assert {answer.body for answer in answers} == {unbroken.body}
 
@@ -238,11 +275,8 @@ def test_a_connection_that_ends_while_a_statement_runs(
         blocker.rollback()
     wait_until(lambda: not has_session(proxy, ended_session.result()))
     assert (answer.status, answer.get_header("Retry-After")) == (UNAVAILABLE, "1")
-    changes = book_audit.count_changes()
     # PostgreSQL does not notice that the client has gone before the statement ends. DELETE still has to commit.
-    assert changes.total() == (not is_terminated and write is not DELETE)
-    assert book_audit.count_events() == changes
-    assert Delivery.objects.count() == changes.total()
+    assert count_complete_changes() == (not is_terminated and write is not DELETE)
 
 
 def end_waiting_session(proxy: DatabaseProxy, is_terminated: bool) -> int:
