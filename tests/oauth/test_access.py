@@ -344,6 +344,14 @@ def test_the_last_use_is_recorded_once_a_minute(user: User) -> None:
     assert recorded == [NOW, NOW, NOW, NOW + timedelta(seconds=61), NOW + timedelta(seconds=61)]
 
 
+def test_a_use_is_due_when_more_than_a_minute_is_over(user: User) -> None:
+    """SQLite compares times as texts, so both must be written alike."""
+    _, text = api_keys.create_key(user, "a program", parse_scopes("read"), NOW)
+    api_keys.record_use(api_keys.find_key(text, NOW), NOW)
+    times = [NOW + timedelta(minutes=1), NOW + timedelta(minutes=1, microseconds=1)]
+    assert [api_keys.find_key(text, time).is_use_due for time in times] == [False, True]
+
+
 def test_a_refused_key_was_not_used(api: httpx.Client, user: User) -> None:
     text = create_key_header(user)["X-API-Key"]
     api.get("/api/books", headers={"X-API-Key": text[:-4] + "xxxx"})
