@@ -163,14 +163,29 @@ def test_pages_have_each_change_that_matches_once_in_order(
 
 
 def test_a_page_looks_at_a_limited_number_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on where the index led furthest."""
     ada, bob = add_actor(user_name="ada"), add_actor(user_name="bob")
-    add_changes(ada, *range(0, 40, 2))
-    add_changes(bob, *range(1, 41, 2), kind=Change.Kind.DELETED)
+    add_changes(ada, *range(100, 140))
+    add_changes(bob, *range(0, 100, 5), kind=Change.Kind.DELETED)
+    add_changes(ada, 12, kind=Change.Kind.DELETED)
     monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 10)
     filters = Filters(actor="ada", kind=Change.Kind.DELETED)
     pages = list(walk(lambda start: read_recent_page(filters, start, 100)))
-    # Each page looks at ten deletions and at ten changes of ada's, and goes on after those that lead furthest.
-    assert [page.entries for page in pages] == [[], [], []]
+    # Ten deletions lead back to 50 seconds after noon, ten changes of ada's only to 130.
+    assert [list_times(page) for page in pages] == [[], [12]]
+    assert [page.end and page.end[0].replace(tzinfo=UTC) for page in pages] == [NOON + timedelta(seconds=50), None]
+    monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 30)
+    assert list_times(read_recent_page(filters, Start(), 100)) == [12]
+
+
+def test_the_changes_of_too_many_actors_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        add_changes(add_actor(user_name="ada"), 1)
+    for max_merged, is_merged in ((3, True), (2, False)):
+        monkeypatch.setattr(entries, "MAX_MERGED_ACTORS", max_merged)
+        with CaptureQueriesContext(connection) as queries:
+            assert len(read_recent_page(Filters(actor="ada"), Start(), 100).entries) == 3
+        assert any("UNION ALL" in query["sql"] for query in queries) is is_merged
 
 
 def test_changes_that_come_between_two_statements_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
