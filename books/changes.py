@@ -19,8 +19,8 @@ from books.history.actors import ActorRef
 from books.history.records import insert_records, record_change, record_creation, record_deletion
 from books.history.states import read_deleted_book
 from books.links import book_url
-from books.models import Book, Change
-from books.rows import BookRow, make_row
+from books.models import Book, Change, MirroredBook
+from books.rows import BookRow, add_derived_values, make_row
 from books.write_statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.refusals import Failure, Problem, Refusal
@@ -110,18 +110,21 @@ def remove_book(pk: int, require_state: RequireState, actor: ActorRef, now: date
         delete_book(book, actor, now)
 
 
-def restore_book(pk: int, actor: ActorRef, now: datetime) -> BookRow:
-    """Writes a deleted book again, under its old id and with a higher version.
+def restore_book(
+    pk: int, actor: ActorRef, now: datetime, values: Mapping[str, Any] | None = None, announce: bool = True
+) -> BookRow:
+    """Writes a deleted book again, under its old id and with a higher version; `values` replace members that it had.
 
     Raises BookNotFound if no book ever had the id or its deletion is not known, BookExists, IsbnInUse,
     ConcurrentChange.
     """
     with transaction.atomic():
-        book = read_deleted_book(pk, now)
-        if book is None:
+        deleted_book = read_deleted_book(pk, now)
+        if deleted_book is None:
             raise BookExists if is_there(pk) else BookNotFound
+        book = deleted_book._replace(**add_derived_values(values or {}))
         with translate_db_errors(book.isbn):
-            is_written = write_statements.restore_book(book, actor, now)
+            is_written = write_statements.restore_book(book, actor, now, announce)
         if not is_written:
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
     return book
@@ -243,8 +246,10 @@ def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool = 
 def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:
     """Deletes all these books. Raises ConcurrentChange."""
     for batch in iter_locked_batches(books):
+        pks = [book.id for book in batch]
         with translate_db_errors():
-            Book.objects.filter(pk__in=[book.id for book in batch]).delete()
+            MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
+            Book.objects.filter(pk__in=pks).delete()
         insert_records(map(record_deletion, batch), actor, now)
         publish(map(events.deleted_event, batch), now)
 

@@ -1,5 +1,6 @@
 """Keeps copies of the books of another library, by the events that it sends."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -7,15 +8,20 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
 from books import changes
+from books.changes import BookNotFound
 from books.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
 from books.exchange.imports import format_errors
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, MirroredBook
+from books.rows import BookRow
 from books.serializers import NewBookSerializer
 from library_site.api.serializers import StrictBooleanField, StrictIntegerField
 from library_site.db.integers import BIGINT_MAX
 from webhooks.inbox import register_handler
 from webhooks.models import Received, Source
+
+# Of a book of which no event was handled.
+UNKNOWN_VERSION = -1
 
 
 class InvalidBookEvent(Exception):
@@ -26,7 +32,8 @@ class MirroredIdSerializer(Serializer[Any]):
     """The id and the version of the book that an event is about."""
 
     id = StrictIntegerField(min_value=-BIGINT_MAX, max_value=BIGINT_MAX)
-    version = StrictIntegerField(min_value=0, max_value=BIGINT_MAX)
+    # A deletion is one version more.
+    version = StrictIntegerField(min_value=0, max_value=BIGINT_MAX - 1)
 
 
 class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
@@ -45,52 +52,81 @@ id_serializer, book_serializer = MirroredIdSerializer(), MirroredBookSerializer(
 def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> None:
     """Adds or changes a book, unless a later event about it was handled before.
 
-    Raises InvalidBookEvent, IsbnInUse, BookNotFound, ConcurrentChange.
+    Raises InvalidBookEvent, IsbnInUse, BookExists, ConcurrentChange.
     """
     if not received.source.mirrors:
         return
     values = parse_book_event(book_serializer, body)
     remote_id, version = values.pop("id"), values.pop("version")
     mirrored_book = lock_mirrored_book(received.source, remote_id)
-    if mirrored_book is None:
-        book = changes.add_book(values, find_source_actor(received), now, announce=False)
-        MirroredBook.objects.create(source=received.source, remote_id=remote_id, book_id=book.id, version=version)
-    elif mirrored_book.book_id and mirrored_book.version < version:
-        changes.apply_change(
-            changes.lock_book(mirrored_book.book_id), values, find_source_actor(received), now, announce=False
-        )
-        mirrored_book.version = version
-        mirrored_book.save(update_fields=["version"])
+    if mirrored_book.version < version:
+        book = write_copy(mirrored_book, values, find_source_actor(received), now)
+        update_row(mirrored_book, book_id=book.id, former_book_id=None, version=version)
+
+
+def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: ActorRef, now: datetime) -> BookRow:
+    """Changes the copy, brings it back under the id that it had, or adds it.
+
+    Raises IsbnInUse, BookExists, ConcurrentChange.
+    """
+    pk = get_copy_id(mirrored_book)
+    if pk:
+        with suppress(BookNotFound):
+            return changes.apply_change(changes.lock_book(pk), values, actor, now, announce=False)
+        with suppress(BookNotFound):
+            return changes.restore_book(pk, actor, now, values, announce=False)
+    return changes.add_book(values, actor, now, announce=False)
+
+
+def get_copy_id(mirrored_book: MirroredBook) -> int | None:
+    """Returns the id of the copy, or the one that it had before it was deleted."""
+    return mirrored_book.book_id or mirrored_book.former_book_id
 
 
 @register_handler(BOOK_DELETED)
 def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> None:
-    """Deletes a book and remembers its id, which no library gives to another book.
+    """Deletes a book, unless a later event about it was handled before.
 
-    Raises InvalidBookEvent, BookNotFound, ConcurrentChange.
+    It remembers the id also of a book that has no copy here: no library gives an id to another book.
+
+    Raises InvalidBookEvent, ConcurrentChange.
     """
     if not received.source.mirrors:
         return
     values = parse_book_event(id_serializer, body)
-    mirrored_book = lock_mirrored_book(received.source, values["id"])
-    # First, because deleting the book would delete a row that refers to it.
-    MirroredBook.objects.update_or_create(
-        source=received.source, remote_id=values["id"], defaults={"book": None, "version": values["version"]}
-    )
-    if mirrored_book and mirrored_book.book_id:
-        book = changes.lock_book(mirrored_book.book_id)
-        changes.delete_book(book, find_source_actor(received), now, announce=False)
+    mirrored_book, version = lock_mirrored_book(received.source, values["id"]), values["version"] + 1
+    if mirrored_book.version < version:
+        delete_copy(mirrored_book, find_source_actor(received), now)
+        update_row(mirrored_book, version=version)
+
+
+def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> None:
+    """Deletes the copy if there is one; its row keeps the id. Raises ConcurrentChange."""
+    pk = get_copy_id(mirrored_book)
+    if pk:
+        with suppress(BookNotFound):
+            changes.delete_book(changes.lock_book(pk), actor, now, announce=False)
 
 
 def find_source_actor(received: Received) -> ActorRef:
     return find_actor(Actor.Channel.MIRROR, source_id=received.source_id)
 
 
-def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook | None:
-    """The row of a book, or None. No other event of its library changes it before this transaction ends."""
+def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook:
+    """Returns the row of a book, or a new one. No other event changes the row before this transaction ends."""
     # Locks the source, since the book may have no row yet. Other transactions may still refer to the source.
     Source.objects.select_for_update(no_key=True).get(pk=source.pk)
-    return MirroredBook.objects.filter(source=source, remote_id=remote_id).first()
+    mirrored_book = MirroredBook.objects.filter(source=source, remote_id=remote_id).first()
+    return mirrored_book or MirroredBook(source=source, remote_id=remote_id, version=UNKNOWN_VERSION)
+
+
+def update_row(mirrored_book: MirroredBook, **columns: Any) -> None:
+    """Writes these columns alone. It comes after the change of the book, as where a book is deleted here: otherwise two
+    transactions could wait for each other.
+    """
+    MirroredBook.objects.update_or_create(
+        source=mirrored_book.source, remote_id=mirrored_book.remote_id, defaults=columns
+    )
 
 
 def parse_book_event(serializer: Serializer[Any], body: dict[str, Any]) -> dict[str, Any]:

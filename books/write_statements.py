@@ -52,8 +52,8 @@ RESTORE_SQL = (
 )
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
-# Rows of mirrored books refer to books. The database checks references when the transaction ends.
-DELETE_MIRRORED_SQL = "DELETE FROM books_mirroredbook WHERE book_id = %s"
+# Rows of mirrored books refer to books. They keep the id, under which the book can come back.
+RELEASE_MIRRORED_SQL = "UPDATE books_mirroredbook SET former_book_id = book_id, book_id = NULL WHERE book_id = %s"
 DELETE_SQL = "DELETE FROM books_book WHERE id = %s AND version = %s RETURNING id"
 
 
@@ -94,15 +94,15 @@ def update_book(
     return execute_write(update_sql(columns), parameters, record_change(previous, book), event, actor, now)
 
 
-def restore_book(book: BookRow, actor: ActorRef, now: datetime) -> bool:
+def restore_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
     """Writes a deleted book under its old id. Returns false if a book has the id or the isbn."""
-    values, event = column_values(BookRow._fields, book), events.created_event(book)
+    values, event = column_values(BookRow._fields, book), events.created_event(book) if announce else None
     return execute_write(RESTORE_SQL, values, record_restoration(book), event, actor, now)
 
 
 def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
     """Deletes a locked book. Returns false if the book in the database is not at this version."""
-    execute(DELETE_MIRRORED_SQL, [book.id])
+    execute(RELEASE_MIRRORED_SQL, [book.id])
     event = events.deleted_event(book) if announce else None
     return execute_write(DELETE_SQL, [book.id, book.version], record_deletion(book), event, actor, now)
 

@@ -1,6 +1,7 @@
 """Books mirrored from another library through its events."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.db import connections
 from django.utils import timezone
 
 from books import changes
-from books.models import Book, MirroredBook
+from books.models import Book, Change, MirroredBook
 from tests.support.books import ACTOR, build_book
 from tests.support.sources import build_event, create_source, make_all_due
 from webhooks import inbox
@@ -148,8 +149,8 @@ def test_a_change_without_new_values_still_raises_the_remote_version(branch: Sou
     assert read_mirror(branch) == select_mirrored(book)
 
 
-@pytest.mark.parametrize("late_event", [("created", 1), ("updated", 2), ("updated", 9), ("deleted", 2)])
-def test_a_deleted_book_is_not_restored(branch: Source, late_event: tuple[str, int]) -> None:
+@pytest.mark.parametrize("late_event", [("created", 1), ("updated", 2), ("updated", 3), ("deleted", 1), ("deleted", 2)])
+def test_a_late_event_does_not_restore_a_deleted_book(branch: Source, late_event: tuple[str, int]) -> None:
     kind, version = late_event
     mirror(branch, "created", build_remote_book())
     mirror(branch, "deleted", build_remote_book(version=2))
@@ -164,10 +165,70 @@ def test_a_book_that_was_deleted_first_is_not_added(branch: Source, kind: str) -
     assert not Book.objects.exists()
 
 
-def test_a_deletion_wins_over_a_later_version(branch: Source) -> None:
-    mirror(branch, "updated", build_remote_book(version=9))
-    mirror(branch, "deleted", build_remote_book(version=8))
+def list_changes() -> list[tuple[int, str, str]]:
+    """Returns the version, the kind and the channel of each change."""
+    changes = Change.objects.order_by("id").select_related("actor")
+    return [(change.version, change.get_kind_display(), change.actor.channel) for change in changes]
+
+
+@pytest.mark.parametrize("kind", ["created", "updated"])
+def test_a_book_that_is_restored_there_comes_back_under_its_old_id(branch: Source, kind: str) -> None:
+    mirror(branch, "created", build_remote_book(isbn=ISBN))
+    copy = Book.objects.get()
+    mirror(branch, "deleted", build_remote_book(version=2))
+    book = build_remote_book(version=4, isbn="restored")
+    mirror(branch, kind, book)
+    assert read_mirror(branch) == select_mirrored(book)
+    restored = Book.objects.get()
+    assert (restored.pk, restored.version, restored.created_at) == (copy.pk, 3, copy.created_at)
+    assert restored.isbn13 is None
+    assert list_changes() == [(1, "created", "mirror"), (2, "deleted", "mirror"), (3, "restored", "mirror")]
+    assert not Event.objects.exists()
+    later = build_remote_book(version=5)
+    mirror(branch, "updated", later)
+    assert read_mirror(branch) == select_mirrored(later)
+    mirror(branch, "deleted", build_remote_book(version=5))
     assert not Book.objects.exists()
+
+
+def test_a_deletion_of_before_a_restoration_is_too_late(branch: Source) -> None:
+    mirror(branch, "created", build_remote_book())
+    book = build_remote_book(version=4)
+    mirror(branch, "created", book)
+    mirror(branch, "deleted", build_remote_book(version=2))
+    assert read_mirror(branch) == select_mirrored(book)
+
+
+def test_a_book_of_which_the_deletion_came_first_is_added_when_it_is_restored(branch: Source) -> None:
+    mirror(branch, "deleted", build_remote_book())
+    book = build_remote_book(version=3)
+    mirror(branch, "created", book)
+    assert read_mirror(branch) == select_mirrored(book)
+
+
+@pytest.mark.unrecorded
+@pytest.mark.parametrize("former_book_id", [None, 987_654_321])
+def test_a_book_whose_old_id_is_not_known_gets_a_new_one(branch: Source, former_book_id: int | None) -> None:
+    """Older code deleted it and left neither its id nor its history."""
+    mirror(branch, "created", build_remote_book())
+    Book.objects.all().delete()
+    MirroredBook.objects.create(source=branch, remote_id=7, version=1, former_book_id=former_book_id)
+    book = build_remote_book(version=4)
+    mirror(branch, "created", book)
+    assert read_mirror(branch) == select_mirrored(book)
+
+
+def test_a_book_comes_back_when_its_isbn_is_free(branch: Source, api: httpx.Client) -> None:
+    mirror(branch, "created", build_remote_book(isbn=ISBN))
+    pk = Book.objects.get().pk
+    mirror(branch, "deleted", build_remote_book())
+    holder = api.post("/api/books", json=build_book(isbn=ISBN)).json()
+    received = receive_book_event(branch, "created", build_remote_book(version=3, isbn=ISBN))
+    assert (received.state, received.error) == ("waiting", f"IsbnInUse: {ISBN}")
+    api.delete(f"/api/books/{holder['id']}")
+    make_all_due()
+    inbox.process_due(10, lambda: 0.5)
+    assert Book.objects.get().pk == pk
 
 
 def test_a_deletion_needs_no_more_than_the_book(branch: Source) -> None:
@@ -176,12 +237,30 @@ def test_a_deletion_needs_no_more_than_the_book(branch: Source) -> None:
     assert not Book.objects.exists()
 
 
-def test_a_book_that_was_deleted_here_is_restored_by_its_next_change(branch: Source, api: httpx.Client) -> None:
+def delete_by_api(api: httpx.Client, pk: int) -> None:
+    api.delete(f"/api/books/{pk}")
+
+
+def delete_in_admin(api: httpx.Client, pk: int) -> None:
+    changes.delete_books(Book.objects.filter(pk=pk), ACTOR, timezone.now())
+
+
+each_deletion = pytest.mark.parametrize("delete", [delete_by_api, delete_in_admin])
+
+
+@each_deletion
+def test_a_book_that_was_deleted_here_is_restored_by_its_next_change(
+    branch: Source, api: httpx.Client, delete: Callable[[httpx.Client, int], None]
+) -> None:
     mirror(branch, "created", build_remote_book())
-    api.delete(f"/api/books/{Book.objects.get().pk}")
+    pk = Book.objects.get().pk
+    delete(api, pk)
+    mirror(branch, "updated", build_remote_book())
+    assert not Book.objects.exists()
     book = build_remote_book(version=2)
     mirror(branch, "updated", book)
     assert read_mirror(branch) == select_mirrored(book)
+    assert Book.objects.get().pk == pk
 
 
 def test_a_book_that_was_deleted_here_may_be_deleted_there(branch: Source, api: httpx.Client) -> None:
@@ -190,6 +269,48 @@ def test_a_book_that_was_deleted_here_may_be_deleted_there(branch: Source, api: 
     mirror(branch, "deleted", build_remote_book())
     mirror(branch, "created", build_remote_book())
     assert not Book.objects.exists()
+
+
+@each_deletion
+def test_a_book_that_was_deleted_and_restored_here_is_the_copy_again(
+    branch: Source, api: httpx.Client, delete: Callable[[httpx.Client, int], None]
+) -> None:
+    mirror(branch, "created", build_remote_book())
+    pk = Book.objects.get().pk
+    delete(api, pk)
+    assert api.post(f"/api/v2/books/{pk}/restore").status_code == 201
+    book = build_remote_book(version=2)
+    mirror(branch, "updated", book)
+    assert read_mirror(branch) == select_mirrored(book)
+    assert Book.objects.get().pk == pk
+
+
+def test_a_book_that_was_deleted_and_restored_here_is_deleted_with_its_original(
+    branch: Source, api: httpx.Client
+) -> None:
+    mirror(branch, "created", build_remote_book())
+    pk = Book.objects.get().pk
+    api.delete(f"/api/books/{pk}")
+    api.post(f"/api/v2/books/{pk}/restore")
+    mirror(branch, "deleted", build_remote_book())
+    assert not Book.objects.exists()
+    book = build_remote_book(version=3)
+    mirror(branch, "created", book)
+    assert read_mirror(branch) == select_mirrored(book)
+    assert Book.objects.get().pk == pk
+
+
+def test_a_book_that_was_deleted_there_and_restored_here_stays(branch: Source, api: httpx.Client) -> None:
+    mirror(branch, "created", build_remote_book())
+    pk = Book.objects.get().pk
+    mirror(branch, "deleted", build_remote_book())
+    assert api.post(f"/api/v2/books/{pk}/restore").status_code == 201
+    # The same deletion, sent again.
+    mirror(branch, "deleted", build_remote_book())
+    assert Book.objects.get().pk == pk
+    book = build_remote_book(version=3)
+    mirror(branch, "created", book)
+    assert read_mirror(branch) == select_mirrored(book)
 
 
 def test_the_books_of_a_deleted_source_stay(branch: Source) -> None:
@@ -212,6 +333,7 @@ def test_the_books_of_a_deleted_source_stay(branch: Source) -> None:
         ({"id": "7"}, "id: Input should be a valid integer."),
         ({"id": 2**63}, "id: Ensure this value is less than or equal to 9223372036854775807."),
         ({"version": -1}, "version: Ensure this value is greater than or equal to 0."),
+        ({"version": 2**63 - 1}, "version: Ensure this value is less than or equal to 9223372036854775806."),
     ],
 )
 def test_an_invalid_book_is_reported_with_its_problem(branch: Source, changes: dict[str, Any], message: str) -> None:

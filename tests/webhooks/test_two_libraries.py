@@ -91,7 +91,9 @@ def test_a_mirror_follows_every_change_of_its_book(north: Service, south: Librar
             wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
             deletion = sender.delete(f"{BOOKS}/{book['id']}")
             wait_until(lambda: list_mirrored_titles(mirror, book) == [])
-    assert (change.status_code, deletion.status_code) == (200, 204)
+            restoration = sender.post(f"{BOOKS}/{book['id']}/restore")
+            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
+    assert (change.status_code, deletion.status_code, restoration.status_code) == (200, 204, 201)
 
 
 def test_a_library_that_was_down_receives_the_events_later(north: Service, south: Library) -> None:
