@@ -135,6 +135,9 @@ HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
 MAKER_END_HANDLERS = ["webhooks.endpoints.end_made"]
 
+# Modules that know what an app keeps about a person, which `export_user` and `forget_user` need besides oauth's own.
+PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
+
 # Sign-in of people
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [

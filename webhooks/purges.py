@@ -16,7 +16,11 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     # They are never sent. Their owners may have only so many deliveries waiting.
     unsent = Delivery.objects.filter(endpoint__state=Endpoint.State.DELETED, next_at__isnull=False)
     yield "deliveries to deleted endpoints", unsent
+    # Nobody can see them: their owner is forgotten.
+    ownerless = Endpoint.objects.filter(state=Endpoint.State.DELETED, owner=None)
+    yield "attempts", Attempt.objects.filter(delivery__endpoint__in=ownerless)
     yield "attempts", Attempt.objects.filter(delivery__event__created_at__lte=cutoff)
+    yield "deliveries", Delivery.objects.filter(endpoint__in=ownerless)
     yield "deliveries", Delivery.objects.filter(event__created_at__lte=cutoff)
     yield "events", Event.objects.filter(created_at__lte=cutoff)
     yield "received events", Received.objects.filter(finished_at__lte=cutoff)

@@ -60,16 +60,33 @@ def find_actor(
 
 def load_actor(identity: Identity) -> ActorRef:
     """Finds or adds the row."""
-    text = " ".join("-" if value is None else str(value) for value in identity)
-    rows = Actor.objects.filter(identity=text).values_list("pk", flat=True)
-    pk = rows.first()
-    if pk is None:
-        Actor.objects.bulk_create([build_actor(identity, text)], ignore_conflicts=True)
-        pk = rows.get()
-    actor = ActorRef(pk)
+    pk = find_row(identity)
+    actor = ActorRef(add_row(identity) if pk is None else pk)
     # The row of a transaction that fails does not exist.
     transaction.on_commit(partial(remember_actor, identity, actor))
     return actor
+
+
+def find_row(identity: Identity) -> int | None:
+    return Actor.objects.filter(identity=format_identity(identity)).values_list("pk", flat=True).first()
+
+
+@transaction.atomic
+def add_row(identity: Identity) -> int:
+    """Returns the id of the row, which another transaction can have added. A deleted account becomes nobody."""
+    if not lock_user(identity.user_id):
+        identity = identity._replace(user_id=None, api_key_id=None)
+    Actor.objects.bulk_create([build_actor(identity)], ignore_conflicts=True)
+    return Actor.objects.values_list("pk", flat=True).get(identity=format_identity(identity))
+
+
+def lock_user(pk: int | None) -> bool:
+    """Locks the account, so that it cannot be forgotten before its name is written. Returns false if it is deleted."""
+    return pk is None or bool(User.objects.select_for_update(no_key=True).filter(pk=pk))
+
+
+def format_identity(identity: Identity) -> str:
+    return " ".join("-" if value is None else str(value) for value in identity)
 
 
 def remember_actor(identity: Identity, actor: ActorRef) -> None:
@@ -77,7 +94,7 @@ def remember_actor(identity: Identity, actor: ActorRef) -> None:
         remembered_actors[identity] = actor
 
 
-def build_actor(identity: Identity, text: str) -> Actor:
+def build_actor(identity: Identity) -> Actor:
     key = APIKey.objects.filter(pk=identity.api_key_id or 0).select_related("authorization__application").first()
     # A key that an app made belongs to that app.
     app = Application.objects.filter(client_id=identity.client_id).first() or (
@@ -88,7 +105,7 @@ def build_actor(identity: Identity, text: str) -> Actor:
     return Actor(
         channel=identity.channel,
         user_id=identity.user_id,
-        identity=text,
+        identity=format_identity(identity),
         user_name=user.username if user else "",
         app_name=app.name if app else "",
         api_key_name=key.name if key else "",

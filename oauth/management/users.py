@@ -1,7 +1,16 @@
-"""Finds the users that commands name."""
+"""Finds the users and persons that commands name."""
+
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+
+
+class Person(NamedTuple):
+    """A user name and the id of the account that has it, 0 if there is none: then deleted accounts had it."""
+
+    name: str
+    user_id: int
 
 
 def get_active_user(username: str) -> User:
@@ -12,3 +21,7 @@ def get_active_user(username: str) -> User:
     if not user.is_active:
         raise CommandError(f"The user {username!r} is not active.")
     return user
+
+
+def find_person(username: str) -> Person:
+    return Person(username, User.objects.filter(username=username).values_list("pk", flat=True).first() or 0)

@@ -1,0 +1,43 @@
+"""Exports what is known of a person."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from library_site.api.responses import encode_json
+from oauth.management.personal_data import export_person
+from oauth.management.users import find_person
+
+
+class Command(BaseCommand):
+    help = "Writes all that is known of a person to standard output, as JSON and without secrets."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", metavar="NAME")
+
+    def handle(self, *args: Any, username: str, **options: Any) -> None:
+        person = find_person(username)
+        if not person.user_id:
+            self.stderr.write(f"There is no account {username}. This is what deleted accounts of this name left.")
+        for text in iter_object(export_person(person)):
+            self.stdout.write(text, ending="")
+
+
+def iter_object(members: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Yields the parts of a JSON object. Where a value is an iterator, its array is never in memory as a whole."""
+    separator = "{"
+    for name, value in members:
+        yield f"{separator}\n{encode_json(name).decode()}: "
+        yield from iter_array(value) if isinstance(value, Iterator) else [encode_json(value).decode()]
+        separator = ","
+    yield "\n}\n"
+
+
+def iter_array(items: Iterator[Any]) -> Iterator[str]:
+    separator = "["
+    for item in items:
+        yield f"{separator}\n{encode_json(item).decode()}"
+        separator = ","
+    yield "]" if separator == "," else "[]"

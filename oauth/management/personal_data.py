@@ -1,0 +1,167 @@
+"""All that the library knows of a person, to export and to forget it.
+
+The modules in PERSONAL_DATA know the parts of other apps, by functions of the same names: `export_data` and `forget`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from axes.models import AccessAttempt
+from django.apps import apps
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
+
+from library_site.admin.log_entries import list_entries, remove_titles
+from oauth import api_keys
+from oauth.lockout import USER_PREFIX
+from oauth.makers import announce_end
+from oauth.management.users import Person
+from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.signals import revoke_all_access
+
+ACCOUNT_COLUMNS = (
+    "id", "username", "first_name", "last_name", "email", "is_active", "is_staff", "is_superuser", "date_joined",
+    "last_login",
+)  # fmt: skip
+KEY_COLUMNS = (
+    "id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "authorization_id",
+)  # fmt: skip
+APP_COLUMNS = ("client_id", "name", "client_type", "redirect_uris", "created", "updated")
+AUTHORIZATION_COLUMNS = ("id", "scopes", "created_at", "refreshed_at", "ended_at")
+
+
+class LastSuperuser(Exception):
+    """Without this account, nobody could give others their rights."""
+
+
+def export_person(person: Person) -> Iterator[tuple[str, Any]]:
+    """Yields the names of members and their values for JSON. An iterator stands for an array that can be long."""
+    yield from export_data(person)
+    for name in settings.PERSONAL_DATA:
+        yield from import_module(name).export_data(person)
+
+
+def export_data(person: Person) -> Iterator[tuple[str, Any]]:
+    user_id = person.user_id
+    yield "account", export_account(user_id)
+    yield "api_keys", list(APIKey.objects.filter(owner=user_id).order_by("pk").values(*KEY_COLUMNS))
+    yield "apps", list(Application.objects.filter(user=user_id).order_by("pk").values(*APP_COLUMNS))
+    authorizations = Authorization.objects.filter(user=user_id).order_by("created_at")
+    app_columns = {"app": F("application__name"), "client_id": F("application__client_id")}
+    yield "authorizations", list(authorizations.values(*AUTHORIZATION_COLUMNS, **app_columns))
+    for member, model in (("codes", Grant), ("access_tokens", AccessToken), ("refresh_tokens", RefreshToken)):
+        yield member, model.objects.filter(user=user_id).count()
+    yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "changed_at"))
+    yield "sessions", len(list_session_keys(user_id))
+    columns = {"address": F("ip_address"), "count": F("failures_since_start"), "last_at": F("attempt_time")}
+    yield "failed_sign_ins", list(list_attempts(person).values(**columns))
+    yield "admin_log", map(export_entry, list_log_entries(person).order_by("pk").iterator())
+
+
+def export_account(user_id: int) -> dict[str, Any] | None:
+    account = User.objects.filter(pk=user_id).values(*ACCOUNT_COLUMNS).first()
+    if account is None:
+        return None
+    user = User(pk=user_id)
+    permissions = user.user_permissions.order_by("pk").values_list("content_type__app_label", "codename")
+    return {
+        **account,
+        "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
+        "permissions": [".".join(names) for names in permissions],
+    }
+
+
+def list_log_entries(person: Person) -> QuerySet[LogEntry]:
+    """Returns what the person did, and what others did to the account."""
+    return LogEntry.objects.select_related("content_type").filter(
+        Q(user=person.user_id) | build_about_condition(person)
+    )
+
+
+def build_about_condition(person: Person) -> Q:
+    """The condition for entries about accounts with this name, and about what they granted, even if it is deleted."""
+    accounts, authorizations = (
+        Q(content_type=ContentType.objects.get_for_model(model)) for model in (User, Authorization)
+    )
+    is_account = Q(object_id=str(person.user_id)) | Q(object_repr=person.name)
+    return (accounts & is_account) | (authorizations & Q(object_repr__endswith=f" for {person.name}"))
+
+
+def export_entry(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "at": entry.action_time,
+        "action": entry.get_action_flag_display(),
+        "type": entry.content_type and entry.content_type.model,
+        "object": entry.object_repr,
+        "message": entry.get_change_message(),
+    }
+
+
+def list_session_keys(user_id: int) -> list[str]:
+    """Reads all sessions, since what a session holds is encoded."""
+    sessions = Session.objects.iterator()
+    return [session.pk for session in sessions if session.get_decoded().get(SESSION_KEY) == str(user_id)]
+
+
+def list_attempts(person: Person) -> QuerySet[AccessAttempt]:
+    return AccessAttempt.objects.filter(username=f"{USER_PREFIX}{person.name}")
+
+
+def forget_person(person: Person) -> Counter[str]:
+    """Deletes the account and all names. What the person did stays. Returns the numbers of rows by kind.
+
+    Once the account is locked, nothing that refers to it can come: see `books.history.actors`. Raises LastSuperuser.
+    """
+    session_keys = list_session_keys(person.user_id)
+    with transaction.atomic():
+        end_access(person.user_id)
+        lock_account(person.user_id)
+        counts: Counter[str] = Counter()
+        for name in settings.PERSONAL_DATA:
+            counts += import_module(name).forget(person)
+        counts += forget(person)
+        counts["sessions"] = Session.objects.filter(pk__in=session_keys).delete()[0]
+    return +counts
+
+
+def end_access(user_id: int) -> None:
+    """Ends what the account granted, and what was made with it; locks it in the order of `oauth.makers.lock_maker`."""
+    revoke_all_access(User.objects.filter(pk=user_id))
+    api_keys.revoke_keys(APIKey.objects.filter(owner=user_id).order_by("pk"), timezone.now())
+    announce_end(Q(owner=user_id))
+
+
+def lock_account(user_id: int) -> None:
+    """Locks the superusers too, so that of two commands the second finds the last one. Raises LastSuperuser."""
+    users = User.objects.filter(Q(pk=user_id) | Q(is_superuser=True, is_active=True)).order_by("pk")
+    superusers = [user.pk for user in users.select_for_update() if user.is_superuser and user.is_active]
+    if superusers == [user_id]:
+        raise LastSuperuser
+
+
+def forget(person: Person) -> Counter[str]:
+    user_id = person.user_id
+    entries = remove_titles(LogEntry.objects.filter(build_about_condition(person)))
+    entries += remove_titles(list_entries(APIKey.objects.filter(owner=user_id)))
+    entries += remove_titles(list_entries(Application.objects.filter(user=user_id)))
+    entries += remove_titles(list_entries(Authorization.objects.filter(user=user_id)))
+    attempts, _ = list_attempts(person).delete()
+    _, deleted = User.objects.filter(pk=user_id).delete()
+    models = [(apps.get_model(label)._meta, count) for label, count in deleted.items()]
+    return Counter(
+        {
+            "titles in the log of the admin": entries,
+            "failed sign-ins": attempts,
+            **{str(model.verbose_name_plural): count for model, count in models if not model.auto_created},
+        }
+    )
