@@ -1,0 +1,37 @@
+"""Changes tables and indexes of PostgreSQL while requests use them."""
+
+import time
+from collections.abc import Iterable
+
+from django.db import OperationalError, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import errors
+
+# A request waits ten times as long (DATABASE_LOCK_TIMEOUT).
+LOCK_TIMEOUT = "200ms"
+RETRY_INTERVAL = 1.0
+
+
+def execute_with_short_locks(database: BaseDatabaseWrapper, statements: Iterable[str]) -> None:
+    """Runs statements in one transaction. Each takes only a moment once it has the lock on its table.
+
+    While a statement waits for its lock, all who come later wait behind it. So it gives up soon, lets them pass, and
+    tries again, until it has the lock.
+    """
+    statements = list(statements)
+    while not try_execute(database, statements):
+        time.sleep(RETRY_INTERVAL)
+
+
+def try_execute(database: BaseDatabaseWrapper, statements: Iterable[str]) -> bool:
+    """Returns false if a lock was not free in time. Then nothing has changed."""
+    try:
+        with transaction.atomic(using=database.alias), database.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            for statement in statements:
+                cursor.execute(statement)
+    except OperationalError as error:
+        if isinstance(error.__cause__, errors.LockNotAvailable):
+            return False
+        raise
+    return True
