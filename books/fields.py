@@ -46,14 +46,22 @@ class ISBN13Field(DerivedField, models.CharField):
         super().__init__(source, **{"max_length": 13, "null": True, **options})
 
 
-class FoldedField(DerivedField, models.TextField):
-    """A folded text. It is sorted by code point on every database."""
-
-    derive = staticmethod(fold)
+class CodePointField(models.Field):
+    """A text that every database compares and sorts by code point, as SQLite does by default."""
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
         collation = "C" if connection.vendor == "postgresql" else None
         return {**super().db_parameters(connection), "collation": collation}
+
+
+class ISBNField(CodePointField, models.CharField):
+    """A text that is found by its beginning, too: an index by code point serves LIKE (PostgreSQL manual, 11.10)."""
+
+
+class FoldedField(CodePointField, DerivedField, models.TextField):
+    """A folded text."""
+
+    derive = staticmethod(fold)
 
 
 def to_naive_utc(instant: datetime) -> datetime:

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
 
-from books.fields import DerivedField, FoldedField, ISBN13Field, TimestampField
+from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
 from webhooks.models import Source
 
 MAX_LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
@@ -51,7 +51,7 @@ class Book(models.Model):
     title = models.CharField(max_length=MAX_LENGTHS["title"])
     author = models.CharField(max_length=MAX_LENGTHS["author"])
     year = models.IntegerField(validators=[MinValueValidator(YEAR_RANGE[0]), MaxValueValidator(YEAR_RANGE[1])])
-    isbn = models.CharField(
+    isbn = ISBNField(
         "ISBN", max_length=MAX_LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
     )
     isbn13 = ISBN13Field("isbn")

@@ -18,7 +18,7 @@ from tests.support.sql import fetch_all
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
 
 # The migrations that are tested follow the first one.
-FIRST, *TARGETS = "0011", "0012"
+FIRST, *TARGETS = "0011", "0012", "0013"
 DESCRIBE_TABLE = """
     SELECT pg_get_indexdef(indexrelid), indisunique::text, indisvalid::text
     FROM pg_index WHERE indrelid = 'books_book'::regclass
