@@ -5,10 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
+from books import changes
 from books.models import Book, Change
-from tests.support.books import build_book
+from tests.support.books import ACTOR, build_book
 from tests.support.history import NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import build_validation_error, parse_error
@@ -86,6 +88,14 @@ def test_a_book_that_is_there_is_a_conflict(api: httpx.Client, address: str, boo
     assert [parse_error(answer) for answer in answers] == [(409, "CONFLICT", [])] * 2
     assert answers[0].json()["error"]["message"] == "The book is not deleted"
     assert api.get(address).json()["version"] == 4
+
+
+def test_a_book_that_another_request_restores_first_is_a_conflict(api: httpx.Client, book: dict[str, Any]) -> None:
+    for _ in range(2):
+        with pytest.raises(changes.BookExists):
+            changes.restore_book(book["id"], ACTOR, timezone.now())
+        api.delete(f"{BOOKS}/{book['id']}")
+        restore(api, f"{BOOKS}/{book['id']}")
 
 
 @pytest.mark.parametrize("pk", ["0", "-1", "987654321", "9" * 30])
