@@ -206,16 +206,19 @@ def find_end(scan: Scan, order: Order, rows: Sequence[Row]) -> Key | None:
     """
     if not scan.rest:
         return None
-    sql, parameters = select_spans(scan, order, 1, MAX_SCANNED_CHANGES - 1)
-    ends = [get_time_key(row) for row in fetch_all(sql, parameters)]
+    # The index has these columns.
+    sql, parameters = select_spans(scan, order, 1, MAX_SCANNED_CHANGES - 1, columns="at, id")
+    ends = [(to_datetime(at), pk) for at, pk in fetch_all(sql, parameters)]
     choose = max if order.start.backward else min
     return choose([*ends, *map(get_time_key, rows[-1:])]) if ends else None
 
 
-def select_spans(scan: Scan, order: Order, limit: int, offset: int = 0) -> tuple[str, list[Any]]:
+def select_spans(
+    scan: Scan, order: Order, limit: int, offset: int = 0, columns: str = COLUMNS
+) -> tuple[str, list[Any]]:
     """Returns a statement for the changes of all spans, and its parameters."""
     conditions = [join_conditions(span) for span in scan.spans]
-    selects = [f"SELECT {COLUMNS} FROM books_change{f' WHERE {sql}' if sql else ''}" for sql, _ in conditions]
+    selects = [f"SELECT {columns} FROM books_change{f' WHERE {sql}' if sql else ''}" for sql, _ in conditions]
     if len(selects) > 1:
         part = MERGED_PART[connection.vendor]
         selects = [part.format(select=select, order=order.sql, limit=limit + offset) for select in selects]
