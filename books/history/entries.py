@@ -22,6 +22,8 @@ from library_site.db.sql import Row, fetch_all
 MAX_MERGED_ACTORS = 100
 # The number of changes that a page looks at along an index that lacks some of its conditions.
 MAX_SCANNED_CHANGES = 5_000
+# The number of changes that an iteration holds in memory.
+ITERATION_PAGE = 1_000
 COLUMNS = "id, book_id, version, kind, at, actor_id, operation_id, before, after"
 ACTOR_COLUMNS = ("id", "channel", "user_name", "app_name", "api_key_name", "source_name")
 # A part of a UNION ALL whose rows the database merges in their order. PostgreSQL does so if each part is sorted and has
@@ -156,6 +158,19 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
         return Page([], None)
     end, rows = (max if start.backward else min)(pages, key=itemgetter(0))
     return build_page(rows, end, start)
+
+
+def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
+    """Yields all changes of an actor, the oldest first. They are never all in memory."""
+    names, start = read_actor_names([actor_id]), Start(backward=True)
+    while True:
+        order = Order(("at", "id"), start)
+        span = [Condition("actor_id = %s", (actor_id,)), *order.build_conditions()]
+        rows = fetch_rows(Scan([span], []), order, ITERATION_PAGE)
+        yield from (build_entry(row, names) for row in rows)
+        if len(rows) < ITERATION_PAGE:
+            return
+        start = Start(get_time_key(rows[-1]), backward=True)
 
 
 def build_scans(filters: Filters, order: Order) -> Iterator[Scan]:
