@@ -370,6 +370,16 @@ bulk_requests = build_requests(
     bulk_bodies,
     latest_spellings,
 )
+undo_requests = build_requests(
+    ["POST"],
+    st.tuples(book_paths, st.sampled_from(["restore", "revert"])).map("/".join),
+    write_queries,
+    body_headers,
+    choose_rarely(
+        st.just(b'{"version": 1}'), st.sampled_from([*ODD_BODIES, b'{"version": 9}', b'{"version": "1"}']), 3
+    ),
+    latest_spellings,
+)
 # Requests whose method, path or body does not fit the rest.
 odd_requests = build_requests(
     ["GET", "GET", "HEAD", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "DELETE", "get", "Put"],
@@ -387,6 +397,6 @@ requests = choose_evenly(
     replace_requests,
     replace_requests,
     merge_requests,
-    choose_rarely(delete_requests, bulk_requests, 3),
+    choose_evenly(delete_requests, delete_requests, bulk_requests, undo_requests),
     choose_rarely(replace_requests, odd_requests, 2),
 )
