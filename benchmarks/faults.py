@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
-import psycopg
 from rich.console import Console
 from rich.table import Table
 
@@ -29,7 +28,8 @@ from benchmarks.deliveries import (
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from tests.clients.provider import send_event
-from tests.support.postgres import find_binary, run_unprivileged
+from tests.support.database_proxy import serve_proxy
+from tests.support.postgres import Cluster, find_binary, run_unprivileged
 
 ENDPOINT_COUNT = 50
 WRITER_COUNT = 32
@@ -267,29 +267,22 @@ def check_rollback(options: Namespace) -> Iterator[Finding]:
         yield Finding("The change is rolled back", f"{events} events, {requests} requests", events + requests)
 
 
-def check_terminated_sessions(options: Namespace) -> Iterator[Finding]:
-    kills = 10 * options.kills
+def check_lost_connections(options: Namespace) -> Iterator[Finding]:
     with create_postgresql_library() as library:
         databases.seed_library(library.url, SEEDED_BOOK_COUNT)
         library.run_code(CREATE_ENDPOINTS_CODE.format(paths=["well"], port=9))
         with (
-            # Every lost connection would be an error in the log.
-            competitors.start_library(library.url, LIBRARY_ACCESS="open", LOG_LEVEL="critical") as server,
-            psycopg.connect(library.url, autocommit=True) as control,
+            serve_proxy(writers.FaultyProxy, {"conninfo": library.url}) as proxy,
+            competitors.start_library(Cluster(proxy.folder).url(), LIBRARY_ACCESS="open") as server,
         ):
             with writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running:
-                for number in range(kills):
-                    wait_until(partial(has_written, running, 10 * number), pause=0.001)
-                    writers.terminate_session(control)
+                proxy.is_breaking = True
+                wait_until(lambda: proxy.fault_count >= 10 * options.kills)
             for error in [error for writer in running for error in writer.errors][:5]:
                 note(f"  {error}")
-            result = writers.summarize_writes(control, running)
-            error_count = writers.count_wrong(control, running, SEEDED_BOOK_COUNT)
-        yield Finding(f"{kills:,} sessions of {WRITER_COUNT} writers ended", result, error_count)
-
-
-def has_written(running: list[writers.Writer], number: int) -> bool:
-    return writers.count_acknowledged(running).total() > number
+            result = writers.summarize_writes(proxy.control, running)
+            error_count = writers.count_wrong(proxy.control, running, SEEDED_BOOK_COUNT)
+        yield Finding(f"{proxy.fault_count:,} × a connection of {WRITER_COUNT} writers", result, error_count)
 
 
 FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
@@ -299,7 +292,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "database": check_stopped_database,
     "inbox": check_repeated_event,
     "rollback": check_rollback,
-    "connections": check_terminated_sessions,
+    "connections": check_lost_connections,
 }
 
 

@@ -1,25 +1,21 @@
-"""Writers that change books while their connections to PostgreSQL are terminated, and the check of what they stored."""
+"""Writers that change books while connections to PostgreSQL are lost, and the check of what they stored."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, cycle
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 
+from tests.support.database_proxy import DatabaseProxy, Fault
+
 # Stands for the id of a book that does not exist yet.
 NEW_BOOK = 0
 SHARED_BOOK = 1
-# Prefers a connection whose statement runs.
-TERMINATE_SQL = """
-    SELECT pg_terminate_backend(pid) FROM (
-        SELECT pid FROM pg_stat_activity WHERE application_name = 'library-web'
-        ORDER BY state = 'active' DESC, random() LIMIT 1
-    ) AS session
-"""
 # Books whose events do not lead to their state. Seeded books have no event of their creation.
 WRONG_BOOKS_SQL = """
     SELECT count(*) FROM (
@@ -97,8 +93,22 @@ def run_writers(url: str, number: int) -> Iterator[list[Writer]]:
         future.result()
 
 
-def terminate_session(control: psycopg.Connection) -> None:
-    control.execute(TERMINATE_SQL)
+class FaultyProxy(DatabaseProxy):
+    """Breaks every twentieth statement, in each way in turn, while `is_breaking`."""
+
+    is_breaking = False
+    fault_count = 0
+
+    def __init__(self, folder: Path, parameters: dict[str, Any]) -> None:
+        super().__init__(folder, parameters)
+        # Many threads take the next ones.
+        self.numbers, self.next_faults = count(1), cycle(Fault)
+
+    def begin_statement(self, message: bytes) -> Fault | None:
+        if not self.is_breaking or next(self.numbers) % 20:
+            return None
+        self.fault_count += 1
+        return next(self.next_faults)
 
 
 def count_acknowledged(writers: Iterable[Writer]) -> Counter[tuple[str, int]]:

@@ -10,7 +10,7 @@ from socket import AF_UNIX, SHUT_RDWR, create_connection, socket
 from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
 from struct import unpack
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import connection
@@ -37,6 +37,8 @@ class DatabaseProxy(ThreadingUnixStreamServer):
     def __init__(self, folder: Path, parameters: dict[str, Any]) -> None:
         """`parameters` are psycopg's for the database."""
         super().__init__(str(folder / SOCKET_NAME.format(PORT)), Relay)
+        # What a client has for its host.
+        self.folder = folder
         self.parameters = parameters
         # A connection without the proxy.
         self.control = psycopg.connect(**parameters, autocommit=True)
@@ -72,6 +74,9 @@ class DatabaseProxy(ThreadingUnixStreamServer):
     def terminate(self, pid: int) -> None:
         """Makes PostgreSQL end a session, and waits until it has ended."""
         self.control.execute("SELECT pg_terminate_backend(%s, 30000)", [pid])
+
+
+Proxy = TypeVar("Proxy", bound=DatabaseProxy)
 
 
 class Relay(BaseRequestHandler):
@@ -142,19 +147,27 @@ def connect_to_server(info: psycopg.ConnectionInfo) -> socket:
 
 
 @contextmanager
+def serve_proxy(proxy_class: type[Proxy], parameters: dict[str, Any]) -> Iterator[Proxy]:
+    """Serves a proxy to the database of these parameters of psycopg."""
+    with tempfile.TemporaryDirectory() as folder, proxy_class(Path(folder), parameters) as proxy:
+        thread = Thread(target=proxy.serve_forever, args=[0.01])
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+@contextmanager
 def connect_through_proxy() -> Iterator[DatabaseProxy]:
     """Connects Django to its database through a proxy."""
     own_address = {name: connection.settings_dict[name] for name in ("HOST", "PORT")}
-    parameters = connection.get_connection_params()
-    with tempfile.TemporaryDirectory() as folder, DatabaseProxy(Path(folder), parameters) as proxy:
-        thread = Thread(target=proxy.serve_forever, args=[0.01])
-        thread.start()
+    with serve_proxy(DatabaseProxy, connection.get_connection_params()) as proxy:
         connection.close()
-        connection.settings_dict.update(HOST=folder, PORT=str(PORT))
+        connection.settings_dict.update(HOST=str(proxy.folder), PORT=str(PORT))
         try:
             yield proxy
         finally:
             connection.close()
             connection.settings_dict.update(own_address)
-            proxy.shutdown()
-            thread.join()
