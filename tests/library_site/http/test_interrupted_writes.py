@@ -246,6 +246,21 @@ def test_a_connection_that_ends_after_a_change_was_overtaken(
 
 
 @with_each_fault
+def test_a_creation_with_an_idempotency_key_may_be_sent_again(
+    proxy: DatabaseProxy, compiled: ApplicationVariant, fault: Fault
+) -> None:
+    write = POST._replace(spelling=VERSION_2, headers={"Idempotency-Key": "once"})
+    compiled.send(write)
+    for answer in break_every_statement(proxy, fault, lambda: compiled.send(write)):
+        assert answer.status in ("201 Created", UNAVAILABLE)
+        connection.close()
+        # A session that PostgreSQL has not yet ended could hold the key.
+        wait_until(lambda: not has_other_sessions(proxy))
+        assert compiled.send(write).status == "201 Created"
+        assert count_complete_changes() == 1
+
+
+@with_each_fault
 @pytest.mark.parametrize("credential", ["none", "key"])
 @pytest.mark.parametrize("path", ["/books", "/books/1"])
 def test_a_read_is_tried_again(
@@ -293,3 +308,8 @@ def end_waiting_session(proxy: DatabaseProxy, is_terminated: bool) -> int:
 
 def has_session(proxy: DatabaseProxy, pid: int) -> bool:
     return bool(proxy.control.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).rowcount)
+
+
+def has_other_sessions(proxy: DatabaseProxy) -> bool:
+    sessions_sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return bool(proxy.control.execute(sessions_sql).rowcount)
