@@ -23,15 +23,13 @@ from books.models import Book, Change, MirroredBook
 from books.rows import BookRow, add_derived_values, make_row
 from books.write_statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.timeouts import is_conflict
 from library_site.http.refusals import Failure, Problem, Refusal
 from webhooks.outbox import publish
 
 # Raises an exception if the book is not in the state that a request asks for.
 RequireState = Callable[[BookRow], None]
 CHANGE_BATCH = 1_000
-# PostgreSQL refused this transaction in favour of another: a deadlock, or a conflict under a stricter isolation level
-# than its default.
-CONFLICT_SQLSTATES = {"40P01", "40001"}
 
 
 class BookNotFound(Refusal):
@@ -279,7 +277,7 @@ def translate_db_errors(isbn: str = "") -> Iterator[None]:
             raise
         raise IsbnInUse(isbn) from error
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) not in CONFLICT_SQLSTATES:
+        if not is_conflict(error):
             raise
         raise ConcurrentChange from error
 

@@ -8,10 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 from oauth2_provider.models import Application
 
 from books.models import Actor, Operation
+from library_site.db.timeouts import is_conflict
 from oauth.credentials import Credential
 from oauth.models import APIKey
 from webhooks.models import Source
@@ -61,7 +62,7 @@ def find_actor(
 def load_actor(identity: Identity) -> ActorRef:
     """Finds or adds the row."""
     pk = find_row(identity)
-    actor = ActorRef(add_row(identity) if pk is None else pk)
+    actor = ActorRef(add_row_once(identity) if pk is None else pk)
     # The row of a transaction that fails does not exist.
     transaction.on_commit(partial(remember_actor, identity, actor))
     return actor
@@ -69,6 +70,17 @@ def load_actor(identity: Identity) -> ActorRef:
 
 def find_row(identity: Identity) -> int | None:
     return Actor.objects.filter(identity=format_identity(identity)).values_list("pk", flat=True).first()
+
+
+def add_row_once(identity: Identity) -> int:
+    """Returns the id of the row, also if PostgreSQL refuses to add it because another transaction did so."""
+    try:
+        return add_row(identity)
+    except OperationalError as error:
+        pk = None if connection.in_atomic_block or not is_conflict(error) else find_row(identity)
+        if pk is None:
+            raise
+        return pk
 
 
 @transaction.atomic

@@ -3,6 +3,10 @@
 from django.db import OperationalError
 from psycopg import errors
 
+# PostgreSQL refused this transaction in favour of another: a deadlock, or a conflict under a stricter isolation level
+# than its default.
+CONFLICT_SQLSTATES = {"40P01", "40001"}
+
 
 class WriterRefused(OperationalError):
     """On SQLite, too many writers wait already, or the turn of this one did not come in time."""
@@ -16,3 +20,8 @@ def is_timeout(error: BaseException) -> bool:
         or isinstance(cause, errors.LockNotAvailable | errors.QueryCanceled)
         or getattr(cause, "sqlite_errorname", "") == "SQLITE_BUSY"
     )
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether PostgreSQL refused a transaction in favour of another."""
+    return getattr(error.__cause__, "sqlstate", None) in CONFLICT_SQLSTATES
