@@ -54,16 +54,7 @@ SOURCE_SECRET = "whsec_of-the-branch"  # noqa: S105  # of a throw-away database
 CREATE_SOURCE_CODE = (
     f"from tests.support.sources import create_source; create_source('branch', secrets=({SOURCE_SECRET!r},))"
 )
-ROLL_BACK_CODE = """
-from contextlib import suppress
-from django.db import transaction
-from django.utils import timezone
-from books import changes
-from tests.support.books import build_book
-with suppress(ZeroDivisionError), transaction.atomic():
-    changes.add_book(build_book(), timezone.now())
-    1 / 0
-"""
+ROLL_BACK_CODE = "from benchmarks.support.rollback import roll_back_creation; roll_back_creation()"
 
 
 class Finding(NamedTuple):
