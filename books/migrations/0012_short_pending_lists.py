@@ -10,7 +10,7 @@ from django.db import migrations
 from library_site.db.online_ddl import execute_with_short_locks
 
 INDEXES = ("book_title_folded_trigrams", "book_author_folded_trigrams", "book_genre_folded_trigrams")
-KIBIBYTES = 512
+KIBIBYTES = 256
 
 
 def set_limit(apps: Any, schema_editor: Any) -> None:
