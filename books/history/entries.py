@@ -25,7 +25,8 @@ MAX_SCANNED_CHANGES = 5_000
 # The number of changes that an iteration holds in memory.
 ITERATION_PAGE = 1_000
 COLUMNS = "id, book_id, version, kind, at, actor_id, operation_id, before, after"
-ACTOR_COLUMNS = ("id", "channel", "user_name", "app_name", "api_key_name", "source_name")
+NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
+ACTOR_COLUMNS = ("id", "channel", *NAME_COLUMNS)
 # A part of a UNION ALL whose rows the database merges in their order. PostgreSQL does so if each part is sorted and has
 # a limit, SQLite if none is and has.
 MERGED_PART = {"postgresql": "({select}{order} LIMIT {limit})", "sqlite": "{select}"}
@@ -81,13 +82,18 @@ class Page(NamedTuple):
 
 
 class Filters(NamedTuple):
-    """What changes must match: the name of a user, an app, an API key or a source; a channel; a kind; a span of time,
-    which includes `since` and excludes `until`.
+    """What changes must match: names, of which `actor` is any; a channel; a kind; an operation; a span of time, which
+    includes `since` and excludes `until`.
     """
 
     actor: str = ""
+    user: str = ""
+    app: str = ""
+    api_key: str = ""
+    source: str = ""
     channel: str = ""
     kind: Change.Kind | None = None
+    operation: int | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -145,6 +151,8 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
     Each index that has some of the conditions is tried, until one gives the whole page; else that counts which leads
     furthest.
     """
+    if filters.operation is not None:
+        return read_operation_page(filters, start, limit)
     order, pages = Order(("at", "id"), start), []
     for scan in build_scans(filters, order):
         rows = fetch_rows(scan, order, limit + 1)
@@ -158,6 +166,23 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
         return Page([], None)
     end, rows = (max if start.backward else min)(pages, key=itemgetter(0))
     return build_page(rows, end, start)
+
+
+def read_operation_page(filters: Filters, start: Start, limit: int) -> Page:
+    """The changes of an operation are read by id: it makes one after the other, so their times have the same order."""
+    order = Order(("id",), start._replace(key=start.key and start.key[-1:]))
+    span = [Condition("operation_id = %s", (filters.operation,)), *order.build_conditions()]
+    rest = [*build_kind_conditions(filters), *build_time_conditions(filters)]
+    if actor_conditions := build_actor_conditions(filters):
+        rest.append(build_actor_lookup(actor_conditions))
+    return read_scan(Scan([span], rest), order, limit)
+
+
+def read_scan(scan: Scan, order: Order, limit: int) -> Page:
+    rows = fetch_rows(scan, order, limit + 1)
+    if len(rows) > limit:
+        return build_page(rows[:limit], get_time_key(rows[limit - 1]), order.start)
+    return build_page(rows, find_end(scan, order, rows), order.start)
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
@@ -176,21 +201,24 @@ def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
 def build_scans(filters: Filters, order: Order) -> Iterator[Scan]:
     """Yields the ways to read the changes; none if no actor matches."""
     span = [*build_time_conditions(filters), *order.build_conditions()]
-    kinds = [Condition("kind = %s", (filters.kind.value,))] if filters.kind else []
+    kinds = build_kind_conditions(filters)
     actor_conditions = build_actor_conditions(filters)
     if not actor_conditions:
         yield Scan([[*kinds, *span]], [])
         return
-    condition, parameters = join_conditions(actor_conditions)
-    sql = f"SELECT id FROM books_actor WHERE {condition}"
+    sql, parameters = select_actors(actor_conditions)
     actor_ids = [pk for (pk,) in fetch_all(f"{sql} LIMIT {MAX_MERGED_ACTORS + 1}", parameters)]
     if not actor_ids:
         return
     is_merged = len(actor_ids) <= MAX_MERGED_ACTORS
     if kinds or not is_merged:
-        yield Scan([[*kinds, *span]], [Condition(f"actor_id IN ({sql})", parameters)])
+        yield Scan([[*kinds, *span]], [build_actor_lookup(actor_conditions)])
     if is_merged:
         yield Scan([[Condition("actor_id = %s", (pk,)), *span] for pk in actor_ids], kinds)
+
+
+def build_kind_conditions(filters: Filters) -> list[Condition]:
+    return [Condition("kind = %s", (filters.kind.value,))] if filters.kind else []
 
 
 def build_time_conditions(filters: Filters) -> list[Condition]:
@@ -199,9 +227,24 @@ def build_time_conditions(filters: Filters) -> list[Condition]:
 
 
 def build_actor_conditions(filters: Filters) -> list[Condition]:
-    names = f"%s IN ({', '.join(ACTOR_COLUMNS[2:])})"
-    conditions = [("channel = %s", filters.channel), (names, filters.actor)]
+    names = (filters.user, filters.app, filters.api_key, filters.source)
+    conditions = [
+        ("channel = %s", filters.channel),
+        (f"%s IN ({', '.join(NAME_COLUMNS)})", filters.actor),
+        *((f"{column} = %s", name) for column, name in zip(NAME_COLUMNS, names, strict=True)),
+    ]
     return [Condition(sql, (value,)) for sql, value in conditions if value]
+
+
+def build_actor_lookup(conditions: Sequence[Condition]) -> Condition:
+    sql, parameters = select_actors(conditions)
+    return Condition(f"actor_id IN ({sql})", parameters)
+
+
+def select_actors(conditions: Sequence[Condition]) -> tuple[str, tuple[Any, ...]]:
+    """Returns a statement for the ids of the actors that match, and its parameters."""
+    sql, parameters = join_conditions(conditions)
+    return f"SELECT id FROM books_actor WHERE {sql}", parameters
 
 
 def fetch_rows(scan: Scan, order: Order, limit: int) -> list[Row]:
@@ -221,7 +264,7 @@ def find_end(scan: Scan, order: Order, rows: Sequence[Row]) -> Key | None:
     """
     if not scan.rest:
         return None
-    # The index has these columns.
+    # An index by time has these columns.
     sql, parameters = select_spans(scan, order, 1, MAX_SCANNED_CHANGES - 1, columns="at, id")
     ends = [(to_datetime(at), pk) for at, pk in fetch_all(sql, parameters)]
     choose = max if order.start.backward else min

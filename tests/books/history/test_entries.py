@@ -24,6 +24,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CHANNELS = ("v2", "admin", "mirror")
 KINDS = list(Change.Kind)[:4]
 NAMES = ("ada", "Bookshop", "Night import", "north")
+NAME_FILTERS = ("user", "app", "api_key", "source")
 versions = count(1)
 
 
@@ -100,6 +101,7 @@ def matches(entry: Entry, filters: Filters) -> bool:
     at = entry.at.replace(tzinfo=UTC)
     return (
         filters.actor in ("", *entry.actor[1:])
+        and all(getattr(filters, name) in ("", getattr(entry.actor, name)) for name in NAME_FILTERS)
         and filters.channel in ("", entry.actor.channel)
         and filters.kind in (None, entry.kind)
         and (filters.since is None or filters.since <= at)
@@ -113,9 +115,13 @@ actors = st.lists(
 times = st.integers(0, 12)
 changes = st.lists(st.tuples(times, st.integers(0, 5), st.sampled_from(KINDS)), max_size=30)
 bounds = st.none() | times.map(lambda time: NOON + timedelta(seconds=time))
+# Few changes match several names.
+names = st.sampled_from((*[""] * 12, *NAMES))
 filters_of_changes = st.builds(
     Filters,
-    actor=st.sampled_from(("", *NAMES)),
+    actor=names,
+    **dict.fromkeys(NAME_FILTERS, names),
+    operation=st.none(),
     channel=st.sampled_from(("", *CHANNELS)),
     kind=st.none() | st.sampled_from(KINDS),
     since=bounds,
@@ -188,6 +194,21 @@ def test_the_changes_of_too_many_actors_are_not_merged(monkeypatch: pytest.Monke
         assert any("UNION ALL" in query["sql"] for query in queries) is is_merged
 
 
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize(("kind", "expected"), [(None, [*range(11, 1, -1)]), (Change.Kind.DELETED, [9, 4])])
+def test_the_changes_of_an_operation_are_read_by_id(
+    monkeypatch: pytest.MonkeyPatch, kind: Change.Kind | None, expected: list[int], backward: bool
+) -> None:
+    add_changes(add_actor(user_name="ada"), *range(12))
+    Change.objects.filter(at__gte=NOON + timedelta(seconds=2)).update(operation_id=5)
+    Change.objects.filter(at__in=[NOON + timedelta(seconds=time) for time in (1, 4, 9)]).update(kind=3)
+    monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 3)
+    start = Start((NOON.replace(tzinfo=None), 0) if backward else None, backward)
+    filters = Filters(operation=5, user="ada", kind=kind)
+    pages = list(walk(lambda start: read_recent_page(filters, start, 2), start))
+    assert [time for page in (pages[::-1] if backward else pages) for time in list_times(page)] == expected
+
+
 def test_changes_that_come_between_two_statements_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     ada = add_actor(user_name="ada")
     add_changes(add_actor(), *range(10))
@@ -232,6 +253,7 @@ def test_a_page_takes_the_same_queries_however_many_changes_it_has(
         (Filters(actor="ada"), "change_by_actor"),
         (Filters(channel="v2", until=NOON), "change_by_actor"),
         (Filters(actor="ada", kind=Change.Kind.CREATED), "change_by_kind"),
+        (Filters(operation=5, user="ada"), "change_by_operation"),
     ],
 )
 def test_each_filter_is_read_along_its_index(filters: Filters, index: str) -> None:
