@@ -9,12 +9,15 @@ from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
 from django.utils import timezone
 
 from books import changes
 from books.admin.forms import BookForm
-from books.history.actors import ActorRef, begin_operation, find_actor
-from books.models import FOLDED_COLUMNS, Actor, Book, sort_expression
+from books.admin.pages import View, find_librarian, require_view_history
+from books.admin.recent_changes import show_recent_changes
+from books.history.actors import ActorRef, begin_operation
+from books.models import FOLDED_COLUMNS, Book, sort_expression
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.paginator import BoundedPaginator
@@ -44,6 +47,16 @@ class BookAdmin(ValidatingAdmin):
     @admin.display(description="author", ordering=sort_expression("author"))
     def author_column(self, book: Book) -> str:
         return book.author
+
+    def get_urls(self) -> list[URLPattern]:
+        pages: list[tuple[str, View, str]] = [
+            ("changes/", show_recent_changes, "recent_changes"),
+        ]
+        urls = [
+            path(route, self.admin_site.admin_view(require_view_history(view)), name=name)
+            for route, view, name in pages
+        ]
+        return [*urls, *super().get_urls()]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
@@ -121,10 +134,6 @@ class BookAdmin(ValidatingAdmin):
             message = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-
-
-def find_librarian(request: HttpRequest) -> ActorRef:
-    return find_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
 
 
 def begin_mass_change(kind: str, request: HttpRequest) -> ActorRef:

@@ -7,6 +7,7 @@ from django import forms
 from django.urls import reverse
 from django.utils.html import format_html
 
+from books.admin.descriptions import format_value
 from books.models import Book
 
 
@@ -78,10 +79,6 @@ class BookForm(forms.ModelForm):
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}
-
-
-def format_value(value: Any) -> str:
-    return ("Yes" if value else "No") if isinstance(value, bool) else str(value)
 
 
 def format_isbn_in_use(pk: int, title: str) -> str:

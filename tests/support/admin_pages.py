@@ -4,6 +4,7 @@ import html
 import re
 from html.parser import HTMLParser
 from typing import Any
+from urllib.parse import urljoin
 
 from django.apps import apps
 from django.test import Client
@@ -36,6 +37,18 @@ def read_text(answer: Any) -> str:
     return content
 
 
+def read_words(answer: Any) -> str:
+    """Returns the text of a page without its tags, in which any space is one space."""
+    return " ".join(re.sub(r"<[^>]*>", " ", read_text(answer)).split())
+
+
+def follow_link(browser: Client, answer: Any, words: str) -> Any:
+    """Opens the first link with these words."""
+    link = re.search(rf'<a href="([^"]*)"[^>]*>{re.escape(words)}</a>', read_text(answer))
+    assert link, words
+    return browser.get(urljoin(answer.wsgi_request.path, html.unescape(link[1])))
+
+
 class FormReader(HTMLParser):
     """Reads what a browser would send if it submitted the inputs of a page."""
 
@@ -47,7 +60,7 @@ class FormReader(HTMLParser):
         attributes = dict(attrs)
         is_sent = attributes.get("type") not in ("submit", "checkbox") or "checked" in attributes
         if tag == "input" and is_sent and (name := attributes.get("name")):
-            self.values[name] = attributes.get("value") or ""
+            self.values[name] = attributes.get("value") or ("on" if attributes.get("type") == "checkbox" else "")
 
 
 def read_inputs(page: str) -> dict[str, str]:

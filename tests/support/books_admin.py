@@ -9,23 +9,38 @@ import httpx
 from django.utils import timezone
 
 from books import changes
-from books.models import Book
+from books.history.actors import ActorRef, find_actor
+from books.models import Actor, Book
 from tests.support.admin_pages import read_inputs
-from tests.support.books import ACTOR, build_book
+from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.server import Service, run_command
 
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"
+RECENT_CHANGES = "/admin/books/book/changes/"
 
 
-def create_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.add_book(build_book(**members), ACTOR, now=timezone.now()).id)
+def create_book(actor: ActorRef | None = None, **members: Any) -> Book:
+    values = build_book(**members)
+    return Book.objects.get(pk=changes.add_book(values, actor or find_anybody(), now=timezone.now()).id)
 
 
-def change_book(book: Book, **values: Any) -> None:
+def change_book(book: Book, actor: ActorRef | None = None, **values: Any) -> None:
     """Changes a book as someone else, who is not signed in to the admin."""
-    changes.apply_change(changes.lock_book(book.pk), values, ACTOR, now=timezone.now())
+    changes.apply_change(changes.lock_book(book.pk), values, actor or find_anybody(), now=timezone.now())
+
+
+def delete_book(book: Book, actor: ActorRef | None = None) -> None:
+    changes.delete_book(changes.lock_book(book.pk), actor or find_anybody(), now=timezone.now())
+
+
+def find_anybody() -> ActorRef:
+    return find_actor(Actor.Channel.COMMAND)
+
+
+def add_actor(channel: Actor.Channel, **names: str) -> ActorRef:
+    return ActorRef(Actor.objects.create(channel=channel, identity=f"{channel} {names}", **names).pk)
 
 
 def build_form(book: Book, **changes: Any) -> dict[str, Any]:
@@ -54,3 +69,12 @@ def submit_concurrently(service: Service, address: str, forms: Iterable[Mapping[
         return client.post(address, data={**shown, **form}, follow_redirects=True)
 
     return run_concurrently(service, [partial(submit, form) for form in forms])
+
+
+def history_address(book: Book) -> str:
+    return f"{LIST}{book.pk}/history/"
+
+
+def list_entries(answer: Any) -> list[tuple[str, int]]:
+    """Returns the title of the book and the version of each change that a page shows."""
+    return [(change.book.text, change.entry.version) for change in answer.context["changes"]]

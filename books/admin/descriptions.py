@@ -1,0 +1,114 @@
+"""Describes changes for the pages: the values side by side, who made them and through what, and links."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.text import capfirst
+
+from books.history.entries import ActorNames, Entry
+from books.history.records import MEMBERS
+from books.history.states import DELETIONS
+from books.models import Actor, Book, Change, Operation
+
+LABELS = {field.name: capfirst(str(field.verbose_name)) for field in Book._meta.concrete_fields}
+# What the operations of these kinds are called; the others are mass actions.
+OPERATION_NAMES = {"bulk": "bulk request", "import": "import"}
+ACTOR_LABELS = {"user": "user", "app": "app", "api_key": "API key", "source": "source"}
+
+
+class Link(NamedTuple):
+    text: str
+    address: str
+
+
+class ValueLine(NamedTuple):
+    """A value of a member in two states; None in a state without the book."""
+
+    label: str
+    left: str | None
+    right: str | None
+
+    @property
+    def differs(self) -> bool:
+        return self.left != self.right
+
+
+class Description(NamedTuple):
+    entry: Entry
+    kind: str
+    book: Link
+    names: Sequence[tuple[str, Link]]
+    # None if the operation says the same.
+    channel: Link | None
+    operation: Link | None
+    lines: Sequence[ValueLine]
+
+
+def describe_entries(entries: Sequence[Entry]) -> list[Description]:
+    """Takes three queries at most, however many entries there are."""
+    titles = find_titles({entry.book_id for entry in entries})
+    operations = Operation.objects.in_bulk({entry.operation_id for entry in entries if entry.operation_id})
+    # An operation can be purged, with its changes, after these were read.
+    return [describe_entry(entry, titles[entry.book_id], operations.get(entry.operation_id or 0)) for entry in entries]
+
+
+def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Description:
+    return Description(
+        entry,
+        entry.kind.label,
+        Link(title, history_address(entry.book_id)),
+        describe_names(entry.actor),
+        describe_channel(entry, operation),
+        describe_operation(operation),
+        compare_members(entry.before, entry.after),
+    )
+
+
+def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
+    """Returns the titles of books; a deleted book has the one that it had at its end."""
+    pks = set(book_ids)
+    titles = dict(Book.objects.filter(pk__in=pks).values_list("pk", "title"))
+    deletions = Change.objects.filter(book_id__in=pks - titles.keys(), kind__in=DELETIONS).order_by("version")
+    deleted_titles = {pk: f"{title} (deleted)" for pk, title in deletions.values_list("book_id", "before__title")}
+    return {pk: f"Book {pk}" for pk in pks} | deleted_titles | titles
+
+
+def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
+    """Returns who made a change; nobody if it was made without a credential or on the command line."""
+    names = {name: getattr(actor, name) for name in ACTOR_LABELS}
+    return [(ACTOR_LABELS[name], Link(text, changes_address(**{name: text}))) for name, text in names.items() if text]
+
+
+def describe_channel(entry: Entry, operation: Operation | None) -> Link | None:
+    channel = Actor.Channel(entry.actor.channel)
+    if operation and operation.kind == channel:
+        return None
+    return Link(channel.label, changes_address(channel=channel.value))
+
+
+def describe_operation(operation: Operation | None) -> Link | None:
+    if operation is None:
+        return None
+    name = OPERATION_NAMES.get(operation.kind, f"mass action “{operation.kind}”")
+    return Link(f"{name} {operation.pk}", changes_address(operation=operation.pk))
+
+
+def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
+    """Returns the members that either state has, in the order of MEMBERS."""
+    states = [state or {} for state in (left, right)]
+    rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in MEMBERS]
+    return [ValueLine(LABELS[name], *values) for name, values in rows if values != [None, None]]
+
+
+def format_value(value: Any) -> str:
+    return ("Yes" if value else "No") if isinstance(value, bool) else str(value)
+
+
+def history_address(book_id: int) -> str:
+    return reverse("admin:books_book_history", args=[book_id])
+
+
+def changes_address(**filters: Any) -> str:
+    return f"{reverse('admin:recent_changes')}?{urlencode(filters)}"

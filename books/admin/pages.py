@@ -1,0 +1,94 @@
+"""What the pages of the history have in common: who may see them, how they are rendered, and links between pages."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.template.response import TemplateResponse
+
+from books.history.actors import ActorRef, find_actor
+from books.history.entries import Entry, Key, Page, Start
+from books.models import Actor
+from library_site.api.cursors import Cursor, InvalidCursor
+from library_site.db.integers import BIGINT_MAX
+
+PAGE_SIZE = 50
+MAX_CURSOR_LENGTH = 200
+VIEW_HISTORY = "books.view_history"
+View = Callable[..., HttpResponse]
+CursorInteger = Annotated[int, msgspec.Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
+
+
+class TimeCursor(Cursor):
+    """A position in the changes of all books."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=False)]
+    id: CursorInteger
+
+
+class Links(NamedTuple):
+    """The addresses of the pages beside this one, None where there is none."""
+
+    newer: str | None
+    older: str | None
+    newest: str | None
+
+
+def require_view_history(view: View) -> View:
+    """Wraps a view of people who are signed in to the admin."""
+
+    @wraps(view)
+    def checked_view(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        if not request.user.has_perm(VIEW_HISTORY):
+            raise PermissionDenied
+        return view(request, *arguments, **options)
+
+    return checked_view
+
+
+def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> TemplateResponse:
+    context = {**admin.site.each_context(request), "title": title, **context}
+    return TemplateResponse(request, f"admin/books/{name}.html", context)
+
+
+def find_librarian(request: HttpRequest) -> ActorRef:
+    return find_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
+
+
+def read_start(query: QueryDict, cursor_class: type[Cursor]) -> Start:
+    """Returns where a page begins: with changes older or newer than a cursor. Any other text begins it anew."""
+    name = "newer" if "newer" in query else "older"
+    try:
+        cursor = cursor_class.decode(query.get(name, ""), MAX_CURSOR_LENGTH)
+    except InvalidCursor:
+        return Start()
+    return Start(msgspec.structs.astuple(cursor), backward=name == "newer")
+
+
+def build_links(query: QueryDict, cursor_class: type[Cursor], start: Start, page: Page) -> Links:
+    """Links the pages beside this one, and the first page."""
+    keys = [build_key(cursor_class, entry) for entry in page.entries]
+    if start.backward:
+        newer, older = page.end, keys[-1] if keys else None
+    else:
+        newer, older = keys[0] if keys and start.key else None, page.end
+    return Links(
+        build_query(query, newer=cursor_class(*newer).encode()) if newer else None,
+        build_query(query, older=cursor_class(*older).encode()) if older else None,
+        build_query(query) if start.key else None,
+    )
+
+
+def build_key(cursor_class: type[Cursor], entry: Entry) -> Key:
+    return tuple(getattr(entry, name) for name in cursor_class.__struct_fields__)
+
+
+def build_query(query: QueryDict, **cursor: str) -> str:
+    parameters = {name: value for name, value in query.items() if value and name not in ("newer", "older")}
+    return f"?{urlencode({**parameters, **cursor})}"

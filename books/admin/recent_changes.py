@@ -1,0 +1,55 @@
+"""The changes of all books, the newest first."""
+
+from datetime import datetime
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+
+from books.admin.descriptions import describe_entries
+from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
+from books.fields import TimestampField
+from books.history.entries import Filters, Page, read_recent_page
+from books.models import Actor, Change
+from library_site.db.integers import BIGINT_MAX
+
+KINDS = {kind.label: kind for kind in Change.Kind}
+# As browsers write and read the value of such an input.
+DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
+def require_utc_time(time: datetime) -> None:
+    """Raises ValidationError if the time has no equivalent in UTC."""
+    TimestampField().get_prep_value(time)
+
+
+class ChangeFilterForm(forms.Form):
+    user = forms.CharField(required=False, strip=False)
+    app = forms.CharField(required=False, strip=False)
+    api_key = forms.CharField(label="API key", required=False, strip=False)
+    source = forms.CharField(required=False, strip=False)
+    channel = forms.ChoiceField(choices=[("", "any"), *Actor.Channel.choices], required=False)
+    kind = forms.ChoiceField(choices=[("", "any"), *((label, label) for label in KINDS)], required=False)
+    operation = forms.IntegerField(min_value=1, max_value=BIGINT_MAX, required=False)
+    since = forms.DateTimeField(
+        label="Since (UTC)", required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time]
+    )
+    until = forms.DateTimeField(
+        label="Until (UTC)", required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time]
+    )
+
+    def build_filters(self) -> Filters:
+        return Filters(**{**self.cleaned_data, "kind": KINDS.get(self.cleaned_data["kind"])})
+
+
+def show_recent_changes(request: HttpRequest) -> HttpResponse:
+    form = ChangeFilterForm(request.GET)
+    start = read_start(request.GET, TimeCursor)
+    page = read_recent_page(form.build_filters(), start, PAGE_SIZE) if form.is_valid() else Page([], None)
+    return render_page(
+        request,
+        "recent_changes",
+        "Recent changes",
+        form=form,
+        changes=describe_entries(page.entries),
+        links=build_links(request.GET, TimeCursor, start, page),
+    )

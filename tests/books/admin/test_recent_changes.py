@@ -1,0 +1,153 @@
+"""The changes of all books, filtered."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from books import changes
+from books.admin import recent_changes
+from books.history.actors import ActorRef, begin_operation
+from books.models import Actor
+from tests.support.admin_pages import follow_link, read_text, read_words
+from tests.support.books import build_book
+from tests.support.books_admin import (
+    RECENT_CHANGES,
+    add_actor,
+    change_book,
+    create_book,
+    delete_book,
+    history_address,
+    list_entries,
+)
+
+NIGHT = datetime(2026, 1, 31, 3, tzinfo=UTC)
+MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def changed_books(db: None) -> ActorRef:
+    """Changes of several people, apps and times. Returns an operation."""
+    operation = begin_operation("import", add_actor(Actor.Channel.IMPORT, source_name="North"), NIGHT)
+    changes.add_book(build_book(title="Old"), operation, NIGHT)
+    changes.add_book(build_book(title="Ancient"), operation, NIGHT)
+    changes.add_book(build_book(title="Early"), add_actor(Actor.Channel.V2, app_name="Bindery"), MORNING)
+    key = add_actor(Actor.Channel.V2, user_name="ada", app_name="Bindery", api_key_name="Till")
+    book = create_book(title="Emma", actor=key)
+    change_book(book, actor=add_actor(Actor.Channel.ADMIN, user_name="ada"), year=1815)
+    delete_book(book, actor=add_actor(Actor.Channel.V1))
+    return operation
+
+
+EMMA = "Emma (deleted)"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", [(EMMA, 3), (EMMA, 2), (EMMA, 1), ("Early", 1), ("Ancient", 1), ("Old", 1)]),
+        ("user=ada", [(EMMA, 2), (EMMA, 1)]),
+        ("user=Bindery", []),
+        ("app=Bindery", [(EMMA, 1), ("Early", 1)]),
+        ("api_key=Till", [(EMMA, 1)]),
+        ("source=North", [("Ancient", 1), ("Old", 1)]),
+        ("channel=v2", [(EMMA, 1), ("Early", 1)]),
+        ("kind=deleted", [(EMMA, 3)]),
+        ("kind=created&user=ada", [(EMMA, 1)]),
+        ("user=ada&channel=admin", [(EMMA, 2)]),
+        ("since=2026-01-31T09:00&until=2026-01-31T09:01", [("Early", 1)]),
+        ("until=2026-01-31T09:00", [("Ancient", 1), ("Old", 1)]),
+        ("operation=4711", []),
+        ("user=nobody", []),
+    ],
+)
+@pytest.mark.usefixtures("changed_books")
+def test_recent_changes_are_filtered(librarian: Client, query: str, expected: list[tuple[str, int]]) -> None:
+    assert list_entries(librarian.get(f"{RECENT_CHANGES}?{query}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", [("Ancient", 1), ("Old", 1)]),
+        ("&kind=created&source=North&until=2026-01-31T09:00", [("Ancient", 1), ("Old", 1)]),
+        ("&kind=deleted", []),
+        ("&user=ada", []),
+        ("&since=2026-01-31T09:00", []),
+    ],
+)
+def test_the_changes_of_an_operation_are_filtered_too(
+    librarian: Client, changed_books: ActorRef, query: str, expected: list[tuple[str, int]]
+) -> None:
+    answer = librarian.get(f"{RECENT_CHANGES}?operation={changed_books.operation_id}{query}")
+    assert list_entries(answer) == expected
+
+
+@pytest.mark.parametrize("query", ["", "operation={}", "source=North"])
+def test_pages_follow_each_other_and_keep_the_filters(
+    librarian: Client, changed_books: ActorRef, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"{RECENT_CHANGES}?{query.format(changed_books.operation_id)}"
+    expected = list_entries(librarian.get(address))
+    monkeypatch.setattr(recent_changes, "PAGE_SIZE", 1)
+    pages = [librarian.get(address)]
+    for words in ["Older"] * (len(expected) - 1) + ["Newer"] * (len(expected) - 1):
+        pages.append(follow_link(librarian, pages[-1], words))
+    assert [entry for page in pages for entry in list_entries(page)] == [*expected, *reversed(expected[:-1])]
+    assert [page.context["links"].newer for page in (pages[0], pages[-1])] == [None, None]
+    assert pages[len(expected) - 1].context["links"].older is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "kind=gone",
+        "channel=v9",
+        "since=x",
+        "since=0001-01-01T00:00%2B01:00",
+        "until=9999-12-31T23:59-01:00",
+        "operation=-1",
+        f"operation={'9' * 5000}",
+        "user=%00",
+    ],
+)
+@pytest.mark.usefixtures("changed_books")
+def test_what_no_filter_takes_is_explained(librarian: Client, query: str) -> None:
+    answer: Any = librarian.get(f"{RECENT_CHANGES}?{query}")
+    assert list(answer.context["form"].errors) == [query.partition("=")[0]]
+    assert 'class="errorlist"' in read_text(answer)
+    assert list_entries(answer) == []
+
+
+def test_a_change_links_the_history_of_its_book(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    answer = follow_link(librarian, librarian.get(RECENT_CHANGES), "Emma")
+    assert answer.wsgi_request.path == history_address(book)
+
+
+def test_the_filters_of_a_page_are_in_its_form(librarian: Client) -> None:
+    html = read_text(librarian.get(f"{RECENT_CHANGES}?user=ada&since=2026-01-31T09:00"))
+    assert 'name="user" value="ada"' in html
+    assert 'value="2026-01-31T09:00"' in html
+    assert "<details open>" in html
+
+
+def test_an_empty_page_says_so(librarian: Client) -> None:
+    assert "No change matches." in read_words(librarian.get(RECENT_CHANGES))
+
+
+def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:
+    counts = []
+    for number in (1, 2, 3):
+        book = create_book(actor=add_actor(Actor.Channel.V2, user_name=f"user {number}"))
+        operation = begin_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {number}"), NIGHT)
+        change_book(create_book(), actor=operation, year=1)
+        delete_book(book)
+        with CaptureQueriesContext(connection) as queries:
+            librarian.get(RECENT_CHANGES)
+        counts.append(len(queries))
+        assert not [query["sql"] for query in queries if "COUNT(" in query["sql"]]
+    assert counts[0] == counts[2]
