@@ -14,13 +14,16 @@ from django.utils import timezone
 
 from books import changes
 from books.admin.forms import BookForm
-from books.admin.pages import View, find_librarian, require_view_history
+from books.admin.history import UNKNOWN_STATE, show_history, show_state
+from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
 from books.admin.recent_changes import show_recent_changes
 from books.history.actors import ActorRef, begin_operation
+from books.history.states import UnknownVersion, find_state
 from books.models import FOLDED_COLUMNS, Book, sort_expression
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.paginator import BoundedPaginator
+from library_site.db.integers import parse_integer
 
 
 @admin.register(Book)
@@ -51,6 +54,7 @@ class BookAdmin(ValidatingAdmin):
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
             ("changes/", show_recent_changes, "recent_changes"),
+            ("<path:object_id>/history/state/", show_state, "books_book_state"),
         ]
         urls = [
             path(route, self.admin_site.admin_view(require_view_history(view)), name=name)
@@ -91,6 +95,22 @@ class BookAdmin(ValidatingAdmin):
             changes.lock_books([int(object_id)])
         return super().get_object(request, object_id, from_field)
 
+    def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **options)
+        form.state = self.find_requested_state(request, obj) if obj and request.method == "GET" else None
+        return form
+
+    def find_requested_state(self, request: HttpRequest, book: Book) -> dict[str, Any] | None:
+        """Returns the earlier state that the form is to be filled with."""
+        version = parse_integer(request.GET.get("state", ""))
+        if version is None or not self.has_change_permission(request, book) or not request.user.has_perm(VIEW_HISTORY):
+            return None
+        try:
+            return find_state(book.pk, version)
+        except UnknownVersion:
+            self.message_user(request, UNKNOWN_STATE, messages.ERROR)
+            return None
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
@@ -114,6 +134,9 @@ class BookAdmin(ValidatingAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
         with transaction.atomic():
             changes.delete_books(queryset, begin_mass_change("delete", request), now=timezone.now())
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        return require_view_history(show_history)(request, object_id)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.report_conflict(request, super().changelist_view, *arguments, **options)

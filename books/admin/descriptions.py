@@ -44,6 +44,8 @@ class Description(NamedTuple):
     channel: Link | None
     operation: Link | None
     lines: Sequence[ValueLine]
+    # The page of the state after the change, None if there is none.
+    state: str | None
 
 
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
@@ -63,6 +65,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         describe_channel(entry, operation),
         describe_operation(operation),
         compare_members(entry.before, entry.after),
+        None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
     )
 
 
@@ -108,6 +111,10 @@ def format_value(value: Any) -> str:
 
 def history_address(book_id: int) -> str:
     return reverse("admin:books_book_history", args=[book_id])
+
+
+def state_address(book_id: int, version: int) -> str:
+    return f"{reverse('admin:books_book_state', args=[book_id])}?{urlencode({'version': version})}"
 
 
 def changes_address(**filters: Any) -> str:

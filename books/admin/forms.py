@@ -1,13 +1,14 @@
 """The form of a book: it writes what the librarian edited, and asks before it replaces what someone else saved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from django import forms
 from django.urls import reverse
 from django.utils.html import format_html
 
-from books.admin.descriptions import format_value
+from books.admin.descriptions import ValueLine, compare_members, format_value
 from books.models import Book
 
 
@@ -27,7 +28,26 @@ class BookForm(forms.ModelForm):
     the librarian's, is someone else's: the form is refused once, and its next page has that value as the initial one.
     """
 
+    # An earlier state, which a new form shows instead of the book's own.
+    state: Mapping[str, Any] | None = None
     conflicts: Sequence[EditConflict] = ()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.state and not self.is_bound:
+            self.data, self.is_bound = self.build_state_data(self.state), True
+            # Validation writes the values into the instance, which the page shows as the book.
+            self.instance = copy(self.instance)
+
+    def build_state_data(self, state: Mapping[str, Any]) -> dict[str, str]:
+        """Returns what a browser would send if the librarian entered the state."""
+        initial_values = {self.add_initial_prefix(name): str(self.initial[name]) for name in state}
+        # An empty checkbox is not sent.
+        return initial_values | {name: str(value) for name, value in state.items() if value is not False}
+
+    def list_state_lines(self) -> list[ValueLine]:
+        """The values that saving the state would change: the book's own and those of the state."""
+        return [line for line in compare_members(self.initial, self.state) if line.differs]
 
     def clean_isbn(self) -> str:
         isbn: str = self.cleaned_data["isbn"]

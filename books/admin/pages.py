@@ -25,6 +25,12 @@ View = Callable[..., HttpResponse]
 CursorInteger = Annotated[int, msgspec.Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
 
 
+class VersionCursor(Cursor):
+    """A position in the history of a book."""
+
+    version: CursorInteger
+
+
 class TimeCursor(Cursor):
     """A position in the changes of all books."""
 

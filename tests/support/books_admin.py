@@ -78,3 +78,8 @@ def history_address(book: Book) -> str:
 def list_entries(answer: Any) -> list[tuple[str, int]]:
     """Returns the title of the book and the version of each change that a page shows."""
     return [(change.book.text, change.entry.version) for change in answer.context["changes"]]
+
+
+def list_versions(answer: Any) -> list[int]:
+    """Returns the versions that the history of a book shows."""
+    return [change.entry.version for change, gap in answer.context["changes"]]

@@ -1,0 +1,171 @@
+"""The history of a book, and its states side by side. The book may be deleted."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
+
+from books.admin.descriptions import compare_members, describe_entries, history_address
+from books.admin.pages import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
+from books.history.entries import Page, Start, read_book_page
+from books.history.records import MEMBERS
+from books.history.states import DELETIONS, UnknownVersion, find_present_state, find_state
+from books.models import Book, Change
+from library_site.db.integers import BIGINT_MAX, parse_integer
+
+MAX_VERSION = 2**31 - 1
+UNKNOWN_STATE = "A state of the book with this version is not known."
+
+
+class KnownBook(NamedTuple):
+    """A book that is there or was. `version` is that of its last state."""
+
+    pk: int
+    name: str
+    version: int
+    added_at: datetime | None = None
+    is_there: bool = False
+
+
+class Gap(NamedTuple):
+    """Versions that the history does not have."""
+
+    first: int
+    last: int
+
+
+class Column(NamedTuple):
+    """A state of a book, and where it can be restored, None if it cannot."""
+
+    version: int
+    is_present: bool
+    members: Mapping[str, Any]
+    restore_address: str | None
+
+
+class VersionsForm(forms.Form):
+    """Two versions to compare. Without the other one it is the present state."""
+
+    version = forms.IntegerField(label="Compare version", min_value=1, max_value=MAX_VERSION)
+    other = forms.IntegerField(label="with version", min_value=1, max_value=MAX_VERSION, required=False)
+
+
+def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
+    book = find_known_book(object_id)
+    if book is None:
+        return redirect_unknown(request)
+    start = read_start(request.GET, VersionCursor)
+    page = read_book_page(book.pk, start, PAGE_SIZE)
+    links = build_links(request.GET, VersionCursor, start, page)
+    return render_page(
+        request,
+        "history",
+        f"History of {book.name}",
+        book=book,
+        changes=list(zip(describe_entries(page.entries), find_gaps(book, start, page), strict=True)),
+        links=links,
+        oldest=page.entries[-1] if page.entries and not links.older else None,
+        kept_days=settings.HISTORY_KEPT_DAYS,
+        versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
+    )
+
+
+def find_previous_version(book: KnownBook, page: Page) -> int:
+    """Returns the version of the state before the last one."""
+    versions = (entry.version for entry in page.entries if entry.kind not in DELETIONS)
+    return next((version for version in versions if version < book.version), max(1, book.version - 1))
+
+
+def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Shows a state beside another one, or beside the present one."""
+    book = find_known_book(object_id)
+    if book is None:
+        return redirect_unknown(request)
+    form = VersionsForm(request.GET)
+    columns = build_columns(request, book, form) if form.is_valid() else None
+    if not columns:
+        messages.error(request, UNKNOWN_STATE)
+        return HttpResponseRedirect(history_address(book.pk))
+    heading = f"Version{pluralize(columns)} {' and '.join(str(column.version) for column in columns)}"
+    return render_page(
+        request,
+        "state",
+        f"{heading} of {book.name}",
+        heading=heading,
+        book=book,
+        columns=columns,
+        lines=compare_members(columns[0].members, columns[-1].members),
+        versions_form=form,
+    )
+
+
+def find_known_book(object_id: str) -> KnownBook | None:
+    pk = parse_integer(unquote(object_id))
+    if pk is None or abs(pk) > BIGINT_MAX:
+        return None
+    book = Book.objects.filter(pk=pk).first()
+    if book:
+        return KnownBook(pk, str(book), book.version, book.created_at, is_there=True)
+    last = Change.objects.filter(book_id=pk).order_by("-version").first()
+    if last is None:
+        return None
+    if last.kind not in DELETIONS or last.before is None:
+        return KnownBook(pk, f"Book {pk}", last.version)
+    name = str(Book(**{name: last.before[name] for name in MEMBERS}))
+    return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]))
+
+
+def redirect_unknown(request: HttpRequest) -> HttpResponse:
+    messages.warning(request, "There is no book with this id, and the history has none.")
+    return HttpResponseRedirect(reverse("admin:index"))
+
+
+def find_gaps(book: KnownBook, start: Start, page: Page) -> Iterator[Gap | None]:
+    """Yields the versions that are missing after each entry."""
+    upper = find_version_after(book, start, page)
+    for entry in page.entries:
+        yield Gap(entry.version + 1, upper - 1) if upper and upper - entry.version > 1 else None
+        upper = entry.version
+
+
+def find_version_after(book: KnownBook, start: Start, page: Page) -> int | None:
+    """Returns the version after the entries of a page, None if it is not known."""
+    if start.backward and page.end:
+        return None
+    if start.key and not start.backward:
+        return int(start.key[0])
+    # A deletion is a version of its own.
+    return book.version + (1 if book.is_there else 2)
+
+
+def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[Column]:
+    """Returns the states with these versions, none if one of them is not known."""
+    present = find_present_state(book.pk)
+    versions = {form.cleaned_data["version"], form.cleaned_data["other"] or present.version or book.version}
+    try:
+        states = [(version, find_state(book.pk, version)) for version in sorted(versions)]
+    except UnknownVersion:
+        return []
+    may_restore = book.is_there and request.user.has_perm("books.change_book")
+    return [
+        Column(
+            version,
+            version == present.version,
+            members,
+            change_address(book.pk, version) if may_restore and members != present.members else None,
+        )
+        for version, members in states
+    ]
+
+
+def change_address(pk: int, version: int) -> str:
+    """Returns the address of the form that is filled with this state."""
+    return f"{reverse('admin:books_book_change', args=[pk])}?{urlencode({'state': version})}"

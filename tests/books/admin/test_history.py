@@ -1,0 +1,218 @@
+"""The history of a book, as a librarian reads it."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from books.admin import history
+from books.history.actors import begin_operation, find_actor
+from books.models import Actor, Change, Operation
+from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
+from tests.support.books_admin import (
+    LIST,
+    RECENT_CHANGES,
+    add_actor,
+    build_form,
+    change_book,
+    create_book,
+    delete_book,
+    history_address,
+    list_entries,
+    list_versions,
+    page_address,
+)
+
+
+def test_each_change_has_its_values_side_by_side(librarian: Client) -> None:
+    book = create_book(title="Ema")
+    librarian.post(page_address(book), build_form(book, title="Emma <3", available=""))
+    answer: Any = librarian.get(history_address(book))
+    (change, _), (creation, _) = answer.context["changes"]
+    assert [tuple(line) for line in change.lines] == [("Title", "Ema", "Emma <3"), ("Available", "Yes", "No")]
+    assert creation.lines == []
+    assert re.search(r"Title</th><td>Ema</td><td>Emma &lt;3</td>", read_text(answer))
+    assert re.search(
+        r"Version 2 Changed \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC by user astrid through admin", read_words(answer)
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "names", "words"),
+    [
+        (
+            Actor.Channel.V2,
+            {"user_name": "ada", "app_name": "Bindery"},
+            "by user ada , app Bindery through interface, version 2",
+        ),
+        (Actor.Channel.V1, {"api_key_name": "Till"}, "by API key Till through interface, version 1"),
+        (Actor.Channel.MIRROR, {"source_name": "North"}, "by source North through mirroring"),
+        (Actor.Channel.COMMAND, {}, "UTC through command line"),
+    ],
+)
+def test_a_change_names_who_made_it_and_through_what(
+    librarian: Client, channel: Actor.Channel, names: dict[str, str], words: str
+) -> None:
+    book = create_book(actor=add_actor(channel, **names))
+    assert words in read_words(librarian.get(history_address(book)))
+
+
+def test_a_mass_action_links_its_other_changes(librarian: Client) -> None:
+    book, other_book = create_book(title="Emma"), create_book(title="Persuasion")
+    submit_action(librarian, LIST, "mark_lent", book, other_book)
+    change_book(book, genre="Satire")
+    page = librarian.get(history_address(book))
+    [operation] = Change.objects.filter(book_id=book.pk, version=2).values_list("operation_id", flat=True)
+    changes = follow_link(librarian, page, f"mass action “mark” {operation}")
+    assert list_entries(changes) == [("Persuasion", 2), ("Emma", 2)]
+
+
+@pytest.mark.parametrize(
+    ("channel", "kind", "words"),
+    [
+        (Actor.Channel.BULK, "bulk", "UTC in bulk request"),
+        (Actor.Channel.IMPORT, "import", "UTC in import"),
+    ],
+)
+def test_a_bulk_request_and_an_import_are_named_once(
+    librarian: Client, channel: Actor.Channel, kind: str, words: str
+) -> None:
+    book = create_book(actor=begin_operation(kind, find_actor(channel), timezone.now()))
+    answer = librarian.get(history_address(book))
+    assert words in read_words(answer)
+    assert "through" not in read_words(answer)
+
+
+def test_a_change_whose_operation_is_unknown_is_shown(librarian: Client) -> None:
+    actor = begin_operation("import", find_actor(Actor.Channel.IMPORT), timezone.now())
+    book = create_book(actor=actor)
+    Operation.objects.all().delete()
+    assert "UTC through import" in read_words(librarian.get(history_address(book)))
+
+
+def test_the_names_of_a_change_link_what_else_they_did(librarian: Client) -> None:
+    key = add_actor(Actor.Channel.V2, user_name="ada", app_name="Bindery & Co", api_key_name="Till")
+    book = create_book(title="Emma")
+    change_book(book, actor=key, year=1815)
+    create_book(title="Persuasion", actor=key)
+    page = librarian.get(history_address(book))
+    for words in ("ada", "Bindery &amp; Co", "Till", "interface, version 2"):
+        assert list_entries(follow_link(librarian, page, words)) == [("Persuasion", 1), ("Emma", 2)]
+
+
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "PAGE_SIZE", 2)
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_pages_follow_each_other_in_both_directions(librarian: Client) -> None:
+    book = create_book()
+    for year in range(4):
+        change_book(book, year=year)
+    pages = [librarian.get(history_address(book))]
+    for words in ("Older", "Older", "Newer", "Newer", "Older", "Newest"):
+        pages.append(follow_link(librarian, pages[-1], words))
+    assert [list_versions(page) for page in pages] == [[5, 4], [3, 2], [1], [3, 2], [5, 4], [3, 2], [5, 4]]
+    assert [bool(page.context["links"].newer) for page in pages[:3]] == [False, True, True]
+    assert [bool(page.context["links"].older) for page in pages[:3]] == [True, True, False]
+
+
+def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:
+    book, counts = create_book(), []
+    for year in (1, 2, 3):
+        operation = begin_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {year}"), timezone.now())
+        change_book(book, actor=operation, year=year)
+        with CaptureQueriesContext(connection) as queries:
+            librarian.get(history_address(book))
+        counts.append(len(queries))
+        assert not [query["sql"] for query in queries if "COUNT(" in query["sql"]]
+    assert counts[0] == counts[2]
+
+
+def test_a_complete_history_says_so(librarian: Client) -> None:
+    book = create_book()
+    assert "The history goes back to the creation of the book." in read_words(librarian.get(history_address(book)))
+
+
+@pytest.mark.unrecorded
+def test_a_history_says_how_far_back_it_goes(librarian: Client) -> None:
+    book = create_book()
+    change_book(book, year=1)
+    Change.objects.filter(book_id=book.pk, version=1).delete()
+    words = read_words(librarian.get(history_address(book)))
+    assert f"goes back to version 2, but the book is older: it was added {book.created_at:%Y-%m-%d %H:%M}" in words
+
+
+@pytest.mark.unrecorded
+def test_a_book_without_history_says_so(librarian: Client) -> None:
+    book = create_book()
+    Change.objects.all().delete()
+    assert "The history has no changes of this book." in read_words(librarian.get(history_address(book)))
+
+
+@pytest.mark.unrecorded
+@pytest.mark.usefixtures("short_pages")
+def test_a_history_shows_where_changes_are_missing(librarian: Client, settings: Settings) -> None:
+    settings.HISTORY_KEPT_DAYS = 30
+    book = create_book()
+    for year in range(6):
+        change_book(book, year=year)
+    Change.objects.filter(book_id=book.pk, version__in=[2, 3, 5, 7]).delete()
+    first_page = librarian.get(history_address(book))
+    second_page = follow_link(librarian, first_page, "Older")
+    assert re.findall(r"Versions? [\d to]+ (?:is|are) not in the history|Version \d", read_words(first_page)) == [
+        "Version 7 is not in the history",
+        "Version 6",
+        "Version 5 is not in the history",
+        "Version 4",
+    ]
+    assert "Versions 2 to 3 are not in the history. Version 1" in read_words(second_page)
+    assert "Changes are kept for 30 days" in read_words(second_page)
+
+
+def test_a_deleted_book_still_has_its_history(librarian: Client) -> None:
+    book = create_book(title="Emma", author="Jane Austen", year=1815)
+    delete_book(book)
+    answer: Any = librarian.get(history_address(book))
+    (deletion, _), _ = answer.context["changes"]
+    assert list_versions(answer) == [2, 1]
+    assert ("Title", "Emma", None) in deletion.lines
+    assert "History of Emma (Jane Austen, 1815)" in read_words(answer)
+    assert "This book is deleted." in read_words(answer)
+
+
+@pytest.mark.parametrize("pk", [*ODD_IDS, "4711"])
+@pytest.mark.parametrize("page", ["history/", "history/state/?version=1"])
+def test_an_id_that_no_book_had_has_no_page(librarian: Client, pk: str, page: str) -> None:
+    assert librarian.get(f"{LIST}{pk}/{page}").headers["Location"] == "/admin/"
+
+
+@pytest.mark.parametrize("query", [*ODD_QUERIES, "older=x", "older=%00", "newer=WyIxIl0", "older=" + "W" * 5000])
+def test_no_query_fails(librarian: Client, query: str) -> None:
+    book = create_book()
+    for address in (history_address(book), f"{history_address(book)}state/", RECENT_CHANGES):
+        assert librarian.get(f"{address}?{query}", follow=True).status_code == 200
+
+
+def test_who_may_not_view_the_history_sees_none(client: Client, astrid: User) -> None:
+    book = create_book()
+    astrid.groups.clear()
+    client.force_login(astrid)
+    pages = [history_address(book), f"{history_address(book)}state/?version=1", RECENT_CHANGES]
+    assert [client.get(page).status_code for page in pages] == [403] * 3
+    client.logout()
+    assert {client.get(page).headers["Location"].partition("?")[0] for page in pages} == {"/admin/login/"}
+
+
+def test_django_s_own_log_is_still_written(librarian: Client) -> None:
+    book = create_book()
+    librarian.post(page_address(book), build_form(book, year=1))
+    assert [entry.get_change_message() for entry in LogEntry.objects.all()] == ["Changed Year."]

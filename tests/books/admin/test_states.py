@@ -1,0 +1,162 @@
+"""Earlier states of a book: compared with each other, and restored."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from books import changes
+from books.models import Book, Change
+from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
+from tests.support.books_admin import (
+    change_book,
+    create_book,
+    delete_book,
+    find_anybody,
+    history_address,
+    page_address,
+)
+
+
+def state_address(book: Book, **query: int | str) -> str:
+    return f"{history_address(book)}state/?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+
+def list_differences(answer: Any) -> list[tuple[str, str, str]]:
+    return [(line.label, line.left, line.right) for line in answer.context["lines"] if line.differs]
+
+
+def list_columns(answer: Any) -> list[tuple[int, bool]]:
+    """Returns the versions of the states that the page shows, and whether they can be restored."""
+    return [(column.version, column.restore_address is not None) for column in answer.context["columns"]]
+
+
+@pytest.fixture
+def novel(db: None) -> Book:
+    """A book with four versions."""
+    book = create_book(title="Ema", year=1816)
+    for values in ({"title": "Emma"}, {"year": 1815, "genre": "Satire"}, {"available": False}):
+        change_book(book, **values)
+    return book
+
+
+@pytest.mark.parametrize(("version", "other"), [(1, 3), (3, 1)])
+def test_any_two_states_are_compared(librarian: Client, novel: Book, version: int, other: int) -> None:
+    answer: Any = librarian.get(state_address(novel, version=version, other=other))
+    assert list_columns(answer) == [(1, True), (3, True)]
+    assert list_differences(answer) == [
+        ("Title", "Ema", "Emma"),
+        ("Year", "1816", "1815"),
+        ("Genre", "Novel", "Satire"),
+    ]
+    assert "Versions 1 and 3 of Emma" in read_words(answer)
+
+
+def test_the_last_two_states_are_compared_first(librarian: Client, novel: Book) -> None:
+    for versions in ((3, 4), (4, 6)):
+        comparison = read_inputs(read_text(librarian.get(history_address(novel))))
+        assert (comparison["version"], comparison["other"]) == tuple(map(str, versions))
+        assert list_columns(librarian.get(state_address(novel, **comparison)))[0][0] == versions[0]
+        delete_book(novel)
+        changes.restore_book(novel.pk, find_anybody(), timezone.now())
+
+
+def test_differences_are_marked_in_words(librarian: Client, novel: Book) -> None:
+    words = read_words(librarian.get(state_address(novel, version=1, other=2)))
+    assert "Title differs Ema Emma Author Jane Austen Jane Austen" in words
+
+
+def test_a_state_is_shown_beside_the_present_one(librarian: Client, novel: Book) -> None:
+    page = librarian.get(history_address(novel))
+    answer: Any = follow_link(librarian, page, "Version 3")
+    assert list_columns(answer) == [(3, True), (4, False)]
+    assert list_differences(answer) == [("Available", "Yes", "No")]
+    assert "Version 4, now" in read_words(answer)
+
+
+def test_the_present_state_stands_alone(librarian: Client, novel: Book) -> None:
+    answer: Any = librarian.get(state_address(novel, version=4))
+    assert list_columns(answer) == [(4, False)]
+    assert list_differences(answer) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["", "version=5", "version=0", "version=x", "version=%00", f"version={'9' * 5000}", "version=1&other=9"]
+)
+def test_an_unknown_version_leads_back_to_the_history(librarian: Client, novel: Book, query: str) -> None:
+    answer: Any = librarian.get(f"{history_address(novel)}state/?{query}", follow=True)
+    assert answer.redirect_chain == [(history_address(novel), 302)]
+    assert "A state of the book with this version is not known." in read_words(answer)
+
+
+@pytest.mark.unrecorded
+def test_a_state_before_a_gap_is_not_known(librarian: Client, novel: Book) -> None:
+    Change.objects.filter(book_id=novel.pk, version=3).delete()
+    assert librarian.get(state_address(novel, version=2)).headers["Location"] == history_address(novel)
+    assert librarian.get(state_address(novel, version=3)).status_code == 200
+
+
+def test_the_states_of_a_deleted_book_are_shown_but_not_restored(librarian: Client, novel: Book) -> None:
+    delete_book(novel)
+    answer: Any = librarian.get(state_address(novel, version=1))
+    assert list_columns(answer) == [(1, False), (4, False)]
+    assert "now" not in read_words(answer)
+
+
+def test_a_restored_state_is_saved_as_a_change_of_what_differs(librarian: Client, novel: Book) -> None:
+    comparison = librarian.get(state_address(novel, version=1))
+    form = follow_link(librarian, comparison, "Restore this state")
+    assert "Title Emma Ema Year 1815 1816 Genre Satire Novel Available No Yes" in read_words(form)
+    librarian.post(page_address(novel), read_inputs(read_text(form)))
+    change = Change.objects.get(book_id=novel.pk, version=5)
+    assert change.after == {"title": "Ema", "year": 1816, "genre": "Novel", "available": True}
+    assert change.actor.user_name == "astrid"
+
+
+def test_a_state_can_be_edited_before_it_is_saved(librarian: Client, novel: Book) -> None:
+    form = read_inputs(read_text(librarian.get(f"{page_address(novel)}?state=1")))
+    librarian.post(page_address(novel), {**form, "title": "Emma", "year": "1817"})
+    assert Change.objects.get(book_id=novel.pk, version=5).after == {"year": 1817, "genre": "Novel", "available": True}
+
+
+def test_a_restored_state_asks_before_it_replaces_what_someone_else_saved(librarian: Client, novel: Book) -> None:
+    form = read_inputs(read_text(librarian.get(f"{page_address(novel)}?state=1")))
+    change_book(novel, title="EMMA")
+    assert "Title Emma EMMA Ema" in read_words(librarian.post(page_address(novel), form))
+    assert Book.objects.get(pk=novel.pk).version == 5
+
+
+def test_a_state_whose_isbn_another_book_has_links_that_book(librarian: Client) -> None:
+    book = create_book(isbn="taken")
+    change_book(book, isbn="free")
+    holder = create_book(title="<Holder>", isbn="taken")
+    answer: Any = librarian.get(f"{page_address(book)}?state=1")
+    assert f'<a href="{page_address(holder)}">&lt;Holder&gt;</a> has this ISBN.' in read_text(answer)
+
+
+def test_the_page_of_a_state_is_still_that_of_the_book(librarian: Client, novel: Book) -> None:
+    answer: Any = librarian.get(f"{page_address(novel)}?state=1")
+    assert answer.context["original"].title == "Emma"
+
+
+def test_the_present_state_changes_nothing(librarian: Client, novel: Book) -> None:
+    assert "The book has this state already." in read_words(librarian.get(f"{page_address(novel)}?state=4"))
+
+
+@pytest.mark.parametrize("state", ["9", "x", "", "0", "%00", "9" * 5000])
+def test_an_unknown_state_fills_no_form(librarian: Client, novel: Book, state: str) -> None:
+    answer: Any = librarian.get(f"{page_address(novel)}?state={state}")
+    assert read_inputs(read_text(answer))["title"] == "Emma"
+
+
+@pytest.mark.parametrize("permission", ["view_book", "change_book"])
+def test_restoring_a_state_takes_both_permissions(client: Client, astrid: User, novel: Book, permission: str) -> None:
+    astrid.groups.clear()
+    astrid.user_permissions.add(*Permission.objects.filter(codename=permission))
+    client.force_login(astrid)
+    answer: Any = client.get(f"{page_address(novel)}?state=1")
+    assert "The form has an earlier state" not in read_text(answer)
+    astrid.user_permissions.add(Permission.objects.get(codename="view_history"))
+    assert list_columns(client.get(state_address(novel, version=1)))[0] == (1, permission == "change_book")
