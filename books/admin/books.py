@@ -13,6 +13,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 
 from books import changes
+from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
@@ -54,7 +55,9 @@ class BookAdmin(ValidatingAdmin):
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
             ("changes/", show_recent_changes, "recent_changes"),
+            ("deleted/", show_deleted_books, "deleted_books"),
             ("<path:object_id>/history/state/", show_state, "books_book_state"),
+            ("<path:object_id>/restore/", restore_deleted_book, "books_book_restore"),
         ]
         urls = [
             path(route, self.admin_site.admin_view(require_view_history(view)), name=name)

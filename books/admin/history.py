@@ -33,6 +33,7 @@ class KnownBook(NamedTuple):
     version: int
     added_at: datetime | None = None
     is_there: bool = False
+    is_restorable: bool = False
 
 
 class Gap(NamedTuple):
@@ -75,6 +76,7 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
         oldest=page.entries[-1] if page.entries and not links.older else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
         versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
+        may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
     )
 
 
@@ -120,7 +122,7 @@ def find_known_book(object_id: str) -> KnownBook | None:
     if last.kind not in DELETIONS or last.before is None:
         return KnownBook(pk, f"Book {pk}", last.version)
     name = str(Book(**{name: last.before[name] for name in MEMBERS}))
-    return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]))
+    return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]), is_restorable=True)
 
 
 def redirect_unknown(request: HttpRequest) -> HttpResponse:

@@ -19,6 +19,7 @@ from tests.support.server import Service, run_command
 LIST = "/admin/books/book/"
 ADD = "/admin/books/book/add/"
 RECENT_CHANGES = "/admin/books/book/changes/"
+DELETED_BOOKS = "/admin/books/book/deleted/"
 
 
 def create_book(actor: ActorRef | None = None, **members: Any) -> Book:

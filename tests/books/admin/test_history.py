@@ -17,6 +17,7 @@ from books.history.actors import begin_operation, find_actor
 from books.models import Actor, Change, Operation
 from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
 from tests.support.books_admin import (
+    DELETED_BOOKS,
     LIST,
     RECENT_CHANGES,
     add_actor,
@@ -190,7 +191,7 @@ def test_a_deleted_book_still_has_its_history(librarian: Client) -> None:
 
 
 @pytest.mark.parametrize("pk", [*ODD_IDS, "4711"])
-@pytest.mark.parametrize("page", ["history/", "history/state/?version=1"])
+@pytest.mark.parametrize("page", ["history/", "history/state/?version=1", "restore/"])
 def test_an_id_that_no_book_had_has_no_page(librarian: Client, pk: str, page: str) -> None:
     assert librarian.get(f"{LIST}{pk}/{page}").headers["Location"] == "/admin/"
 
@@ -198,7 +199,7 @@ def test_an_id_that_no_book_had_has_no_page(librarian: Client, pk: str, page: st
 @pytest.mark.parametrize("query", [*ODD_QUERIES, "older=x", "older=%00", "newer=WyIxIl0", "older=" + "W" * 5000])
 def test_no_query_fails(librarian: Client, query: str) -> None:
     book = create_book()
-    for address in (history_address(book), f"{history_address(book)}state/", RECENT_CHANGES):
+    for address in (history_address(book), f"{history_address(book)}state/", RECENT_CHANGES, DELETED_BOOKS):
         assert librarian.get(f"{address}?{query}", follow=True).status_code == 200
 
 
@@ -206,8 +207,9 @@ def test_who_may_not_view_the_history_sees_none(client: Client, astrid: User) ->
     book = create_book()
     astrid.groups.clear()
     client.force_login(astrid)
-    pages = [history_address(book), f"{history_address(book)}state/?version=1", RECENT_CHANGES]
-    assert [client.get(page).status_code for page in pages] == [403] * 3
+    pages = [history_address(book), f"{history_address(book)}state/?version=1", RECENT_CHANGES, DELETED_BOOKS]
+    assert [client.get(page).status_code for page in pages] == [403] * 4
+    assert client.post(f"{LIST}{book.pk}/restore/").status_code == 403
     client.logout()
     assert {client.get(page).headers["Location"].partition("?")[0] for page in pages} == {"/admin/login/"}
 

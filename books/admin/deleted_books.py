@@ -1,0 +1,56 @@
+"""The list of deleted books, and their restoration."""
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.html import format_html
+
+from books import changes
+from books.admin.descriptions import describe_entries, history_address
+from books.admin.forms import format_isbn_in_use
+from books.admin.history import find_known_book, redirect_unknown
+from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, find_librarian, read_start, render_page
+from books.history.deletions import read_deleted_page
+from books.models import Book
+
+
+def show_deleted_books(request: HttpRequest) -> HttpResponse:
+    start = read_start(request.GET, TimeCursor)
+    page = read_deleted_page(start, PAGE_SIZE)
+    return render_page(
+        request,
+        "deleted_books",
+        "Deleted books",
+        changes=describe_entries(page.entries),
+        links=build_links(request.GET, TimeCursor, start, page),
+        may_restore=request.user.has_perm("books.add_book"),
+    )
+
+
+def restore_deleted_book(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Restores the book of a POST. The answer to it and to other requests is the history of the book."""
+    if not request.user.has_perm("books.add_book"):
+        raise PermissionDenied
+    book = find_known_book(object_id)
+    if book is None:
+        return redirect_unknown(request)
+    if request.method == "POST":
+        restore_and_report(request, book.pk)
+    return HttpResponseRedirect(history_address(book.pk))
+
+
+def restore_and_report(request: HttpRequest, pk: int) -> None:
+    try:
+        book = changes.restore_book(pk, find_librarian(request), timezone.now())
+    except changes.IsbnInUse as error:
+        messages.error(request, format_html("Nothing was changed. {}", describe_isbn_in_use(error)))
+    except (changes.BookExists, changes.BookNotFound, changes.ConcurrentChange) as error:
+        messages.error(request, f"Nothing was changed. {error.message}.")
+    else:
+        messages.success(request, f"The book “{book.title}” is restored.")
+
+
+def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
+    holder = Book.objects.filter(isbn=error.isbn).values_list("pk", "title").first()
+    return format_isbn_in_use(*holder) if holder else f"{error.message}."
