@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -212,6 +212,25 @@ def test_who_may_not_view_the_history_sees_none(client: Client, astrid: User) ->
     assert client.post(f"{LIST}{book.pk}/restore/").status_code == 403
     client.logout()
     assert {client.get(page).headers["Location"].partition("?")[0] for page in pages} == {"/admin/login/"}
+
+
+def test_only_who_may_view_the_history_finds_links_to_it(client: Client, astrid: User) -> None:
+    book = create_book()
+    client.force_login(astrid)
+    expected_links = {
+        "/admin/": {RECENT_CHANGES, DELETED_BOOKS},
+        LIST: {RECENT_CHANGES, DELETED_BOOKS},
+        page_address(book): {history_address(book)},
+    }
+    assert {page: list_history_links(client.get(page)) for page in expected_links} == expected_links
+    astrid.groups.clear()
+    astrid.user_permissions.add(*Permission.objects.filter(codename__in=["view_book", "change_book"]))
+    assert [list_history_links(client.get(page)) for page in expected_links] == [set()] * 3
+
+
+def list_history_links(answer: Any) -> set[str]:
+    links = re.findall(r'href="([^"]*)"', read_text(answer))
+    return {link for link in links if re.search("/(changes|deleted|history)/", link)}
 
 
 def test_django_s_own_log_is_still_written(librarian: Client) -> None:
