@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -14,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import BROWSER_MARKS, start_chromium
+from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
 from tests.support.oauth_flows import CHALLENGE_PARAMETERS
 from tests.support.server import Service
 
@@ -83,20 +82,6 @@ class CallbackHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """Writes nothing: the log does not belong in the output of tests."""
-
-
-@contextmanager
-def open_page(browser: Browser, service: Service, session: str | None = None, **options: Any) -> Iterator[Page]:
-    """Opens a page in a new browser context; checks that nothing violates the policy or fails."""
-    context = browser.new_context(base_url=service.url, **options)
-    errors: list[str] = []
-    context.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    context.on("weberror", lambda web_error: errors.append(str(web_error.error)))
-    if session:
-        context.add_cookies([{"name": "sessionid", "value": session, "url": service.url}])
-    yield context.new_page()
-    context.close()
-    assert errors == []
 
 
 def build_authorization_path(callback: str, scope: str = "read write", client_id: str = "bindery") -> str:

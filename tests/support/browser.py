@@ -3,9 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.server import Service
 
 CHROMIUM = shutil.which("chromium")
 CHROMIUM_FLAGS = [
@@ -31,3 +34,17 @@ def start_chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
         yield browser
         browser.close()
+
+
+@contextmanager
+def open_page(browser: Browser, service: Service, session: str | None = None, **options: Any) -> Iterator[Page]:
+    """Opens a page in a new browser context; checks that nothing violates the policy or fails."""
+    context = browser.new_context(base_url=service.url, **options)
+    errors: list[str] = []
+    context.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    context.on("weberror", lambda web_error: errors.append(str(web_error.error)))
+    if session:
+        context.add_cookies([{"name": "sessionid", "value": session, "url": service.url}])
+    yield context.new_page()
+    context.close()
+    assert errors == []

@@ -1,0 +1,96 @@
+"""The history of books in a browser: on small and large screens, and by the keyboard alone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
+from tests.support.server import Service
+
+# Creates a librarian, a book with two versions and a deleted book, and prints the session and the ids of the books.
+PREPARATION = """
+import json
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.test import Client
+from books.models import Actor
+from tests.support.books_admin import add_actor, change_book, create_book, delete_book
+
+pippi = User.objects.create_user("pippi", is_staff=True)
+pippi.groups.add(Group.objects.get(name="Librarians"))
+client = Client()
+client.force_login(pippi)
+with transaction.atomic():
+    book, deleted_book = create_book(title="Ema", isbn="browsed"), create_book(title="W" * 200, isbn="unbrowsed")
+    change_book(book, title="Emma")
+    delete_book(deleted_book, actor=add_actor(Actor.Channel.V2, app_name="W" * 255))
+print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
+"""
+MAX_TABS = 60
+
+pytestmark = BROWSER_MARKS
+
+
+@pytest.fixture(scope="module")
+def prepared(service: Service) -> tuple[str, int, int]:
+    """The key of a librarian's session, and the ids of a book and of a deleted book."""
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
+    environment = os.environ | {"DATABASE_URL": service.database_url}
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    session, pk, deleted_pk = json.loads(run.stdout)
+    return session, pk, deleted_pk
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with start_chromium() as browser:
+        yield browser
+
+
+def press_enter_on(page: Page, words: str) -> None:
+    """Moves the focus by the Tab key until it is on the element with these words, and presses Enter."""
+    for _ in range(MAX_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.innerText || document.activeElement.value") == words:
+            break
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def test_an_earlier_state_is_restored_by_the_keyboard_alone_and_without_javascript(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    session, pk, _ = prepared
+    with open_page(browser, service, session, java_script_enabled=False) as page:
+        page.goto(f"/admin/books/book/{pk}/history/")
+        for words in ("Version 1", "Restore this state", "Save and continue editing"):
+            press_enter_on(page, words)
+        assert page.get_by_label("Title").input_value() == "Ema"
+        assert "was changed successfully" in page.locator(".messagelist").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_fit_the_screen(
+    browser: Browser, service: Service, prepared: tuple[str, int, int], width: int, scheme: Any
+) -> None:
+    session, pk, deleted_pk = prepared
+    pages = [
+        "changes/",
+        "deleted/",
+        f"{pk}/history/",
+        f"{pk}/history/state/?version=1",
+        f"{pk}/change/?state=1",
+        f"{deleted_pk}/history/",
+    ]
+    screen = {"width": width, "height": 800}
+    with open_page(browser, service, session, viewport=screen, color_scheme=scheme) as page:
+        for address in pages:
+            page.goto(f"/admin/books/book/{address}")
+            assert page.evaluate("document.documentElement.scrollWidth") == width, address
