@@ -52,7 +52,7 @@ bench-webhooks: prepare-dev ## Measures how fast events are delivered, on both d
 profile: prepare-dev ## Shows where a request's microseconds go, beside the limits of this machine
 	@$(BIN)/python -m benchmarks.profile $(OPTIONS)
 
-faults: prepare-dev ## Kills workers, stops databases and answers badly while events are delivered: nothing may be lost
+faults: prepare-dev ## Kills workers, stops databases and answers badly while books change: nothing may be lost
 	@$(BIN)/python -m benchmarks.faults $(OPTIONS)
 
 lock: ## Resolves requirements/*.in anew (needs uv)

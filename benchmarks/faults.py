@@ -1,6 +1,6 @@
-"""Checks that no event is lost while workers, receivers, connections and databases fail: `python -m benchmarks.faults`.
+"""Checks that no event and no change is lost while workers, receivers, connections and databases fail.
 
-The exit status is 1 if an event was lost, or if a result is wrong.
+Run it with `python -m benchmarks.faults`. The exit status is 1 if something was lost, or if a result is wrong.
 """
 
 import signal
@@ -25,8 +25,10 @@ from benchmarks.deliveries import (
     start_library_and_receiver,
     wait_until,
 )
+from benchmarks.history.trials import check_mixed_changes, check_races
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.findings import Finding
 from tests.clients.provider import send_event
 from tests.support.database_proxy import serve_proxy
 from tests.support.postgres import Cluster, find_binary, run_unprivileged
@@ -55,14 +57,6 @@ CREATE_SOURCE_CODE = (
     f"from tests.support.sources import create_source; create_source('branch', secrets=({SOURCE_SECRET!r},))"
 )
 ROLL_BACK_CODE = "from benchmarks.support.rollback import roll_back_creation; roll_back_creation()"
-
-
-class Finding(NamedTuple):
-    """A fault, its result in words, and the number of errors: above all, of lost events."""
-
-    fault: str
-    result: str
-    error_count: int
 
 
 class LastAttempt(NamedTuple):
@@ -284,6 +278,8 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "inbox": check_repeated_event,
     "rollback": check_rollback,
     "connections": check_lost_connections,
+    "history": check_mixed_changes,
+    "races": check_races,
 }
 
 
