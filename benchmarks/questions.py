@@ -3,11 +3,12 @@
 import json
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from itertools import count, cycle, islice
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from stdnum import ean
 
@@ -15,6 +16,12 @@ from benchmarks.support.load import get_cpu_seconds
 
 MIN_REQUESTS = 5
 WARM_UP_REQUESTS = 2
+# A cursor reaches a page behind so many rows in acceptable time.
+MAX_SKIPPED = 100_000
+# The names of the credentials that some requests need.
+API_KEY, SESSION = "api-key", "session"
+Credentials = Mapping[str, Mapping[str, str]]
+"""Headers by the names of credentials."""
 SORTS = [sign + name for name in ("id", "title", "author", "year", "created_at") for sign in ("", "-")]
 # The seed data has few matches (Jane Austen), many (three titles of four, a genre of ten) and none.
 RARE_WORD, COMMON_WORD, ABSENT_WORD, SHORT_WORD, SHORT_ABSENT_WORD = "austen", "the", "zzqqx", "an", "qj"
@@ -42,6 +49,37 @@ FILTERS = {
     "count": "count=true&limit=1",
     "count of a common genre": "genre=novel&count=true&limit=1",
 }
+# `benchmarks.history.filling` writes a book with many changes, an actor with few and one with most, and a rare channel.
+BUSY_BOOK, BUSY_BOOK_CHANGES = 1, 1_000
+RARE_ACTOR, RARE_CHANNEL = "the archivist", "import"
+COMMON_ACTOR, COMMON_CHANNEL = "the librarian", "admin"
+NOW = datetime.now(UTC)
+A_YEAR_AGO, THIRTEEN_MONTHS_AGO = (f"{NOW - timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (365, 395))
+HISTORY_QUERIES = {
+    "history of a book": f"books/{BUSY_BOOK}/history",
+    "changes": "changes",
+    "changes since a year ago": f"changes?since={A_YEAR_AGO}",
+    "changes until a year ago": f"changes?until={A_YEAR_AGO}",
+    "changes of a month": f"changes?since={THIRTEEN_MONTHS_AGO}&until={A_YEAR_AGO}",
+    "changes of a rare actor": f"changes?actor={quote(RARE_ACTOR)}",
+    "changes of a common actor": f"changes?actor={quote(COMMON_ACTOR)}",
+    "changes of a common actor, until a year ago": f"changes?actor={quote(COMMON_ACTOR)}&until={A_YEAR_AGO}",
+    "changes of a kind": "changes?kind=deleted",
+    "changes of a kind and a rare actor": f"changes?kind=created&actor={quote(RARE_ACTOR)}",
+    "changes of a common channel": f"changes?channel={COMMON_CHANNEL}",
+    "changes of a rare channel": f"changes?channel={RARE_CHANNEL}",
+}
+# The address of a list, its query, and how far its pages are skipped: a share of the number of books, at most so many.
+DEEP_HISTORY_PAGES = {
+    "history of a book, far back": (f"books/{BUSY_BOOK}/history", "", 0.8, BUSY_BOOK_CHANGES * 4 // 5),
+    "changes, far back": ("changes", "", 0.8, MAX_SKIPPED),
+    "changes of a common actor, far back": ("changes", f"actor={quote(COMMON_ACTOR)}", 0.4, MAX_SKIPPED),
+    "changes of a kind, far back": ("changes", "kind=changed", 0.4, MAX_SKIPPED),
+}
+ADMIN_PAGES = {
+    "admin: books": "/admin/books/book/",
+    "admin: history of a book": f"/admin/books/book/{BUSY_BOOK}/history/",
+}
 
 
 class BadAnswer(Exception):
@@ -64,16 +102,23 @@ class Effort(NamedTuple):
 
 
 class Request(NamedTuple):
+    """`credential` is the name of one of the client's credentials."""
+
     path: str
     method: str = "GET"
     book: dict[str, Any] | None = None
+    credential: str = ""
 
 
 class LibraryClient:
-    """A client of a library, and its last answer. `pids` are the roots of the library's process trees."""
+    """A client of a library, and its last answer. `pids` are the roots of the library's process trees.
 
-    def __init__(self, port: int, books: int, pids: Collection[int]) -> None:
+    The history needs an API key, and the admin a session.
+    """
+
+    def __init__(self, port: int, books: int, pids: Collection[int], credentials: Credentials | None = None) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=120)
+        self.credentials: Credentials = {"": {}, **(credentials or {})}
         self.books = books
         self.pids = pids
         self.answer = b""
@@ -82,9 +127,8 @@ class LibraryClient:
         """Returns the milliseconds until the answer. Raises BadAnswer."""
         body = json.dumps(request.book) if request.book else None
         start = time.perf_counter()
-        self.connection.request(
-            request.method, request.path, body, {"Content-Type": "application/json"} if body else {}
-        )
+        headers = {**self.credentials[request.credential], **({"Content-Type": "application/json"} if body else {})}
+        self.connection.request(request.method, request.path, body, headers)
         response = self.connection.getresponse()
         self.answer = response.read()
         seconds = time.perf_counter() - start
@@ -110,8 +154,8 @@ def time_question(client: LibraryClient, question: Question, effort: Effort) -> 
     return Timing(statistics.median(times), sorted(times)[int(len(times) * 0.99)], cpu_us)
 
 
-def repeat_path(path: str) -> Question:
-    return lambda _: cycle([Request(path)])
+def repeat_path(path: str, credential: str = "") -> Question:
+    return lambda _: cycle([Request(path, credential=credential)])
 
 
 def iter_book_reads(client: LibraryClient) -> Iterator[Request]:
@@ -127,18 +171,22 @@ def iter_deep_skips(client: LibraryClient) -> Iterator[Request]:
     return repeat_path(f"/api/books?skip={client.books * 9 // 10}")(client)
 
 
-def iter_deep_pages(client: LibraryClient) -> Iterator[Request]:
-    """The pages after four fifths of the list, or after 100,000 books, which a cursor reaches in acceptable time."""
-    query = "sort=title&limit=500"
-    for _ in range(min(client.books * 4 // 5, 100_000) // 500):
-        client.send(Request(f"/api/v2/books?{query}"))
-        query = get_next_query(client)
-    first_query = query.replace("limit=500", "limit=100")
-    while True:
-        query = first_query
-        while query:
-            yield Request(f"/api/v2/books?{query}")
-            query = get_next_query(client)
+def follow_pages(path: str, query: str, share: float, max_skipped: int, credential: str = "") -> Question:
+    """The pages of a list beyond the first rows: this share of the number of books, but at most `max_skipped`."""
+
+    def iter_pages(client: LibraryClient) -> Iterator[Request]:
+        next_query = f"{query}&limit=500"
+        for _ in range(min(int(client.books * share), max_skipped) // 500):
+            client.send(Request(f"/api/v2/{path}?{next_query}", credential=credential))
+            next_query = get_next_query(client)
+        first_query = next_query.replace("limit=500", "limit=100")
+        while True:
+            next_query = first_query
+            while next_query:
+                yield Request(f"/api/v2/{path}?{next_query}", credential=credential)
+                next_query = get_next_query(client)
+
+    return iter_pages
 
 
 def get_next_query(client: LibraryClient) -> str:
@@ -180,14 +228,26 @@ QUESTIONS: dict[str, Question] = {
     "get one": iter_book_reads,
     "first page": repeat_path("/api/books"),
     "first page, version 2": repeat_path("/api/v2/books"),
-    "keyset page": iter_deep_pages,
+    "keyset page": follow_pages("books", "sort=title", 0.8, MAX_SKIPPED),
     "deep skip": iter_deep_skips,
     **{f"sort={sort}": repeat_path(f"/api/v2/books?sort={sort}") for sort in SORTS},
     **{name: repeat_path(f"/api/v2/books?{query}") for name, query in FILTERS.items()},
+    **{name: repeat_path(f"/api/v2/{query}", API_KEY) for name, query in HISTORY_QUERIES.items()},
+    **{name: follow_pages(*pages, API_KEY) for name, pages in DEEP_HISTORY_PAGES.items()},
+    **{name: repeat_path(path, SESSION) for name, path in ADMIN_PAGES.items()},
     "POST": iter_book_creations,
     "PUT": iter_title_changes,
     # Last: it deletes books that the questions above read.
     "DELETE": iter_book_deletions,
 }
 # Questions whose time should not depend on the number of books.
-CONSTANT_TIME_QUESTIONS = ["get one", "first page", "first page, version 2", "keyset page", "rare author"]
+CONSTANT_TIME_QUESTIONS = [
+    "get one",
+    "first page",
+    "first page, version 2",
+    "keyset page",
+    "rare author",
+    *HISTORY_QUERIES,
+    *DEEP_HISTORY_PAGES,
+    *ADMIN_PAGES,
+]

@@ -1,5 +1,6 @@
-"""Measures the library with 10,000 to a million books: `python -m benchmarks.scale` from the root of the repository."""
+"""Measures the library with up to a million books and changes: `python -m benchmarks.scale` from its root folder."""
 
+import secrets
 import signal
 import sqlite3
 import statistics
@@ -15,11 +16,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
+from benchmarks.history.filling import ChangeSize, Purge, fill_history, measure_change, time_purge
 from benchmarks.questions import (
+    API_KEY,
     CONSTANT_TIME_QUESTIONS,
     ONE_ABSENT_PATTERN,
     QUESTIONS,
+    SESSION,
     TWO_ABSENT_PATTERNS,
+    Credentials,
     Effort,
     LibraryClient,
     Request,
@@ -28,12 +33,14 @@ from benchmarks.questions import (
 )
 from benchmarks.support import databases, load
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.credentials import create_credentials, create_session
 from tests.support.postgres import start_cluster
 
 SIZES = ["10000", "100000", "1000000"]
 MAX_GROWTH = 1.5
-# Enough for one client that sends one request after the other; all statements use one connection to the database.
-ONE_THREAD_SETTINGS = {"WEB_CONCURRENCY": "1", "WEB_THREADS": "1"}
+# Enough for one client that sends one request after the other; all statements use one connection to the database. The
+# sessions of the admin are signed with the SECRET_KEY.
+SETTINGS = {"WEB_CONCURRENCY": "1", "WEB_THREADS": "1", "SECRET_KEY": secrets.token_urlsafe(50)}
 STATISTICS_SQL = {
     "postgresql": "SELECT count(*) FROM pg_stats WHERE tablename = 'books_book'",
     "sqlite": "SELECT count(*) FROM sqlite_stat1 WHERE tbl = 'books_book'",
@@ -44,11 +51,16 @@ Results = Mapping[tuple[str, int], Timing]
 
 
 class Findings(NamedTuple):
-    """Timings by the titles of the questions, the MiB of the worker after them, and problems of the database."""
+    """Timings by the titles of the questions, the MiB of the worker after them, and problems of the database.
+
+    `change` is the size of a change, `purge` the deletion of old ones after all questions.
+    """
 
     timings: Mapping[str, Timing]
     mib: float
     problems: Sequence[str]
+    change: ChangeSize
+    purge: Purge
 
 
 DatabaseServer = tuple[Callable[[int], str], list[int]]
@@ -90,7 +102,7 @@ def measure_database(database: str, sizes: Sequence[int], effort: Effort) -> lis
         findings = {size: measure_size(database, create_database(size), pids, size, effort) for size in sizes}
     results = {(title, size): timing for size, row in findings.items() for title, timing in row.timings.items()}
     title = f"\n{database}: median / p99, and CPU a request of server and database"
-    table = build_table(results, sizes, [findings[size].mib for size in sizes])
+    table = build_table(results, findings)
     Console(width=130).print(title, table, sep="\n", highlight=False)
     problems = [f"{database}, {size:,} books: {text}" for size, row in findings.items() for text in row.problems]
     return problems + [
@@ -100,15 +112,22 @@ def measure_database(database: str, sizes: Sequence[int], effort: Effort) -> lis
 
 
 def measure_size(database: str, url: str, pids: Sequence[int], size: int, effort: Effort) -> Findings:
-    note(f"{database}: seeding {size:,} books")
+    note(f"{database}: adding {size:,} books and as many changes")
     databases.seed_library(url, size)
+    fill_history(url, size)
+    change = measure_change(url)
     missing_statistics = [] if has_statistics(database, url) else ["no ANALYZE after seeding"]
-    with competitors.start_library(url, **ONE_THREAD_SETTINGS) as server:
-        client = LibraryClient(server.port, size, [server.pid, *pids])
+    with competitors.start_library(url, **SETTINGS) as server:
+        client = LibraryClient(server.port, size, [server.pid, *pids], create_client_credentials(url, server.port))
         worse_plans = find_worse_plans(client)
         timings = {title: measure_question(client, title, effort) for title in QUESTIONS}
         problems = [*missing_statistics, *worse_plans, *find_slow_patterns(timings)]
-        return Findings(timings, load.get_memory(server.pid), problems)
+        return Findings(timings, load.get_memory(server.pid), problems, change, time_purge(url, client))
+
+
+def create_client_credentials(url: str, port: int) -> Credentials:
+    [(name, session)] = create_session(url, SETTINGS["SECRET_KEY"]).items()
+    return {API_KEY: dict([create_credentials(url, port)["api-key"]]), SESSION: {"Cookie": f"{name}={session}"}}
 
 
 def measure_question(client: LibraryClient, title: str, effort: Effort) -> Timing:
@@ -160,7 +179,8 @@ def find_slow_patterns(timings: Mapping[str, Timing]) -> list[str]:
     return [f"two absent patterns: {two:.1f} ms, one: {one:.1f} ms"] if two > 1.8 * one + 1 else []
 
 
-def build_table(results: Results, sizes: Sequence[int], memory: Sequence[float]) -> Table:
+def build_table(results: Results, findings: Mapping[int, Findings]) -> Table:
+    sizes, memory = list(findings), [row.mib for row in findings.values()]
     table = Table("", *(f"{size:,}" for size in sizes), f"{sizes[-1]:,} : {sizes[0]:,}")
     missed_titles = list_missed_questions(results, sizes)
     for title in QUESTIONS:
@@ -168,6 +188,8 @@ def build_table(results: Results, sizes: Sequence[int], memory: Sequence[float])
         times = (format_timing(results[title, size]) for size in sizes)
         table.add_row(title, *times, f"{get_growth(results, sizes, title):.1f}{goal}")
     table.add_row("MiB of the worker", *(f"{mib:.0f}" for mib in memory), f"{memory[-1] / memory[0]:.1f}")
+    table.add_row("bytes of a change, in its table + indexes", *(str(row.change) for row in findings.values()), "")
+    table.add_row("old changes deleted, a PUT meanwhile", *(str(row.purge) for row in findings.values()), "")
     return table
 
 
