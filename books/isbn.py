@@ -4,6 +4,7 @@ import re
 
 from stdnum import ean
 from stdnum import isbn as isbns
+from stdnum.util import clean
 
 # Soft hyphens, zero-width characters and direction marks.
 INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -25,6 +26,22 @@ def normalize_isbn(text: str) -> str | None:
         return text if ean.calc_check_digit(text[:12]) == text[12] else None
     number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
     return to_isbn13(number) if ISBN_PATTERN.fullmatch(number) and isbns.is_valid(number) else None
+
+
+def compact_number(text: str) -> str:
+    """Returns the text without separators, invisible characters and what people write around an ISBN."""
+    number: str = clean(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)), " -")
+    return number.strip().upper()
+
+
+def hyphenate_isbn(text: str) -> str:
+    """Returns a valid ISBN with its hyphens, and any other text as it is."""
+    if normalize_isbn(text) is None:
+        return text
+    parts = isbns.split(isbns.compact(compact_number(text)))
+    # The agency's list has no such range yet.
+    has_all_parts = all(parts[1:])
+    return "-".join(filter(None, parts)) if has_all_parts else compact_number(text)
 
 
 def to_isbn13(number: str) -> str | None:

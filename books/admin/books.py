@@ -18,10 +18,12 @@ from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
 from books.admin.recent_changes import show_recent_changes
+from books.admin.scan import show_scan
 from books.history.actors import ActorRef, begin_operation
 from books.history.states import UnknownVersion, find_state
-from books.models import FOLDED_COLUMNS, Book, sort_expression
-from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
+from books.lookup.matches import join_sections, list_sections
+from books.lookup.scans import read_scan
+from books.models import Book, sort_expression
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.paginator import BoundedPaginator
 from library_site.db.integers import parse_integer
@@ -35,7 +37,10 @@ class BookAdmin(ValidatingAdmin):
     list_filter = ("available", "created_at")
     sortable_by = ("title_column", "author_column", "year", "isbn", "created_at")
     search_fields = ("title", "author", "genre", "isbn")
-    search_help_text = "Every word somewhere in title, author or genre, or at the start of the ISBN."
+    search_help_text = (
+        "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
+        " at the start of the ISBN."
+    )
     fields = ("title", "author", "year", "isbn", "genre", "available", "created_at", "updated_at")
     readonly_fields = ("created_at", "updated_at")
     ordering = ("-pk",)
@@ -54,23 +59,19 @@ class BookAdmin(ValidatingAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
-            ("changes/", show_recent_changes, "recent_changes"),
-            ("deleted/", show_deleted_books, "deleted_books"),
-            ("<path:object_id>/history/state/", show_state, "books_book_state"),
-            ("<path:object_id>/restore/", restore_deleted_book, "books_book_restore"),
+            ("scan/", show_scan, "scan"),
+            ("changes/", require_view_history(show_recent_changes), "recent_changes"),
+            ("deleted/", require_view_history(show_deleted_books), "deleted_books"),
+            ("<path:object_id>/history/state/", require_view_history(show_state), "books_book_state"),
+            ("<path:object_id>/restore/", require_view_history(restore_deleted_book), "books_book_restore"),
         ]
-        urls = [
-            path(route, self.admin_site.admin_view(require_view_history(view)), name=name)
-            for route, view, name in pages
-        ]
+        urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
     ) -> tuple[QuerySet[Book], bool]:
-        for word in search_term[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]:
-            queryset = queryset.filter(contains_condition(word, *FOLDED_COLUMNS) | isbn_prefix_condition(word))
-        return queryset, False
+        return queryset.filter(join_sections(list_sections(read_scan(search_term)))), False
 
     @admin.action(description="Mark selected books as available", permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from books.isbn import normalize_isbn
+from books.isbn import hyphenate_isbn, normalize_isbn
 
 pytestmark = pytest.mark.database_independent
 
@@ -113,3 +113,19 @@ def test_the_canonical_form_of_a_canonical_form_is_the_same() -> None:
     digits = normalize_isbn("ISBN 0-8044-2957-X")
     assert digits is not None
     assert normalize_isbn(digits) == digits
+
+
+@pytest.mark.parametrize(
+    ("text", "hyphenated"),
+    [
+        ("9780141439518", "978-0-14-143951-8"),
+        (" 978 0141439518 ", "978-0-14-143951-8"),
+        ("0141439513", "0-14-143951-3"),
+        ("080442957x", "0-8044-2957-X"),
+        ("9799999999990", "9799999999990"),
+        ("9780141439519", "9780141439519"),
+        ("isbn-1", "isbn-1"),
+    ],
+)
+def test_valid_isbns_are_hyphenated(text: str, hyphenated: str) -> None:
+    assert hyphenate_isbn(text) == hyphenated

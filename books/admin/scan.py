@@ -1,0 +1,92 @@
+"""The scan box and its answer: one book opens, several are numbered, and where there is none one can be added."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from books.admin.pages import render_page
+from books.isbn import hyphenate_isbn
+from books.lookup.matches import find_first, list_sections
+from books.lookup.scans import Kind, Scan, read_scan
+from books.models import Book
+
+# As many as there are keys with digits.
+MAX_NUMBERED_BOOKS = 9
+EXPLANATIONS = {
+    Kind.MISREAD: "This ISBN was misread: a digit is wrong, missing or too many. Scan it again.",
+    Kind.PERIODICAL: "This is the code of a periodical (it begins with 977), not of a book.",
+    Kind.MUSIC: "This is the code of printed music (it begins with 979-0), not of a book.",
+}
+
+
+class Absence(NamedTuple):
+    """Why no book is shown, and the address of the form that adds one, None if that would be wrong."""
+
+    explanation: str
+    add_address: str | None = None
+
+
+def show_scan(request: HttpRequest) -> HttpResponse:
+    if not request.user.has_perm("books.view_book") and not request.user.has_perm("books.change_book"):
+        raise PermissionDenied
+    scan = read_scan(request.GET.get("code", ""))
+    books = find_books(scan)
+    if scan.layout:
+        messages.warning(request, explain_layout(scan.layout))
+    if len(books) == 1:
+        return HttpResponseRedirect(reverse("admin:books_book_change", args=[books[0].pk]))
+    return render_answer(request, scan, books)
+
+
+def find_books(scan: Scan) -> list[Book]:
+    """Returns the best matches, and one more than have a digit if there is one."""
+    if scan.kind is Kind.NOTHING:
+        return []
+    return find_first(Book.objects.all(), list_sections(scan), MAX_NUMBERED_BOOKS + 1)
+
+
+def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:
+    is_absent = scan.kind is not Kind.NOTHING and not books
+    return render_page(
+        request,
+        "scan",
+        "Scan or find a book",
+        scan=scan,
+        books=books[:MAX_NUMBERED_BOOKS],
+        absence=explain_absence(scan, request.user.has_perm("books.add_book")) if is_absent else None,
+        list_address=build_list_address(scan) if len(books) > MAX_NUMBERED_BOOKS else None,
+    )
+
+
+def explain_absence(scan: Scan, may_add: bool) -> Absence:
+    if scan.kind in EXPLANATIONS:
+        return Absence(EXPLANATIONS[scan.kind])
+    if scan.kind is Kind.ISBN:
+        isbn = hyphenate_isbn(scan.isbn13)
+        return Absence(f"No book has the ISBN {isbn}.", build_add_address({"isbn": isbn}) if may_add else None)
+    if scan.kind is Kind.ID:
+        return Absence(f"No book has the id {scan.number}.")
+    return Absence(
+        "No book has all these words in title, author and genre.",
+        build_add_address({"title": scan.text}) if may_add else None,
+    )
+
+
+def explain_layout(layout: str) -> str:
+    return (
+        f"The code arrived as other characters: this computer has the keyboard layout “{layout}”, and the scanner is"
+        " set to another one. The code was read all the same."
+    )
+
+
+def build_add_address(values: Mapping[str, Any]) -> str:
+    return f"{reverse('admin:books_book_add')}?{urlencode(values)}"
+
+
+def build_list_address(scan: Scan) -> str:
+    return f"{reverse('admin:books_book_changelist')}?{urlencode({'q': scan.text})}"

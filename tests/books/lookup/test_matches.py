@@ -1,0 +1,82 @@
+"""Which books a scan finds, and in which order."""
+
+from collections.abc import Iterable
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from books.lookup.matches import find_first, join_sections, list_sections
+from books.lookup.scans import read_scan
+from books.models import SORT_PREFIX_LENGTH, Book
+from tests.support.books_admin import create_book
+
+pytestmark = pytest.mark.usefixtures("db")
+
+LIMIT = 10
+
+
+def find_titles(text: str, limit: int = LIMIT) -> list[str]:
+    return [book.title for book in find_first(Book.objects.all(), list_sections(read_scan(text)), limit)]
+
+
+def create_books(*titles: str) -> None:
+    for title in titles:
+        create_book(title=title)
+
+
+@pytest.mark.parametrize("text", ["9780141439518", "0-14-143951-3", "978014143951812", "ISBN 9780141439518"])
+def test_an_isbn_finds_the_book_under_any_writing(text: str) -> None:
+    create_book(title="Pride", isbn="978-0-14-143951-8")
+    create_book(title="Emma", isbn="9780141439587")
+    assert find_titles(text) == ["Pride"]
+
+
+@pytest.mark.parametrize("text", ["9780141439519", "9790260000438", "9771234567003", "LOC 17", "17"])
+def test_a_book_is_found_by_whatever_stands_in_place_of_its_isbn(text: str) -> None:
+    create_book(title="Pride", isbn=text)
+    assert find_titles(text) == ["Pride"]
+
+
+def test_equal_titles_come_before_beginnings_before_the_rest() -> None:
+    create_books("Emma", "The Emma Book", "Emmaus", "Jane", "EMMA", "Emma and I", "Dilemma")
+    assert find_titles("emma") == ["EMMA", "Emma", "Emma and I", "Emmaus", "Dilemma", "The Emma Book"]
+
+
+def test_every_word_is_looked_for_in_every_member() -> None:
+    create_book(title="Emma", author="Jane Austen")
+    create_book(title="Emma", author="Other")
+    assert find_titles("austen emma") == ["Emma"]
+
+
+def test_a_number_is_an_id_before_it_is_a_title() -> None:
+    book = create_book(title="Utopia")
+    create_book(title=str(book.pk))
+    create_book(title=f"{book.pk} Days")
+    assert find_titles(str(book.pk)) == ["Utopia", str(book.pk), f"{book.pk} Days"]
+    assert find_titles(f"#{book.pk}") == ["Utopia"]
+
+
+def test_titles_are_compared_beyond_what_the_index_has() -> None:
+    long_title = "a" * SORT_PREFIX_LENGTH
+    create_books(f"{long_title} one", f"{long_title} one more", f"{long_title} two", f"x {long_title} one")
+    assert find_titles(f"{long_title} one") == [
+        f"{long_title} one",
+        f"{long_title} one more",
+        f"x {long_title} one",
+    ]
+
+
+@pytest.mark.parametrize("text", ["Emma", "17", "9780141439518", "#17", "100%", "'\"\\%_", "9" * 400, "a " * 400])
+def test_no_book_is_found_twice_and_queries_are_few(text: str) -> None:
+    create_books("Emma", "Emma", "Emma 17", "17", "17 Emmas")
+    with CaptureQueriesContext(connection) as queries:
+        books = find_first(Book.objects.all(), list_sections(read_scan(text)), LIMIT)
+    assert len(set(books)) == len(books)
+    assert len(list_own_queries(queries)) <= 5
+    assert set(books) == set(Book.objects.filter(join_sections(list_sections(read_scan(text)))))
+
+
+def list_own_queries(queries: Iterable[dict[str, str]]) -> list[str]:
+    """Without those that read SQLite's index of trigrams, one for each word."""
+    return [query["sql"] for query in queries if query["sql"].startswith('SELECT "books_book"')]
