@@ -1,6 +1,7 @@
 """The list and the form of books. All changes go through `books.changes`, and no page counts or sorts all books."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from books import changes
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
@@ -41,7 +43,7 @@ class BookAdmin(ValidatingAdmin):
         "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
         " at the start of the ISBN."
     )
-    fields = ("title", "author", "year", "isbn", "genre", "available", "created_at", "updated_at")
+    fields = ("isbn", "title", "author", "year", "genre", "available", "created_at", "updated_at")
     readonly_fields = ("created_at", "updated_at")
     ordering = ("-pk",)
     paginator = BoundedPaginator
@@ -64,6 +66,8 @@ class BookAdmin(ValidatingAdmin):
             ("deleted/", require_view_history(show_deleted_books), "deleted_books"),
             ("<path:object_id>/history/state/", require_view_history(show_state), "books_book_state"),
             ("<path:object_id>/restore/", require_view_history(restore_deleted_book), "books_book_restore"),
+            ("suggestions/", show_suggestions, "books_book_suggestions"),
+            ("warnings/", partial(show_warnings, self), "books_book_warnings"),
         ]
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
@@ -118,10 +122,11 @@ class BookAdmin(ValidatingAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        """Leaves out the request to correct errors where the page only asks whose value to keep."""
+        """Leaves out the request to correct errors where the page only asks, and sets the focus."""
         form = context["adminform"].form
-        if form.conflicts and len(form.errors) == len(form.conflicts):
+        if form.has_only_questions():
             context["errors"] = []
+        focus_first(form)
         return super().render_change_form(request, context, *arguments, **options)
 
     def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:

@@ -1,4 +1,7 @@
-"""The form of a book: it writes what the librarian edited, and asks before it replaces what someone else saved."""
+"""The form of a book: it writes what the librarian edited, and asks before it replaces what someone else saved.
+
+It asks, too, before it saves what is probably wrong.
+"""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -6,10 +9,17 @@ from typing import Any, NamedTuple
 
 from django import forms
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
 from books.admin.descriptions import ValueLine, compare_members, format_value
+from books.admin.warnings import BookWarning, find_warnings
+from books.isbn import hyphenate_isbn, normalize_isbn
+from books.lookup.scans import read_scan
 from books.models import Book
+
+# The name of the input with the tokens of the warnings that the page has shown.
+SHOWN_WARNINGS = "shown_warnings"
 
 
 class EditConflict(NamedTuple):
@@ -31,6 +41,7 @@ class BookForm(forms.ModelForm):
     # An earlier state, which a new form shows instead of the book's own.
     state: Mapping[str, Any] | None = None
     conflicts: Sequence[EditConflict] = ()
+    warnings: Sequence[BookWarning] = ()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -50,7 +61,8 @@ class BookForm(forms.ModelForm):
         return [line for line in compare_members(self.initial, self.state) if line.differs]
 
     def clean_isbn(self) -> str:
-        isbn: str = self.cleaned_data["isbn"]
+        """A valid ISBN of a new book gets its hyphens. Of another book an earlier writing may be restored."""
+        isbn = self.cleaned_data["isbn"] if self.instance.pk else write_isbn(self.cleaned_data["isbn"])
         holder = Book.objects.filter(isbn=isbn).exclude(pk=self.instance.pk).values_list("pk", "title").first()
         if holder:
             raise forms.ValidationError(format_isbn_in_use(*holder), code="unique")
@@ -61,9 +73,30 @@ class BookForm(forms.ModelForm):
         names = self.list_conflicting_names() if self.instance.pk else []
         self.conflicts = [self.build_conflict(name) for name in names]
         for name in names:
-            self.add_error(name, "Someone else changed this too. Save again to write your value.")
+            message = "Someone else changed this too. Save again to write your value."
+            self.add_error(name, forms.ValidationError(message, code="conflict"))
             self.replace_initial_value(name)
+        self.warnings = self.list_warnings()
+        if not self.errors and not self.state:
+            self.ask_about_warnings()
         return values
+
+    def list_warnings(self) -> list[BookWarning]:
+        edited = self.list_edited_names() if self.instance.pk else self.cleaned_data
+        return find_warnings(self.cleaned_data, edited, self.instance.pk, timezone.now().date())
+
+    def ask_about_warnings(self) -> None:
+        """Refuses the form once for each warning that its page has not shown yet."""
+        shown_tokens = str(self.data.get(SHOWN_WARNINGS, "")).split()
+        for warning in self.warnings:
+            if warning.token not in shown_tokens:
+                message = format_html("{} Save again to keep it.", warning.message)
+                self.add_error(warning.member, forms.ValidationError(message, code="warning"))
+
+    def has_only_questions(self) -> bool:
+        """Whether nothing has to be corrected: saving again is enough."""
+        problems = [problem for problems in self.errors.as_data().values() for problem in problems]
+        return bool(problems) and all(problem.code in ("conflict", "warning") for problem in problems)
 
     def read_edits(self) -> dict[str, Any]:
         """Returns the values of a valid form that the librarian edited."""
@@ -99,6 +132,14 @@ class BookForm(forms.ModelForm):
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}
+
+
+def write_isbn(text: str) -> str:
+    """Returns a valid ISBN with its hyphens, without what a scanner added, and any other text as it is."""
+    if normalize_isbn(text):
+        return hyphenate_isbn(text)
+    scan = read_scan(text)
+    return hyphenate_isbn(scan.isbn13) if scan.isbn13 else text
 
 
 def format_isbn_in_use(pk: int, title: str) -> str:

@@ -23,7 +23,7 @@ MUSIC = re.compile(r"9790[0-9]{9}")
 # Numbers that can only be meant as ISBNs: one of ten characters, or one of 13 that lost or gained a digit or two.
 MISREAD = re.compile(r"[0-9]{9}[0-9X]|97[789][0-9]{8,11}")
 MARKED_AS_ISBN = re.compile(r"\s*(?:urn:)?isbn", re.IGNORECASE)
-NUMBER = re.compile(r"[0-9]+X?")
+NUMBER = re.compile(r"[0-9]{7,}X?")
 ID = re.compile(r"#\s*([0-9]+)")
 # What the keys of the digits 0 to 9 type on other keyboards than the one that a scanner is set to.
 LAYOUTS = {
@@ -107,7 +107,7 @@ def read_other_layout(text: str) -> Scan | None:
 def read_translated(text: str, layout: str) -> Scan | None:
     number = text.translate(TRANSLATIONS[layout])
     # The same sign ten times is no code, though its check digit is right.
-    if not NUMBER.fullmatch(number) or NUMBER.match(text) or len(set(number)) == 1:
+    if text == number or not NUMBER.fullmatch(number) or len(set(number)) == 1:
         return None
     scan = read_code(number)
     is_doubtful = scan and scan.kind is Kind.MISREAD and not number.startswith("97")

@@ -194,7 +194,7 @@ def test_a_large_library_is_not_deleted_by_one_action(librarian: Client, across:
 
 
 def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:
-    form = {**build_book(isbn="raced"), "available": "on"}
+    form = {**build_book(isbn="raced", title="Raced"), "available": "on"}
     answers = submit_concurrently(service, ADD, [form] * 6)
     assert {answer.status_code for answer in answers} == {200}
     assert sum("was added successfully" in answer.text for answer in answers) == 1

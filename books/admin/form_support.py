@@ -1,0 +1,50 @@
+"""What the form of a book says while it is filled in: suggestions, warnings, and where the focus is."""
+
+from typing import Any
+
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.response import TemplateResponse
+
+from books.admin.forms import write_isbn
+from books.lookup.suggestions import SUGGESTED_MEMBERS, suggest
+from books.models import Book
+from library_site.db.integers import BIGINT_MAX, parse_integer
+
+
+def show_suggestions(request: HttpRequest) -> HttpResponse:
+    """Answers a JSON array of texts that other books have in `member` and that begin with `text`."""
+    require_form(request)
+    member = request.GET.get("member", "")
+    texts = suggest(member, request.GET.get("text", "")) if member in SUGGESTED_MEMBERS else []
+    return JsonResponse(texts, safe=False)
+
+
+def show_warnings(model_admin: "ModelAdmin[Any]", request: HttpRequest) -> HttpResponse:
+    """Answers the part of the page with the warnings about a form that is not saved yet; `book` is the book's id."""
+    require_form(request)
+    pk = parse_integer(request.GET.get("book", ""))
+    book = Book.objects.filter(pk=pk).first() if pk is not None and abs(pk) <= BIGINT_MAX else None
+    form = model_admin.get_form(request, book, change=book is not None)(request.GET, instance=book)
+    isbn_problems = form.errors.as_data().get("isbn", [])
+    taken = [message for problem in isbn_problems if problem.code == "unique" for message in problem.messages]
+    isbn = write_isbn(form.cleaned_data.get("isbn", ""))
+    context = {"form": form, "isbn": isbn, "taken": taken, "is_live": True}
+    return TemplateResponse(request, "admin/books/book/warnings.html", context)
+
+
+def require_form(request: HttpRequest) -> None:
+    if not request.user.has_perm("books.add_book") and not request.user.has_perm("books.change_book"):
+        raise PermissionDenied
+
+
+def focus_first(form: BaseForm) -> None:
+    """Sets the focus on the first error, or on the first empty field of a form that adds something."""
+    instance = getattr(form, "instance", None)
+    names = [name for name in form.fields if name in form.errors]
+    if not names and instance is not None and instance.pk is None:
+        names = [name for name in form.fields if not form[name].value()]
+    if names:
+        form.fields[names[0]].widget.attrs["autofocus"] = True

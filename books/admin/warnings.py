@@ -1,0 +1,75 @@
+"""What a librarian should know before a book is saved. Nothing of it is forbidden."""
+
+from collections.abc import Collection, Mapping
+from datetime import date
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.html import format_html
+
+from books.admin.scan import EXPLANATIONS
+from books.fields import fold
+from books.isbn import normalize_isbn
+from books.lookup.matches import is_equal
+from books.lookup.quality import is_probable_year
+from books.lookup.scans import read_scan
+from books.models import Book
+
+
+class BookWarning(NamedTuple):
+    """A warning about the value of a member. A message with links is safe HTML."""
+
+    member: str
+    value: str
+    message: str
+
+    @property
+    def token(self) -> str:
+        """Stands in a form for a warning that its page has shown."""
+        return blake2b(f"{self.member}\0{self.value}\0{self.message}".encode(), digest_size=8).hexdigest()
+
+
+def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | None, today: date) -> list[BookWarning]:
+    """Returns the warnings about the members that a librarian edited; `pk` is that of the book, None of a new one.
+
+    Invalid values are missing. Takes two queries at most.
+    """
+    others = Book.objects.exclude(pk=pk) if pk else Book.objects.all()
+    warnings: list[BookWarning | None] = []
+    if "isbn" in edited and "isbn" in values:
+        warnings += [check_isbn(values["isbn"]), check_same_isbn(values["isbn"], others)]
+    if {"title", "author"} & set(edited) and "title" in values and "author" in values:
+        warnings.append(check_same_title(values["title"], values["author"], others))
+    if "year" in edited and "year" in values:
+        warnings.append(check_year(values["year"], today))
+    return [warning for warning in warnings if warning]
+
+
+def check_isbn(isbn: str) -> BookWarning | None:
+    explanation = EXPLANATIONS.get(read_scan(isbn).kind)
+    return BookWarning("isbn", isbn, explanation) if explanation else None
+
+
+def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
+    """Finds the same book under another writing of its ISBN. Under the same writing it is an error of the form."""
+    isbn13 = normalize_isbn(isbn)
+    other = others.filter(isbn13=isbn13).first() if isbn13 else None
+    return BookWarning("isbn", isbn, format_book("{} has the same ISBN in another writing.", other)) if other else None
+
+
+def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
+    other = others.filter(is_equal("title", fold(title)), author_folded=fold(author)).first()
+    message = "{} has the same title and author. It may be the same book."
+    return BookWarning("title", f"{title}\0{author}", format_book(message, other)) if other else None
+
+
+def check_year(year: int, today: date) -> BookWarning | None:
+    message = "This year is improbable for a book."
+    return None if is_probable_year(year, today) else BookWarning("year", str(year), message)
+
+
+def format_book(message: str, book: Book) -> str:
+    address = reverse("admin:books_book_change", args=[book.pk])
+    return format_html(message, format_html('<a href="{}">{}</a>', address, book))

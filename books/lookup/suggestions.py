@@ -1,0 +1,38 @@
+"""Suggests genres and authors that books have, while one is typed."""
+
+from django.db import connection
+
+from books.fields import fold
+from books.lookup.matches import LAST_CHARACTER
+from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH
+from library_site.db.sql import fetch_all
+
+MAX_SUGGESTIONS = 10
+SUGGESTED_MEMBERS = ("genre", "author")
+# Reads one entry of the index for each suggestion, however many books have it.
+SUGGESTIONS_SQL = """
+    WITH RECURSIVE suggestions(prefix) AS (
+        SELECT min({prefix}) FROM books_book WHERE {prefix} >= %s AND {prefix} < %s
+        UNION ALL
+        SELECT (SELECT min({prefix}) FROM books_book WHERE {prefix} > suggestions.prefix AND {prefix} < %s)
+        FROM suggestions WHERE suggestions.prefix IS NOT NULL
+    )
+    SELECT (SELECT {member} FROM books_book WHERE {prefix} = suggestions.prefix ORDER BY id LIMIT 1)
+    FROM suggestions WHERE suggestions.prefix IS NOT NULL LIMIT %s
+"""
+
+
+def suggest(member: str, text: str) -> list[str]:
+    """Returns texts of the member that begin with this one in any case, as one of the books writes each."""
+    first = fold(text.strip())[:SORT_PREFIX_LENGTH]
+    if not first or "\0" in first:
+        return []
+    sql = SUGGESTIONS_SQL.format(prefix=compile_prefix(member), member=member)
+    last = f"{first}{LAST_CHARACTER}"
+    return [text for (text,) in fetch_all(sql, [first, last, last, MAX_SUGGESTIONS])]
+
+
+def compile_prefix(member: str) -> str:
+    """Returns the expression of the index as SQL."""
+    function = "SUBSTR({}, 1, {})" if connection.vendor == "sqlite" else "LEFT({}, {})"
+    return function.format(FOLDED_COLUMNS[member], SORT_PREFIX_LENGTH)

@@ -1,0 +1,182 @@
+"""The form of a book: how it writes an ISBN, what it warns of, what it suggests, and where its focus is."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from books.lookup.suggestions import MAX_SUGGESTIONS
+from books.models import Book
+from tests.support.admin_pages import read_inputs, read_text
+from tests.support.books import build_book
+from tests.support.books_admin import ADD, LIST, build_form, change_book, create_book, page_address
+
+SUGGESTIONS = f"{LIST}suggestions/"
+WARNINGS = f"{LIST}warnings/"
+ISBN = "978-0-14-143951-8"
+
+
+def build_new(**members: Any) -> dict[str, Any]:
+    """A form for which there is nothing to warn of, but for these members."""
+    return {**build_book(title="Emma", author="Somebody Else", isbn=ISBN, year=1815), "available": "on", **members}
+
+
+def read_errors(answer: Any) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = answer.context["adminform"].form.errors
+    return errors
+
+
+def read_focus(answer: Any) -> list[str]:
+    inputs = re.findall(r"<input[^>]*\bautofocus\b[^>]*>", read_text(answer))
+    return [re.findall(r'name="([^"]*)"', element)[0] for element in inputs]
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("9780141439518", ISBN),
+        ("0141439513", "0-14-143951-3"),
+        ("978014143951851299", ISBN),
+        ("çè_à&'&'\"ç(&_", ISBN),
+        ("LOC 17", "LOC 17"),
+    ],
+)
+def test_a_valid_isbn_gets_its_hyphens(librarian: Client, typed: str, written: str) -> None:
+    assert librarian.post(ADD, build_new(isbn=typed)).status_code == 302
+    assert Book.objects.get().isbn == written
+
+
+@pytest.mark.parametrize("edits", [{"genre": "Romance"}, {"isbn": "0141439513"}])
+def test_the_isbn_of_an_old_book_is_written_as_the_librarian_writes_it(
+    librarian: Client, edits: dict[str, str]
+) -> None:
+    book = create_book(isbn="9780141439518")
+    librarian.post(page_address(book), build_form(book, **edits))
+    assert Book.objects.get().isbn == edits.get("isbn", "9780141439518")
+
+
+def test_an_earlier_state_is_restored_with_one_save_and_warned_of(librarian: Client) -> None:
+    book = create_book(isbn="978-0-14-143951-8", year=1399)
+    change_book(book, isbn="9780141439518", year=1815)
+    page = read_text(librarian.get(page_address(book), {"state": 1}))
+    assert "This year is improbable" in page
+    librarian.post(page_address(book), read_inputs(page))
+    restored_book = Book.objects.get()
+    assert (restored_book.isbn, restored_book.year) == ("978-0-14-143951-8", 1399)
+
+
+@pytest.mark.parametrize(
+    ("members", "member", "words"),
+    [
+        ({"isbn": "9780141439519"}, "isbn", "This ISBN was misread"),
+        ({"isbn": "9771234567003"}, "isbn", "the code of a periodical"),
+        ({"isbn": "0141439580"}, "isbn", "has the same ISBN in another writing"),
+        ({"title": "PERSUASION", "author": "jane austen"}, "title", "has the same title and author"),
+        ({"year": 1399}, "year", "This year is improbable"),
+        ({"year": 3000}, "year", "This year is improbable"),
+    ],
+)
+def test_what_is_probably_wrong_is_saved_by_the_second_save(
+    librarian: Client, members: dict[str, Any], member: str, words: str
+) -> None:
+    create_book(title="Persuasion", isbn="978-0-14-143958-7")
+    question = librarian.post(ADD, build_new(**members))
+    [(asked, [message])] = read_errors(question).items()
+    assert (asked, words in message, "Please correct" in read_text(question)) == (member, True, False)
+    assert Book.objects.count() == 1
+    shown = read_inputs(read_text(question))
+    assert librarian.post(ADD, {**build_new(**members), "shown_warnings": shown["shown_warnings"]}).status_code == 302
+    assert Book.objects.count() == 2
+
+
+def test_a_warning_names_the_other_book(librarian: Client) -> None:
+    book = create_book(title="<b>", isbn="9780141439518")
+    page = read_text(librarian.post(ADD, build_new()))
+    assert f'<a href="{page_address(book)}">&lt;b&gt; (Jane Austen, 1813)</a> has the same ISBN' in page
+
+
+def test_another_problem_is_asked_about_again(librarian: Client) -> None:
+    shown = read_inputs(read_text(librarian.post(ADD, build_new(year=1399))))["shown_warnings"]
+    answer = librarian.post(ADD, build_new(year=1398) | {"shown_warnings": shown})
+    assert list(read_errors(answer)) == ["year"]
+
+
+def test_only_what_was_edited_is_warned_of(librarian: Client) -> None:
+    book = create_book(isbn="9780141439519", year=12)
+    create_book()
+    assert librarian.post(page_address(book), build_form(book, genre="Romance")).status_code == 302
+
+
+def test_errors_are_corrected_before_warnings_are_asked_about(librarian: Client) -> None:
+    answer = librarian.post(ADD, build_new(genre="", year=1399))
+    assert list(read_errors(answer)) == ["genre"]
+    assert "This year is improbable" in read_text(answer)
+
+
+@pytest.mark.parametrize(
+    ("changed", "focused"),
+    [({}, "isbn"), ({"isbn": ISBN}, "title"), ({"isbn": ISBN, "title": "Emma"}, "author")],
+)
+def test_the_focus_is_on_the_first_empty_field(librarian: Client, changed: dict[str, str], focused: str) -> None:
+    assert read_focus(librarian.get(ADD, changed)) == [focused]
+
+
+def test_the_focus_is_on_the_first_error(librarian: Client) -> None:
+    assert read_focus(librarian.post(ADD, build_new(author="", genre=""))) == ["author"]
+
+
+def test_warnings_come_while_the_form_is_filled_in(librarian: Client) -> None:
+    create_book(isbn="9780141439518")
+    answer = librarian.get(WARNINGS, {"isbn": "0141439513", "year": "12"})
+    page = read_text(answer)
+    assert 'data-isbn="0-14-143951-3"' in page
+    assert "in another writing" in page
+    assert "improbable" in page
+    assert len(read_inputs(page)["shown_warnings"].split()) == 2
+
+
+def test_a_taken_isbn_is_told_while_the_form_is_filled_in(librarian: Client) -> None:
+    book = create_book(isbn="taken")
+    assert f'<a href="{page_address(book)}">' in read_text(librarian.get(WARNINGS, {"isbn": "taken"}))
+    own = {**build_form(book), "book": book.pk}
+    assert f'<a href="{page_address(book)}">' not in read_text(librarian.get(WARNINGS, own))
+
+
+@pytest.mark.parametrize("query", [{}, {"book": "x"}, {"book": "9" * 30}, {"isbn": "\0", "year": "9" * 99}])
+def test_odd_forms_are_answered(librarian: Client, query: dict[str, str]) -> None:
+    assert librarian.get(WARNINGS, query).status_code == 200
+
+
+def test_genres_and_authors_are_suggested(librarian: Client) -> None:
+    for genre in ("Novel", "novel", "Novella", "NOVELTY", "Poetry"):
+        create_book(genre=genre, author="Émile Zola")
+    assert librarian.get(SUGGESTIONS, {"member": "genre", "text": "nov"}).json() == ["Novel", "Novella", "NOVELTY"]
+    assert librarian.get(SUGGESTIONS, {"member": "author", "text": "éM"}).json() == ["Émile Zola"]
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"member": "title", "text": "a"}, {"member": "genre"}, {"member": "genre", "text": "\0%_"}]
+)
+def test_nothing_else_is_suggested(librarian: Client, query: dict[str, str]) -> None:
+    create_book()
+    assert json.loads(librarian.get(SUGGESTIONS, query).content) == []
+
+
+def test_suggestions_are_few_and_take_one_query(librarian: Client) -> None:
+    for number in range(MAX_SUGGESTIONS + 5):
+        create_book(genre=f"Genre {number}")
+    with CaptureQueriesContext(connection) as queries:
+        suggestions = librarian.get(SUGGESTIONS, {"member": "genre", "text": "g"}).json()
+    assert len(suggestions) == MAX_SUGGESTIONS
+    assert sum("RECURSIVE" in query["sql"] for query in queries) == 1
+
+
+@pytest.mark.parametrize("address", [SUGGESTIONS, WARNINGS])
+def test_who_may_not_write_books_is_refused(db: None, client: Client, address: str) -> None:
+    client.force_login(User.objects.create_user("visitor", is_staff=True))
+    assert client.get(address).status_code == 403
