@@ -11,7 +11,8 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, T
 from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
-from webhooks.encryption import DecryptionError, decrypt
+from library_site.encryption import DecryptionError
+from webhooks.encryption import decrypt
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.queue import is_poisoned, lease_rows

@@ -11,8 +11,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from library_site.encryption import DecryptionError
 from library_site.http.refusals import Refusal
-from webhooks.encryption import DecryptionError, decrypt, encrypt, generate_secret
+from webhooks.encryption import decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
 from webhooks.queue import (

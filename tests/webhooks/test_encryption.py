@@ -5,6 +5,7 @@ from django.conf import settings
 from django.core import signing
 from django.test import override_settings
 
+from library_site.encryption import DecryptionError, encrypt
 from webhooks import encryption
 
 pytestmark = pytest.mark.database_independent
@@ -50,13 +51,13 @@ def test_a_fallback_secret_key_still_decrypts() -> None:
 @override_settings(SECRET_KEY="old")
 def test_a_removed_secret_key_no_longer_decrypts() -> None:
     encrypted = encryption.encrypt("whsec_secret")
-    with override_settings(SECRET_KEY="new"), pytest.raises(encryption.DecryptionError):
+    with override_settings(SECRET_KEY="new"), pytest.raises(DecryptionError):
         encryption.decrypt(encrypted)
 
 
 @pytest.mark.parametrize("encrypted", ["", "whsec_secret", "gAAAAA", "ü", "\0", "=" * 100])
 def test_other_text_is_not_decrypted(encrypted: str) -> None:
-    with pytest.raises(encryption.DecryptionError):
+    with pytest.raises(DecryptionError):
         encryption.decrypt(encrypted)
 
 
@@ -64,10 +65,15 @@ def test_changed_ciphertext_is_not_decrypted() -> None:
     encrypted = encryption.encrypt("whsec_secret")
     for position in range(0, len(encrypted) - 4, 7):
         changed_text = encrypted[:position] + ("A" if encrypted[position] != "A" else "B") + encrypted[position + 1 :]
-        with pytest.raises(encryption.DecryptionError):
+        with pytest.raises(DecryptionError):
             encryption.decrypt(changed_text)
 
 
 def test_a_value_signed_by_django_is_not_decrypted() -> None:
-    with pytest.raises(encryption.DecryptionError):
+    with pytest.raises(DecryptionError):
         encryption.decrypt(signing.dumps("whsec_secret", key=settings.SECRET_KEY))
+
+
+def test_a_secret_of_another_purpose_is_not_decrypted() -> None:
+    with pytest.raises(DecryptionError):
+        encryption.decrypt(encrypt("whsec_secret", "second factor"))
