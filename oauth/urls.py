@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from oauth import accounts
+from oauth.accounts import granted_apps, passwords, sign_in
 from oauth.server import consent, endpoints, metadata
 
 server_patterns = [
@@ -16,13 +16,13 @@ server_patterns = [
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
 account_patterns = [
-    re_path(r"^login/?$", accounts.SignInView.as_view(), name="login"),
-    re_path(r"^logout/?$", accounts.SignOutView.as_view(), name="logout"),
-    re_path(r"^apps/?$", accounts.list_apps, name="apps"),
+    re_path(r"^login/?$", sign_in.SignInView.as_view(), name="login"),
+    re_path(r"^logout/?$", sign_in.SignOutView.as_view(), name="logout"),
+    re_path(r"^apps/?$", granted_apps.list_apps, name="apps"),
 ]
 urlpatterns = [
     path("", include((server_patterns, "oauth"))),
     path("accounts/", include((account_patterns, "accounts"))),
     # Before the admin's own page.
-    path("admin/password_change/", accounts.change_password),
+    path("admin/password_change/", passwords.change_password),
 ]
