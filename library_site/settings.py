@@ -64,7 +64,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "oauth.accounts.sessions.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "oauth.lockout.HashingBusyMiddleware",
@@ -151,6 +151,8 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # The first hashes passwords, the last the toolkit's generated secrets.
 PASSWORD_HASHERS = ["oauth.hashers.BoundedPBKDF2Hasher", "oauth.hashers.GeneratedSecretHasher"]
+# Whether people with "Staff status" must have a second factor.
+TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"

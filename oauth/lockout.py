@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
+from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
 from django.db.models import F, Q, Sum
 from django.db.models.functions import Coalesce
@@ -136,6 +137,11 @@ def render_busy(request: HttpRequest) -> HttpResponse:
 def count_password_attempt(request: HttpRequest, username: str) -> bool:
     """Counts an attempt, as at the sign-in. Returns false if the limit is reached."""
     return bool(AxesProxyHandler.is_allowed(request, {"username": username}))
+
+
+def report_failure(request: HttpRequest, username: str) -> None:
+    """Reports an attempt that was counted and was wrong: after the last allowed one the page says so."""
+    user_login_failed.send(__name__, credentials={"username": username}, request=request)
 
 
 def clear_attempts(request: Any, username: str) -> None:

@@ -1,4 +1,4 @@
-"""The models of scopes, authorizations and API keys."""
+"""The models of scopes, authorizations, API keys and second factors."""
 
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -91,3 +91,38 @@ class APIKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} (lib_{self.prefix}_…)"
+
+
+class SecondFactor(models.Model):
+    """The app that shows a person's sign-in codes (TOTP, RFC 6238). Who has one is asked for a code.
+
+    Sessions carry its id: they end when the person has another one, or none.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="second_factor")
+    encrypted_secret = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+    # The time step of the last accepted code: a code is good for one sign-in.
+    last_step = models.BigIntegerField()
+    wrong_codes = models.PositiveIntegerField(default=0)
+    first_wrong_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user}"
+
+
+class RecoveryCode(models.Model):
+    """A code for a person who has no access to the app. It is deleted when it is used; `digest` is its SHA-256."""
+
+    factor = models.ForeignKey(SecondFactor, models.CASCADE, related_name="recovery_codes")
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.factor.user}"

@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from oauth.accounts import granted_apps, passwords, sign_in
+from oauth.accounts import granted_apps, passwords, sign_in, two_factor
 from oauth.server import consent, endpoints, metadata
 
 server_patterns = [
@@ -17,12 +17,15 @@ server_patterns = [
 ]
 account_patterns = [
     re_path(r"^login/?$", sign_in.SignInView.as_view(), name="login"),
+    re_path(r"^login/code/?$", sign_in.CodeView.as_view(), name="code"),
     re_path(r"^logout/?$", sign_in.SignOutView.as_view(), name="logout"),
     re_path(r"^apps/?$", granted_apps.list_apps, name="apps"),
+    re_path(r"^two-factor/?$", two_factor.manage_two_factor, name="two-factor"),
 ]
 urlpatterns = [
     path("", include((server_patterns, "oauth"))),
     path("accounts/", include((account_patterns, "accounts"))),
-    # Before the admin's own page.
+    # Before the admin's own pages.
+    path("admin/login/", sign_in.sign_in_to_admin),
     path("admin/password_change/", passwords.change_password),
 ]

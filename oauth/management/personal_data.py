@@ -12,21 +12,21 @@ from axes.models import AccessAttempt
 from django.apps import apps
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
+from oauth.accounts.sessions import get_session_user_id
 from oauth.lockout import USER_PREFIX
 from oauth.makers import announce_end
 from oauth.management.users import Person
-from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.models import APIKey, Authorization, ChangedRights, SecondFactor
 from oauth.signals import revoke_all_access
 
 ACCOUNT_COLUMNS = (
@@ -62,6 +62,8 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     for member, model in (("codes", Grant), ("access_tokens", AccessToken), ("refresh_tokens", RefreshToken)):
         yield member, model.objects.filter(user=user_id).count()
     yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "changed_at"))
+    factors = SecondFactor.objects.filter(user=user_id).annotate(recovery_code_count=Count("recovery_codes"))
+    yield "second_factor", factors.values("created_at", "wrong_codes", "recovery_code_count").first()
     yield "sessions", len(list_session_keys(user_id))
     columns = {"address": F("ip_address"), "count": F("failures_since_start"), "last_at": F("attempt_time")}
     yield "failed_sign_ins", list(list_attempts(person).values(**columns))
@@ -110,7 +112,7 @@ def export_entry(entry: LogEntry) -> dict[str, Any]:
 def list_session_keys(user_id: int) -> list[str]:
     """Reads all sessions, since what a session holds is encoded."""
     sessions = Session.objects.iterator()
-    return [session.pk for session in sessions if session.get_decoded().get(SESSION_KEY) == str(user_id)]
+    return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
 
 
 def list_attempts(person: Person) -> QuerySet[AccessAttempt]:

@@ -52,8 +52,11 @@ docs/oauth2-redirect.html None
 .well-known/oauth-authorization-server oauth:metadata
 .well-known/jwks.json oauth:jwks
 accounts/^login/?$ accounts:login
+accounts/^login/code/?$ accounts:code
 accounts/^logout/?$ accounts:logout
 accounts/^apps/?$ accounts:apps
+accounts/^two-factor/?$ accounts:two-factor
+admin/login/ None
 admin/password_change/ None
 webhooks/receive/<slug:source> webhooks:receive
 ^admin/r/ None

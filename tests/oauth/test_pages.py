@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from oauth2_provider.models import Application
 
 from oauth.models import Authorization
+from tests.support.account_pages import PASSWORD, read_text, submit
 from tests.support.oauth_flows import (
     CALLBACK,
     build_authorization_request,
@@ -24,21 +25,14 @@ from tests.support.oauth_flows import (
     create_reader,
     obtain_code,
     obtain_tokens,
-    read_hidden_fields,
     sign_in,
 )
 
-PASSWORD = "correct horse battery staple"
 PAGES = ["/accounts/login", "/accounts/logout", "/accounts/apps", "/oauth/authorize"]
 
 
 def create_user(name: str = "reader") -> User:
     return User.objects.create_user(name, password=PASSWORD)
-
-
-def submit(client: httpx.Client, path: str, /, form_path: str | None = None, **form: str) -> httpx.Response:
-    """Submits the form of a page with its CSRF token."""
-    return client.post(path, data={**read_hidden_fields(client.get(form_path or path).text), **form})
 
 
 def try_to_sign_in(client: httpx.Client, path: str = "/accounts/login", password: str = PASSWORD) -> httpx.Response:
@@ -52,11 +46,6 @@ def end_access(client: httpx.Client, client_id: str) -> httpx.Response:
 def authorize_app(user: User, application: Application, scopes: str = "read", days_ago: int = 0) -> Authorization:
     created_at = timezone.now() - timedelta(days=days_ago)
     return Authorization.objects.create(user=user, application=application, scopes=scopes, created_at=created_at)
-
-
-def read_text(page: httpx.Response) -> str:
-    """Returns the text of a page without its tags."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", "", page.text.partition("<body>")[2])).split())
 
 
 def parse_policy(page: httpx.Response) -> dict[str, str]:

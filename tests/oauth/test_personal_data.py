@@ -24,7 +24,8 @@ from books import changes
 from books.history.actors import find_actor
 from books.models import Actor, Change
 from oauth import api_keys
-from oauth.models import APIKey, Authorization, ChangedRights
+from oauth.accounts import second_factor
+from oauth.models import APIKey, Authorization, ChangedRights, RecoveryCode
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
@@ -270,6 +271,7 @@ def export(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
     authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
+    factor, _ = second_factor.turn_on(ada.user, second_factor.generate_secret(), 0, timezone.now())
     rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
     ada.user.refresh_from_db()
     assert export(USERNAME, capsys) == {
@@ -325,6 +327,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         "access_tokens": 1,
         "refresh_tokens": 1,
         "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_time(rights.changed_at)}],
+        "second_factor": {"created_at": format_time(factor.created_at), "wrong_codes": 0, "recovery_code_count": 10},
         "sessions": 2,
         "failed_sign_ins": [{"address": "127.0.0.1", "count": 1, "last_at": format_time(attempt.attempt_time)}],
         "admin_log": [
@@ -385,6 +388,9 @@ def test_secrets_are_not_exported(ada: Scenario, capsys: pytest.CaptureFixture[s
     text = str(export(USERNAME, capsys))
     secrets = [ada.user.password, APIKey.objects.get().digest, EndpointSecret.objects.get().sealed]
     secrets += [AccessToken.objects.get().token_checksum, RefreshToken.objects.get().token_checksum]
+    totp_secret = second_factor.generate_secret()
+    factor, codes = second_factor.turn_on(ada.user, totp_secret, 0, timezone.now())
+    secrets += [totp_secret, factor.encrypted_secret, *codes, *RecoveryCode.objects.values_list("digest", flat=True)]
     secrets += [oauth_flows.SECRET, *ada.headers[0].values(), *Session.objects.values_list("pk", flat=True)]
     assert [secret for secret in secrets if secret in text] == []
 
@@ -410,7 +416,7 @@ def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.Captu
 def test_each_table_of_persons_is_known() -> None:
     """A table that is not here needs a place in the export, and must not keep what is forgotten."""
     assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
-        "admin.LogEntry", "oauth.APIKey", "oauth.Authorization", "oauth2_provider.AccessToken",
+        "admin.LogEntry", "oauth.APIKey", "oauth.Authorization", "oauth.SecondFactor", "oauth2_provider.AccessToken",
         "oauth2_provider.Application", "oauth2_provider.DeviceGrant", "oauth2_provider.Grant",
         "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
     }  # fmt: skip

@@ -1,0 +1,132 @@
+"""The forms of the pages for people."""
+
+import logging
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from library_site.encryption import DecryptionError
+from oauth.accounts import second_factor
+from oauth.models import SecondFactor
+
+log = logging.getLogger(__name__)
+
+WRONG_CODE = _("This code is not right, or it was used already. Enter the code that your app shows now.")
+WRONG_RECOVERY_CODE = _("This is none of your recovery codes that are left.")
+TOO_MANY_WRONG_CODES = _(
+    "Too many wrong codes were tried for this account. Use a recovery code, or try again in an hour."
+)
+WRONG_PASSWORD = _("This is not your password.")
+
+
+class AutofocusMixin:
+    """Focuses the first field, and after errors the first one that has an error."""
+
+    fields: dict[str, forms.Field]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.focus(next(iter(self.fields)))
+
+    def full_clean(self) -> None:
+        super().full_clean()  # type: ignore[misc]  # of Django's forms
+        errors = self._errors or {}  # type: ignore[attr-defined]  # of Django's forms
+        if with_error := next((name for name in self.fields if name in errors), None):
+            self.focus(with_error)
+
+    def focus(self, focused_name: str) -> None:
+        for name, field in self.fields.items():
+            field.widget.attrs.pop("autofocus", None)
+            if name == focused_name:
+                field.widget.attrs["autofocus"] = True
+
+
+class AppCodeField(forms.CharField):
+    widget = forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(label=_("Code from your app"), max_length=20, **options)
+
+
+class PasswordField(forms.CharField):
+    """The person's present password."""
+
+    widget = forms.PasswordInput(attrs={"autocomplete": "current-password"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(label=_("Your password"), strip=False, max_length=4096, **options)
+
+
+class CodeForm(AutofocusMixin, forms.Form):
+    """Takes a code of the person's app or a recovery code. When it is valid, `factor` is the person's."""
+
+    code = AppCodeField(required=False)
+    recovery_code = forms.CharField(
+        label=_("Recovery code"),
+        max_length=40,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+
+    def __init__(self, user: User, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.user = user
+        self.factor: SecondFactor | None = None
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("recovery_code"):
+            self.clean_recovery()
+        elif not self.errors:
+            self.clean_app_code()
+        return self.cleaned_data
+
+    def clean_recovery(self) -> None:
+        self.factor = second_factor.use_recovery_code(self.user, self.cleaned_data["recovery_code"])
+        if self.factor is None:
+            self.add_error("recovery_code", WRONG_RECOVERY_CODE)
+
+    def clean_app_code(self) -> None:
+        try:
+            self.factor = second_factor.use_code(self.user, self.cleaned_data["code"], timezone.now())
+        except second_factor.TooManyWrongCodes:
+            self.add_error("code", TOO_MANY_WRONG_CODES)
+            return
+        except DecryptionError:
+            log.error("The second factor of user %s cannot be decrypted: SECRET_KEY changed.", self.user.pk)  # noqa: TRY400
+        if self.factor is None:
+            self.add_error("code", WRONG_CODE)
+
+
+class SetUpForm(AutofocusMixin, forms.Form):
+    """Takes the first code of a new app, and the password of a person who has been signed in for a while."""
+
+    code = AppCodeField()
+    password = PasswordField()
+
+    def __init__(self, user: User, secret: str, asks_password: bool, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.user, self.secret = user, secret
+        self.step: int | None = None
+        if not asks_password:
+            del self.fields["password"]
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        self.step = second_factor.find_step(self.secret, second_factor.normalize_code(code), timezone.now())
+        if self.step is None:
+            raise ValidationError(WRONG_CODE)
+        return code
+
+    def clean_password(self) -> str:
+        return check_password(self.user, self.cleaned_data["password"])
+
+
+def check_password(user: User, password: str) -> str:
+    """Raises ValidationError."""
+    if not user.check_password(password):
+        raise ValidationError(WRONG_PASSWORD)
+    return password

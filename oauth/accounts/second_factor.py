@@ -1,0 +1,137 @@
+"""Second factors: the codes of an app (TOTP, RFC 6238), and recovery codes for who has lost it."""
+
+import logging
+import os
+from base64 import b32decode, b32encode
+from datetime import datetime, timedelta
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.crypto import constant_time_compare
+from django_otp.oath import hotp
+
+from library_site import encryption
+from oauth.credentials import sha256_hex
+from oauth.models import RecoveryCode, SecondFactor
+
+log = logging.getLogger(__name__)
+
+PURPOSE = "second factor"
+ISSUER = "Library"
+STEP_SECONDS = 30
+# A clock may be this many steps wrong, or the person slow.
+TOLERANCE = 1
+SECRET_BYTES, RECOVERY_CODE_BYTES = 20, 10
+RECOVERY_CODE_COUNT = 10
+# From all addresses together. Then only recovery codes are accepted: who knows the password must neither guess for ever
+# nor lock the owner out.
+MAX_WRONG_CODES, WRONG_CODES_PERIOD = 20, timedelta(hours=1)
+
+
+class TooManyWrongCodes(Exception):
+    """No code of the app is accepted for a while."""
+
+
+def is_demanded(user: User) -> bool:
+    """Whether this person must have a second factor."""
+    return settings.TWO_FACTOR_FOR_STAFF and user.is_staff
+
+
+def find_factor(user: User) -> SecondFactor | None:
+    return SecondFactor.objects.filter(user=user).first()
+
+
+def generate_secret() -> str:
+    """The text that apps take: base32."""
+    return b32encode(os.urandom(SECRET_BYTES)).decode()
+
+
+def build_uri(secret: str, username: str) -> str:
+    """The address in the QR code."""
+    label = quote(f"{ISSUER}:{username}")
+    return f"otpauth://totp/{label}?{urlencode({'secret': secret, 'issuer': ISSUER})}"
+
+
+def find_step(secret: str, code: str, now: datetime, last_step: int = 0) -> int | None:
+    """Returns the time step whose code this is, among those that are neither used nor over."""
+    current_step = int(now.timestamp()) // STEP_SECONDS
+    for step in range(max(current_step - TOLERANCE, last_step + 1), current_step + TOLERANCE + 1):
+        if constant_time_compare(compute_code(secret, step), code):
+            return step
+    return None
+
+
+def compute_code(secret: str, step: int) -> str:
+    return f"{hotp(b32decode(secret), step):06}"
+
+
+@transaction.atomic
+def turn_on(user: User, secret: str, step: int, now: datetime) -> tuple[SecondFactor, list[str]]:
+    """Replaces an earlier factor. Returns the factor and its recovery codes."""
+    User.objects.select_for_update().get(pk=user.pk)
+    turn_off(user)
+    encrypted_secret = encryption.encrypt(secret, PURPOSE)
+    factor = SecondFactor.objects.create(user=user, encrypted_secret=encrypted_secret, created_at=now, last_step=step)
+    return factor, renew_recovery_codes(factor)
+
+
+def turn_off(user: User) -> bool:
+    """Ends the sessions too. Returns false if there was no factor."""
+    count, _ = SecondFactor.objects.filter(user=user).delete()
+    return bool(count)
+
+
+@transaction.atomic
+def renew_recovery_codes(factor: SecondFactor) -> list[str]:
+    """Replaces all recovery codes. The new ones are stored as digests only."""
+    codes = [b32encode(os.urandom(RECOVERY_CODE_BYTES)).decode().lower() for _ in range(RECOVERY_CODE_COUNT)]
+    SecondFactor.objects.select_for_update().get(pk=factor.pk)
+    factor.recovery_codes.all().delete()
+    RecoveryCode.objects.bulk_create([RecoveryCode(factor=factor, digest=sha256_hex(code)) for code in codes])
+    return ["-".join(code[start : start + 4] for start in range(0, len(code), 4)) for code in codes]
+
+
+@transaction.atomic
+def use_recovery_code(user: User, code: str) -> SecondFactor | None:
+    """Returns the person's factor if this is one of its codes, and deletes the code."""
+    digest = sha256_hex(normalize_code(code).lower())
+    factor = SecondFactor.objects.select_for_update().filter(user=user).first()
+    count, _ = RecoveryCode.objects.filter(factor=factor, digest=digest).delete() if factor else (0, {})
+    return factor if count else None
+
+
+@transaction.atomic
+def use_code(user: User, code: str, now: datetime) -> SecondFactor | None:
+    """Returns the person's factor if its app shows this code, which is good once. Raises TooManyWrongCodes."""
+    factor = SecondFactor.objects.select_for_update().filter(user=user).first()
+    if factor is None:
+        return None
+    if factor.first_wrong_at is None or factor.first_wrong_at <= now - WRONG_CODES_PERIOD:
+        factor.wrong_codes, factor.first_wrong_at = 0, now
+    if factor.wrong_codes >= MAX_WRONG_CODES:
+        raise TooManyWrongCodes
+    step = find_step(read_secret(factor), normalize_code(code), now, factor.last_step)
+    record_outcome(factor, step)
+    return factor if step else None
+
+
+def record_outcome(factor: SecondFactor, step: int | None) -> None:
+    if step:
+        factor.last_step, factor.wrong_codes = step, 0
+    else:
+        factor.wrong_codes += 1
+    if factor.wrong_codes == MAX_WRONG_CODES:
+        log.warning("Too many wrong sign-in codes: someone may know the password of user %s.", factor.user_id)
+    factor.save()
+
+
+def read_secret(factor: SecondFactor) -> str:
+    """Raises DecryptionError."""
+    return encryption.decrypt(factor.encrypted_secret, PURPOSE)
+
+
+def normalize_code(code: str) -> str:
+    """People type the spaces and hyphens of a code, or leave them out."""
+    return "".join(character for character in code if character.isalnum())

@@ -1,0 +1,93 @@
+"""The sessions of people: they count only with the second factor that the person has now."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import auth
+from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.utils.functional import SimpleLazyObject
+
+from oauth.accounts import second_factor
+from oauth.models import SecondFactor
+
+FACTOR_KEY = "second_factor"
+# Of a person whose password was right, and whose code is still missing.
+PENDING_KEY = "pending_sign_in"
+PENDING_SECONDS = 15 * 60
+
+
+class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
+    """Django's, but a session without the person's second factor is nobody's: no page needs to ask for it."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        # Without `request.auser`: it would not ask for the factor, and no view is asynchronous.
+        request.user = SimpleLazyObject(lambda: get_user(request))  # type: ignore[assignment]  # as Django's own
+
+
+def get_user(request: Any) -> User | AnonymousUser:
+    """Returns the person of the session, and ends a session without the person's second factor."""
+    if not hasattr(request, "_cached_user"):
+        user = auth.get_user(request)
+        if isinstance(user, User) and not is_complete(request.session, user):
+            request.session.flush()
+            user = AnonymousUser()
+        request._cached_user = user
+    found: User | AnonymousUser = request._cached_user
+    return found
+
+
+def is_complete(session: Any, user: User) -> bool:
+    factor = second_factor.find_factor(user)
+    if factor is None:
+        return FACTOR_KEY not in session and not second_factor.is_demanded(user)
+    return bool(session.get(FACTOR_KEY) == str(factor.pk))
+
+
+def begin_sign_in(request: HttpRequest, user: Any) -> None:
+    """Remembers that the password was right. Such a session opens no page but those for the code."""
+    request.session.flush()
+    request.session[PENDING_KEY] = {
+        "user": user.pk,
+        "hash": user.get_session_auth_hash(),
+        "backend": user.backend,
+        "at": timezone.now().timestamp(),
+    }
+
+
+def find_pending_user(request: HttpRequest) -> User | None:
+    """Returns the person whose password was right, unless it changed, or too much time passed."""
+    pending = request.session.get(PENDING_KEY)
+    if not pending or pending["at"] < timezone.now().timestamp() - PENDING_SECONDS:
+        return None
+    user = User.objects.filter(pk=pending["user"], is_active=True).first()
+    if user is None or not constant_time_compare(user.get_session_auth_hash(), pending["hash"]):
+        return None
+    return user
+
+
+def get_session_user_id(session: Mapping[str, Any]) -> int | None:
+    """The person of a session's data, also of one whose sign-in is not complete."""
+    user_id = session.get(auth.SESSION_KEY) or session.get(PENDING_KEY, {}).get("user")
+    return int(user_id) if user_id else None
+
+
+def complete_sign_in(request: HttpRequest, user: User, factor: SecondFactor) -> None:
+    pending = request.session.pop(PENDING_KEY)
+    auth.login(request, user, pending["backend"])
+    remember_factor(request, factor)
+
+
+def remember_factor(request: HttpRequest, factor: SecondFactor) -> None:
+    """Lets this session go on; the person's other sessions end."""
+    request.session.cycle_key()
+    request.session[FACTOR_KEY] = str(factor.pk)
+
+
+def forget_factor(request: HttpRequest) -> None:
+    """Lets this session go on after the factor was turned off."""
+    request.session.cycle_key()
+    request.session.pop(FACTOR_KEY, None)

@@ -1,0 +1,429 @@
+"""People sign in with a code of their phone after the password."""
+
+import re
+from datetime import timedelta
+from functools import partial
+from io import StringIO
+
+import httpx
+import pytest
+from axes.models import AccessAttempt
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.utils import timezone
+from pytest_django import Settings
+
+from oauth.accounts import second_factor, sessions
+from oauth.models import RecoveryCode, SecondFactor
+from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
+from tests.support.concurrency import start_concurrently
+from tests.support.oauth_flows import (
+    build_authorization_request,
+    create_confidential_app,
+    create_key_header,
+    parse_redirect,
+    read_hidden_fields,
+    sign_in,
+    submit_consent,
+    submit_sign_in,
+)
+from tests.support.second_factors import Phone, compute_code, find_wrong_code, set_up_phone
+
+CODE_PAGE, SETUP_PAGE, APPS_PAGE = "/accounts/login/code", "/accounts/two-factor", "/accounts/apps"
+
+
+@pytest.fixture
+def margaret(db: None) -> User:
+    return User.objects.create_user("margaret", password=PASSWORD, is_staff=True)
+
+
+@pytest.fixture
+def phone(margaret: User) -> Phone:
+    return set_up_phone(margaret)
+
+
+def enter_password(client: httpx.Client, page: str = "/accounts/login") -> httpx.Response:
+    return submit_sign_in(client, "margaret", PASSWORD, page)
+
+
+def enter_code(client: httpx.Client, code: str, page: str = CODE_PAGE) -> httpx.Response:
+    return submit(client, page, code=code)
+
+
+def enter_recovery_code(client: httpx.Client, code: str) -> httpx.Response:
+    return submit(client, CODE_PAGE, code="", recovery_code=code)
+
+
+def is_signed_in(client: httpx.Client) -> bool:
+    return client.get(APPS_PAGE).status_code == 200
+
+
+def read_setup_secret(page: httpx.Response) -> str:
+    match = re.search(r"<code>([A-Z2-7 ]+)</code>", page.text)
+    assert match
+    return match[1].replace(" ", "")
+
+
+def read_recovery_codes(page: httpx.Response) -> list[str]:
+    return re.findall(r"<code>([a-z2-7-]+)</code>", page.text)
+
+
+def submit_setup(client: httpx.Client, **form: str) -> httpx.Response:
+    page = client.get(SETUP_PAGE)
+    code = compute_code(read_setup_secret(page), timezone.now())
+    return client.post(SETUP_PAGE, data={**read_hidden_fields(page.text), "code": code, **form})
+
+
+# Signing in
+
+
+def test_a_code_is_asked_for_after_the_password(api: httpx.Client, phone: Phone) -> None:
+    answer = enter_password(api, "/accounts/login?next=/admin/books/")
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"{CODE_PAGE}?next=/admin/books/")
+    assert not is_signed_in(api)
+    answer = enter_code(api, phone.show_code(), answer.headers["Location"])
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/books/")
+    assert is_signed_in(api)
+
+
+def test_the_password_alone_opens_nothing(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    consent = api.get("/oauth/authorize", params=build_authorization_request(create_confidential_app()))
+    pages = [api.get(page) for page in (APPS_PAGE, SETUP_PAGE, "/admin/")]
+    assert [page.status_code for page in (consent, *pages)] == [302] * 4
+    assert all("/login" in page.headers["Location"] for page in (consent, *pages))
+
+
+def test_the_page_for_codes_needs_a_password_first(api: httpx.Client, phone: Phone) -> None:
+    assert api.get(f"{CODE_PAGE}?next=/docs").headers["Location"] == "/accounts/login?next=/docs"
+
+
+def test_a_person_without_a_phone_signs_in_with_the_password(api: httpx.Client, margaret: User) -> None:
+    assert enter_password(api).headers["Location"] == APPS_PAGE
+    assert is_signed_in(api)
+
+
+def test_a_code_may_have_spaces_and_be_a_step_old(api: httpx.Client, phone: Phone) -> None:
+    code = phone.show_code(-1)
+    enter_password(api)
+    enter_code(api, f"{code[:3]} {code[3:]}")
+    assert is_signed_in(api)
+
+
+@pytest.mark.parametrize("steps", [-3, 3])
+def test_a_code_of_another_time_is_refused(api: httpx.Client, phone: Phone, steps: int) -> None:
+    enter_password(api)
+    assert "This code is not right" in read_text(enter_code(api, phone.show_code(steps)))
+    assert not is_signed_in(api)
+
+
+@pytest.mark.parametrize("code", ["", "12345", "1234567", "a\0b", "١٢٣٤٥٦", "9" * 21])
+def test_what_is_no_code_is_explained(api: httpx.Client, phone: Phone, code: str) -> None:
+    enter_password(api)
+    page = enter_code(api, code)
+    assert page.status_code == 200
+    assert 'class="errorlist"' in page.text
+    assert not is_signed_in(api)
+
+
+def test_a_code_is_good_once(api: httpx.Client, phone: Phone) -> None:
+    code = phone.show_code()
+    for expected in (True, False):
+        api.cookies.clear()
+        enter_password(api)
+        enter_code(api, code)
+        assert is_signed_in(api) is expected
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_code_that_is_used_twice_at_the_same_time_is_good_once() -> None:
+    user = User.objects.create_user("margaret")
+    phone = set_up_phone(user)
+    use_code = partial(second_factor.use_code, user, phone.show_code(), timezone.now())
+    with transaction.atomic():
+        assert use_code() == phone.factor
+        second = start_concurrently(use_code)
+    assert second.result() is None
+
+
+def test_a_recovery_code_is_good_once(api: httpx.Client, phone: Phone) -> None:
+    for expected in (True, False):
+        api.cookies.clear()
+        enter_password(api)
+        enter_recovery_code(api, phone.recovery_codes[3].upper())
+        assert is_signed_in(api) is expected
+    assert RecoveryCode.objects.count() == 9
+
+
+def test_the_recovery_code_of_another_person_is_refused(api: httpx.Client, phone: Phone) -> None:
+    other = set_up_phone(User.objects.create_user("emma"))
+    enter_password(api)
+    assert "none of your recovery codes" in read_text(enter_recovery_code(api, other.recovery_codes[0]))
+
+
+def test_a_password_that_changed_ends_a_sign_in_that_waits_for_its_code(
+    api: httpx.Client, phone: Phone, margaret: User
+) -> None:
+    enter_password(api)
+    margaret.set_password("northanger-abbey")
+    margaret.save()
+    assert api.get(CODE_PAGE).headers["Location"] == "/accounts/login"
+
+
+def test_a_sign_in_does_not_wait_for_its_code_for_ever(
+    api: httpx.Client, phone: Phone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter_password(api)
+    monkeypatch.setattr(sessions, "PENDING_SECONDS", 0)
+    assert api.get(CODE_PAGE).headers["Location"] == "/accounts/login"
+
+
+def test_a_wrong_code_leads_to_no_other_site(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    answer = enter_code(api, phone.show_code(), f"{CODE_PAGE}?next=https://evil.example/")
+    assert answer.headers["Location"] == APPS_PAGE
+
+
+def test_the_admin_has_no_page_that_signs_in_without_a_code(api: httpx.Client, phone: Phone) -> None:
+    assert (
+        enter_password(api, "/admin/login/?next=/admin/books/").headers["Location"] == f"{CODE_PAGE}?next=/admin/books/"
+    )
+    assert api.get("/admin/").status_code == 302
+
+
+def test_an_app_gets_its_code_after_the_persons_code(api: httpx.Client, phone: Phone) -> None:
+    parameters = build_authorization_request(create_confidential_app(), scope="read")
+    sign_in_page = api.get("/oauth/authorize", params=parameters).headers["Location"]
+    code_page = enter_password(api, sign_in_page).headers["Location"]
+    page = api.get(code_page)
+    assert "Bookshop asks to be let into the library." in read_text(page)
+    assert "form-action 'self' https:" in page.headers["Content-Security-Policy"]
+    assert enter_code(api, phone.show_code(), code_page).headers["Location"].startswith("/oauth/authorize?")
+    assert "code" in parse_redirect(submit_consent(api, parameters))
+
+
+# Guessing
+
+
+def test_wrong_codes_lock_out_like_wrong_passwords(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    wrong_code = find_wrong_code(phone)
+    assert [enter_code(api, wrong_code).status_code for _ in range(5)] == [200] * 4 + [429]
+    answer = enter_code(api, phone.show_code())
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "300")
+    assert submit_sign_in(api, "margaret", PASSWORD).status_code == 429
+
+
+def test_the_right_password_gives_no_further_codes(api: httpx.Client, phone: Phone) -> None:
+    statuses = []
+    for _ in range(5):
+        enter_password(api)
+        statuses.append(enter_code(api, find_wrong_code(phone)).status_code)
+    assert statuses == [200] * 4 + [429]
+
+
+def test_the_right_code_takes_the_failures_back(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    for _ in range(4):
+        enter_code(api, find_wrong_code(phone))
+    assert enter_code(api, phone.show_code()).status_code == 302
+    assert not AccessAttempt.objects.exists()
+
+
+def test_after_many_wrong_codes_from_anywhere_only_recovery_codes_are_good(
+    api: httpx.Client, phone: Phone, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(second_factor.MAX_WRONG_CODES):
+        second_factor.use_code(phone.factor.user, find_wrong_code(phone), timezone.now())
+    assert "someone may know the password" in caplog.text
+    enter_password(api)
+    assert "Too many wrong codes were tried" in read_text(enter_code(api, phone.show_code()))
+    enter_recovery_code(api, phone.recovery_codes[0])
+    assert is_signed_in(api)
+
+
+def test_wrong_codes_are_forgotten_after_an_hour(api: httpx.Client, phone: Phone) -> None:
+    SecondFactor.objects.update(
+        wrong_codes=second_factor.MAX_WRONG_CODES, first_wrong_at=timezone.now() - timedelta(hours=1, seconds=1)
+    )
+    enter_password(api)
+    enter_code(api, phone.show_code())
+    assert is_signed_in(api)
+
+
+# Turning it on and off
+
+
+def test_a_person_turns_it_on(api: httpx.Client, margaret: User) -> None:
+    sign_in(api, margaret)
+    page = submit_setup(api, password=PASSWORD)
+    codes = read_recovery_codes(page)
+    assert (len(codes), len({len(code) for code in codes})) == (10, 1)
+    assert "no-store" in page.headers["Cache-Control"]
+    assert is_signed_in(api)
+    api.cookies.clear()
+    enter_password(api)
+    enter_recovery_code(api, codes[0])
+    assert is_signed_in(api)
+
+
+def test_the_secret_stays_the_same_until_it_is_set_up(api: httpx.Client, margaret: User) -> None:
+    sign_in(api, margaret)
+    first, second = api.get(SETUP_PAGE), api.get(SETUP_PAGE)
+    assert read_setup_secret(first) == read_setup_secret(second)
+    assert "data:image/svg+xml" in first.text
+
+
+def test_nothing_readable_is_stored(api: httpx.Client, margaret: User) -> None:
+    sign_in(api, margaret)
+    secret = read_setup_secret(api.get(SETUP_PAGE))
+    assert secret not in dump_sessions()
+    codes = read_recovery_codes(submit_setup(api, password=PASSWORD))
+    rows = str([list(SecondFactor.objects.values()), list(RecoveryCode.objects.values())])
+    assert [text for text in (secret, *codes, *(code.replace("-", "") for code in codes)) if text in rows] == []
+
+
+@pytest.mark.parametrize("form", [{"password": "wrong"}, {"password": ""}, {"password": PASSWORD, "code": "000"}])
+def test_it_is_turned_on_with_password_and_code_only(api: httpx.Client, margaret: User, form: dict[str, str]) -> None:
+    sign_in(api, margaret)
+    page = submit_setup(api, **form)
+    assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
+    assert not SecondFactor.objects.exists()
+
+
+def test_a_stolen_session_cannot_guess_the_password(api: httpx.Client, margaret: User) -> None:
+    sign_in(api, margaret)
+    assert [submit_setup(api, password="guess").status_code for _ in range(5)] == [200] * 5
+    assert submit_setup(api, password=PASSWORD).status_code == 429
+
+
+def use_session(client: httpx.Client, key: str) -> None:
+    client.cookies.clear()
+    client.cookies.set("sessionid", key)
+
+
+def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margaret: User) -> None:
+    sign_in(api, margaret)
+    other_session = api.cookies["sessionid"]
+    api.cookies.clear()
+    enter_password(api)
+    submit_setup(api, password=PASSWORD)
+    assert is_signed_in(api)
+    session_with_factor = api.cookies["sessionid"]
+    use_session(api, other_session)
+    assert not is_signed_in(api)
+    second_factor.turn_off(margaret)
+    use_session(api, session_with_factor)
+    assert not is_signed_in(api)
+
+
+def test_a_person_turns_it_off_with_a_code(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    enter_recovery_code(api, phone.recovery_codes[0])
+    assert "This code is not right" in read_text(submit(api, SETUP_PAGE, code=find_wrong_code(phone), turn_off=""))
+    assert submit(api, SETUP_PAGE, code=phone.show_code(), turn_off="").status_code == 302
+    assert "Two-factor sign-in is turned off." in read_text(api.get(SETUP_PAGE))
+    assert not SecondFactor.objects.exists()
+    assert is_signed_in(api)
+
+
+def test_new_recovery_codes_replace_the_old_ones(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    enter_recovery_code(api, phone.recovery_codes[0])
+    codes = read_recovery_codes(submit(api, SETUP_PAGE, code=phone.show_code(), renew=""))
+    api.cookies.clear()
+    enter_password(api)
+    assert "none of your recovery codes" in read_text(enter_recovery_code(api, phone.recovery_codes[1]))
+    assert enter_recovery_code(api, codes[1]).status_code == 302
+
+
+def test_guesses_in_a_stolen_session_are_counted(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    enter_recovery_code(api, phone.recovery_codes[0])
+    form = {"code": find_wrong_code(phone), "turn_off": ""}
+    assert [submit(api, SETUP_PAGE, **form).status_code for _ in range(6)] == [200] * 5 + [429]
+
+
+# Demanded of staff
+
+
+def test_staff_must_set_it_up_before_they_are_signed_in(api: httpx.Client, margaret: User, settings: Settings) -> None:
+    settings.TWO_FACTOR_FOR_STAFF = True
+    answer = enter_password(api, "/accounts/login?next=/admin/")
+    assert answer.headers["Location"] == f"{SETUP_PAGE}?next=/admin/"
+    assert not is_signed_in(api)
+    page = submit_setup(api)
+    assert len(read_recovery_codes(page)) == 10
+    assert is_signed_in(api)
+
+
+def test_readers_need_none(api: httpx.Client, margaret: User, settings: Settings) -> None:
+    settings.TWO_FACTOR_FOR_STAFF = True
+    User.objects.update(is_staff=False)
+    enter_password(api)
+    assert is_signed_in(api)
+
+
+def test_older_sessions_of_staff_end(api: httpx.Client, margaret: User, settings: Settings) -> None:
+    sign_in(api, margaret)
+    assert is_signed_in(api)
+    settings.TWO_FACTOR_FOR_STAFF = True
+    assert api.get("/admin/").headers["Location"] == "/admin/login/?next=/admin/"
+    assert api.get("/admin/login/?next=/admin/").status_code == 200
+
+
+def test_keys_need_no_code(api: httpx.Client, phone: Phone, settings: Settings) -> None:
+    settings.TWO_FACTOR_FOR_STAFF = True
+    assert api.get("/api/v2/api-keys", headers=create_key_header(phone.factor.user)).status_code == 200
+
+
+def test_who_has_no_rights_in_the_admin_gets_a_page(api: httpx.Client) -> None:
+    sign_in(api, User.objects.create_user("reader"))
+    page = api.get(api.get("/admin/").headers["Location"])
+    assert page.status_code == 403
+    assert "You are signed in as reader, and this account may not use it." in read_text(page)
+
+
+# Operators
+
+
+def test_an_operator_turns_it_off(api: httpx.Client, phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter_password(api)
+    enter_code(api, phone.show_code())
+    monkeypatch.setattr("sys.stdin", StringIO("margaret"))
+    call_command("reset_second_factor", "margaret")
+    assert not is_signed_in(api)
+    enter_password(api)
+    assert is_signed_in(api)
+
+
+def test_an_operator_who_does_not_confirm_changes_nothing(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO(""))
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("reset_second_factor", "margaret")
+    assert SecondFactor.objects.exists()
+
+
+def test_a_person_without_a_phone_cannot_be_reset(margaret: User) -> None:
+    with pytest.raises(CommandError, match="margaret has no second factor"):
+        call_command("reset_second_factor", "margaret", yes=True)
+
+
+def test_without_its_secret_key_a_phone_is_no_use_but_recovery_codes_are(
+    api: httpx.Client, phone: Phone, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.SECRET_KEY = "another one"
+    enter_password(api)
+    assert enter_code(api, phone.show_code()).status_code == 200
+    assert "cannot be decrypted: SECRET_KEY changed" in caplog.text
+    enter_recovery_code(api, phone.recovery_codes[0])
+    assert is_signed_in(api)
+
+
+def test_a_forgotten_person_leaves_no_sign_in_that_waits_for_its_code(api: httpx.Client, phone: Phone) -> None:
+    enter_password(api)
+    call_command("forget_user", "margaret", yes=True)
+    assert not Session.objects.exists()
+    assert not SecondFactor.objects.exists()
