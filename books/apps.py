@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 
 class BooksConfig(AppConfig):
@@ -10,5 +11,17 @@ class BooksConfig(AppConfig):
         # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
         from books import checks, events, id_sequence, mirroring, search_index  # noqa: F401
 
+        register_sentences()
         post_migrate.connect(search_index.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
+
+
+def register_sentences() -> None:
+    """Says in words what librarians may do."""
+    from oauth.accounts.roles import register_sentence
+
+    register_sentence(_("Find and read books"), "books.view_book")
+    register_sentence(_("Add books"), "books.add_book")
+    register_sentence(_("Change books, and mark them as lent or available"), "books.change_book")
+    register_sentence(_("Delete books"), "books.delete_book")
+    register_sentence(_("See who changed which book"), "books.view_history")

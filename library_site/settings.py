@@ -153,6 +153,8 @@ AUTH_PASSWORD_VALIDATORS = [
 PASSWORD_HASHERS = ["oauth.hashers.BoundedPBKDF2Hasher", "oauth.hashers.GeneratedSecretHasher"]
 # Whether people with "Staff status" must have a second factor.
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
+# Seconds for which the link of a forgotten password is good.
+PASSWORD_RESET_TIMEOUT = 3600
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
@@ -232,7 +234,7 @@ LOGGING = {
     },
 }
 
-# Mail to the owners of disabled endpoints; without a server it is written to standard output.
+# Mail to people; without a server it is written to standard output.
 EMAIL_HOST = env.text("EMAIL_HOST", "")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")

@@ -150,6 +150,11 @@ def clear_attempts(request: Any, username: str) -> None:
     AccessAttempt.objects.filter(username=name, ip_address=request.axes_ip_address).delete()
 
 
+def clear_all_attempts(username: str) -> None:
+    """Deletes the failures of this name at all addresses."""
+    AccessAttempt.objects.filter(username=f"{USER_PREFIX}{username}").delete()
+
+
 def get_failure_limit(request: HttpRequest, credentials: dict[str, Any]) -> int:
     """django-axes' AXES_FAILURE_LIMIT, which it needs for clients."""
     return MAX_CLIENT_FAILURES[credentials["client"].partition(":")[0]]

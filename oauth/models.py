@@ -1,4 +1,4 @@
-"""The models of scopes, authorizations, API keys and second factors."""
+"""The models of scopes, authorizations, API keys, second factors and mails to people."""
 
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -126,3 +126,31 @@ class RecoveryCode(models.Model):
 
     def __str__(self) -> str:
         return f"recovery code of {self.factor.user}"
+
+
+class AccountMail(models.Model):
+    """A mail with a link to choose a password. Requests write rows, and a worker sends the mails.
+
+    So a request takes as long for an address that nobody has as for one that somebody has.
+    """
+
+    class Kind(models.TextChoices):
+        RESET = "reset", "forgotten password"
+        INVITATION = "invitation", "invitation"
+
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    # Of an invitation; a request for a forgotten password has the address that was entered, and who entered it.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True)
+    address = models.CharField(max_length=254, blank=True)
+    network = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(db_index=True)
+    # The time of the next attempt; null if there is none.
+    due_at = models.DateTimeField(null=True, db_index=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    sent_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.created_at}"

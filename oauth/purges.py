@@ -10,11 +10,13 @@ from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
 from oauth import lockout
-from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, ChangedRights
+from oauth.models import CONSENT_LIFETIME, AccountMail, APIKey, Authorization, ChangedRights
 from oauth.tokens import revocations
 
 # Owners can still see ended keys in the admin for this time.
 KEY_RETENTION = timedelta(days=30)
+# Longer than it is tried to send a mail, and than mails are counted.
+MAIL_RETENTION = timedelta(days=1)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
@@ -29,6 +31,7 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     is_ended, is_lapsed = Q(ended_at__lte=cutoff), Q(created_at__lte=cutoff - CONSENT_LIFETIME)
     yield "authorizations", Authorization.objects.filter(is_ended | is_lapsed, apikey=None)
     yield "changed rights", ChangedRights.objects.filter(changed_at__lte=cutoff)
+    yield "mails about passwords", AccountMail.objects.filter(created_at__lte=now - MAIL_RETENTION)
     yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - lockout.COOLOFF)
 
 

@@ -1,8 +1,10 @@
 """The URL patterns of the authorization server and of the account pages."""
 
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 
-from oauth.accounts import granted_apps, passwords, sign_in, two_factor
+from oauth.accounts import granted_apps, passwords, profile, sign_in, two_factor
+from oauth.accounts.tokens import invitation_tokens
 from oauth.server import consent, endpoints, metadata
 
 server_patterns = [
@@ -20,6 +22,17 @@ account_patterns = [
     re_path(r"^login/code/?$", sign_in.CodeView.as_view(), name="code"),
     re_path(r"^logout/?$", sign_in.SignOutView.as_view(), name="logout"),
     re_path(r"^apps/?$", granted_apps.list_apps, name="apps"),
+    re_path(r"^profile/?$", profile.edit_profile, name="profile"),
+    re_path(r"^password/?$", passwords.PasswordChangeView.as_view(), name="password"),
+    re_path(r"^password/forgotten/?$", passwords.ResetRequestView.as_view(), name="password-reset"),
+    re_path(r"^password/sent/?$", passwords.ResetSentView.as_view(), name="password-reset-sent"),
+    re_path(r"^password/new/?$", passwords.NewPasswordView.as_view(), name="new-password"),
+    re_path(r"^password/set/?$", passwords.PasswordSetView.as_view(), name="password-set"),
+    re_path(
+        r"^invitation/?$",
+        passwords.NewPasswordView.as_view(token_generator=invitation_tokens),
+        name="invitation",
+    ),
     re_path(r"^two-factor/?$", two_factor.manage_two_factor, name="two-factor"),
 ]
 urlpatterns = [
@@ -27,5 +40,5 @@ urlpatterns = [
     path("accounts/", include((account_patterns, "accounts"))),
     # Before the admin's own pages.
     path("admin/login/", sign_in.sign_in_to_admin),
-    path("admin/password_change/", passwords.change_password),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="accounts:password")),
 ]

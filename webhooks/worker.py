@@ -15,8 +15,10 @@ from typing import TypeVar
 
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.utils import timezone
 
 from library_site.db import sql
+from oauth.accounts import mails
 from webhooks import delivery, inbox
 from webhooks.attempts import Outcome, name_result, record_outcomes
 from webhooks.delivery import Backlog, LeasedDelivery
@@ -37,6 +39,8 @@ BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
 # Seconds before a database that failed is called again.
 RECONNECT_DELAY = 1.0
 INBOX_BATCH = 20
+# Seconds between searches for mails.
+MAIL_POLL_INTERVAL = 2.0
 # Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
 # Seconds between readings of the database's clock, and between searches for endpoints whose access has ended.
@@ -53,7 +57,10 @@ class Worker:
         self.write_line = write_line
         # Each executor has one thread with its own connection: a slow statement delays no other executor.
         self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
+        # Its own too: a mail server can be slow.
+        self.mail_executor = ThreadPoolExecutor(1)
         self.is_stopping = False
+        self.stop_event = asyncio.Event()
         self.wake_events = {self.claim_executor: asyncio.Event(), self.inbox_executor: asyncio.Event()}
         self.busy_until = 0.0
         # The number of deliveries that are claimed and not recorded yet, by endpoint.
@@ -69,16 +76,17 @@ class Worker:
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
             loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
             background_tasks = [group.create_task(loop) for loop in (*loops, self.disable_ended_regularly())]
-            await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once))
+            await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
             await self.report(clock)
             for task in background_tasks:
                 task.cancel()
-        for executor in (self.claim_executor, self.record_executor, self.inbox_executor):
+        for executor in (self.claim_executor, self.record_executor, self.inbox_executor, self.mail_executor):
             executor.submit(close_connection)
             executor.shutdown()
 
     def stop(self) -> None:
         self.is_stopping = True
+        self.stop_event.set()
         self.wake()
 
     def wake(self) -> None:
@@ -144,6 +152,15 @@ class Worker:
             if once and not count:
                 return
             await self.wait_for_work(self.inbox_executor, is_busy=bool(count))
+
+    async def send_mails(self, once: bool) -> None:
+        """Sends the mails about passwords."""
+        while not self.is_stopping:
+            count = await self.run_in_thread(self.mail_executor, lambda: mails.send_due(timezone.now()))
+            if once and not count:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stop_event.wait(), 0 if count else MAIL_POLL_INTERVAL)
 
     async def wait_for_work(self, executor: ThreadPoolExecutor, is_busy: bool) -> None:
         """Returns when the executor's wake event is set, or when it is time to poll again."""

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django import forms
+from django.contrib.auth import forms as auth_forms
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
@@ -11,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.encryption import DecryptionError
 from oauth.accounts import second_factor
-from oauth.models import SecondFactor
+from oauth.models import APIKey, SecondFactor, build_active_condition
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +28,11 @@ class AutofocusMixin:
     """Focuses the first field, and after errors the first one that has an error."""
 
     fields: dict[str, forms.Field]
+    focuses_first_field = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.focus(next(iter(self.fields)))
+        self.focus(next(iter(self.fields)) if self.focuses_first_field else "")
 
     def full_clean(self) -> None:
         super().full_clean()  # type: ignore[misc]  # of Django's forms
@@ -123,6 +125,55 @@ class SetUpForm(AutofocusMixin, forms.Form):
 
     def clean_password(self) -> str:
         return check_password(self.user, self.cleaned_data["password"])
+
+
+class ResetRequestForm(AutofocusMixin, auth_forms.PasswordResetForm):
+    """Django's, of which only the address is used: the worker finds the people."""
+
+
+class NewPasswordForm(AutofocusMixin, auth_forms.SetPasswordForm):
+    """Offers to revoke the person's API keys, which a new password does not end."""
+
+    revoke_keys = forms.BooleanField(label=_("Revoke my API keys too"), required=False)
+
+    def __init__(self, user: User, *arguments: Any, **options: Any) -> None:
+        super().__init__(user, *arguments, **options)
+        if not APIKey.objects.filter(build_active_condition(timezone.now()), owner=user).exists():
+            del self.fields["revoke_keys"]
+
+
+class PasswordChangeForm(AutofocusMixin, auth_forms.PasswordChangeForm):
+    """Django's."""
+
+
+class ProfileForm(AutofocusMixin, forms.ModelForm):
+    """Whoever can change the mail address can have a new password mailed: that needs the present one."""
+
+    focuses_first_field = False
+
+    password = PasswordField(required=False, help_text=_("Only to change the email address."))
+
+    class Meta:
+        model = User
+        fields = ("first_name", "last_name", "email")
+        widgets = {
+            "first_name": forms.TextInput(attrs={"autocomplete": "given-name"}),
+            "last_name": forms.TextInput(attrs={"autocomplete": "family-name"}),
+            "email": forms.EmailInput(attrs={"autocomplete": "email"}),
+        }
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        return check_password(self.instance, password) if password else ""
+
+    def clean(self) -> dict[str, Any]:
+        if "email" in self.changed_data and not self.cleaned_data.get("password") and "password" not in self.errors:
+            self.add_error("password", _("Enter your password to change the email address."))
+        return self.cleaned_data
+
+    @property
+    def changed_columns(self) -> list[str]:
+        return [name for name in self.changed_data if name != "password"]
 
 
 def check_password(user: User, password: str) -> str:

@@ -1,22 +1,114 @@
-"""The pages on which people choose passwords."""
+"""The pages on which people choose passwords: after a mail, and when they are signed in."""
 
-from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from typing import Any
 
-from oauth import lockout
+from django.contrib import messages
+from django.contrib.auth import views
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse_lazy
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
+
+from oauth import api_keys, lockout
+from oauth.accounts import mails
+from oauth.accounts.forms import NewPasswordForm, PasswordChangeForm, ResetRequestForm
+from oauth.callers import get_client_ip
+from oauth.models import APIKey
+
+LINK_KEY = "password_link_user"
 
 
-@admin.site.admin_view
-def change_password(request: HttpRequest) -> HttpResponse:
-    """The admin's page. Its old password is counted as one at the sign-in, or a stolen session could guess it."""
-    if request.method != "POST":
-        return admin.site.password_change(request)
-    username = request.user.get_username()
-    if not lockout.count_password_attempt(request, username):
-        return lockout.render_locked(request)
-    response = admin.site.password_change(request)
-    context = isinstance(response, TemplateResponse) and response.context_data
-    if not context or "old_password" not in context["form"].errors:
-        lockout.clear_attempts(request, username)
-    return response
+@method_decorator(never_cache, name="dispatch")
+class ResetRequestView(views.PasswordResetView):
+    """Asks for a mail. The answer is the same whether somebody has the address or not."""
+
+    template_name = "accounts/password_reset.html"
+    form_class = ResetRequestForm
+    success_url = reverse_lazy("accounts:password-reset-sent")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        try:
+            mails.request_reset(form.cleaned_data["email"], get_client_ip(self.request), timezone.now())
+        except mails.TooManyMails:
+            return render_too_many_mails(self.request)
+        return HttpResponseRedirect(str(self.success_url))
+
+
+@method_decorator(never_cache, name="dispatch")
+class ResetSentView(views.PasswordResetDoneView):
+    template_name = "accounts/password_reset_sent.html"
+
+
+@never_cache
+def render_too_many_mails(request: HttpRequest) -> HttpResponse:
+    page = render(request, "accounts/too_many_mails.html", status=429)
+    page["Retry-After"] = str(int(mails.MAIL_PERIOD.total_seconds()))
+    return page
+
+
+class NewPasswordView(views.PasswordResetConfirmView):
+    """Takes a password from who follows a mail's link. It does not sign in: a second factor is asked for as always.
+
+    Django has the token in the path, which is in the log of requests; here it is in the query, and then in the session.
+    """
+
+    template_name = "accounts/new_password.html"
+    form_class = NewPasswordForm
+    user: Any
+    success_url = reverse_lazy("accounts:password-set")
+
+    def dispatch(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponseBase:
+        if "token" not in request.GET:
+            uid = request.session.get(LINK_KEY, "")
+            return super().dispatch(request, uidb64=uid, token=self.reset_url_token)
+        uid = request.GET.get("uid", "")
+        response = super().dispatch(request, uidb64=uid, token=request.GET["token"])
+        if isinstance(response, HttpResponseRedirect):
+            request.session[LINK_KEY] = uid
+        return response
+
+    def get_user(self, uidb64: str) -> Any:
+        user = super().get_user(uidb64)
+        return user if user and user.is_active else None
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Ends sessions and the access of apps as each change of password does, and the lockout at all addresses."""
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            if form.cleaned_data.get("revoke_keys"):
+                api_keys.revoke_keys(APIKey.objects.filter(owner=self.user).order_by("pk"), timezone.now())
+            lockout.clear_all_attempts(self.user.get_username())
+        return response
+
+
+@method_decorator(never_cache, name="dispatch")
+class PasswordSetView(views.PasswordResetCompleteView):
+    template_name = "accounts/password_set.html"
+
+
+@method_decorator(never_cache, name="dispatch")
+class PasswordChangeView(views.PasswordChangeView):
+    """The old password is counted as one at the sign-in, or a stolen session could guess it."""
+
+    template_name = "accounts/password_change.html"
+    form_class = PasswordChangeForm
+    success_url = reverse_lazy("accounts:profile")
+
+    def post(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        username = request.user.get_username()
+        if not lockout.count_password_attempt(request, username):
+            return lockout.render_locked(request)
+        form = self.get_form()
+        is_valid = form.is_valid()
+        if "old_password" not in form.errors:
+            lockout.clear_attempts(request, username)
+        return self.form_valid(form) if is_valid else self.form_invalid(form)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, gettext("Your password is changed. Your other sessions have ended."))
+        return super().form_valid(form)

@@ -1,12 +1,16 @@
-"""The forms of the admin pages for apps and API keys."""
+"""The forms of the admin pages for apps, API keys and people."""
 
 from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
+from oauth.accounts import roles
 from oauth.scopes import DEFAULT_SCOPE, SCOPES, ScopeSet
 from oauth.server import redirect_uris, registration
 
@@ -46,3 +50,42 @@ class APIKeyForm(forms.ModelForm):
         if expires_at and expires_at <= timezone.now():
             raise ValidationError("A key cannot expire before it is made.")
         return expires_at
+
+
+class RolesField(forms.ModelMultipleChoiceField):
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(Group.objects.order_by("name"), **options)
+
+    def label_from_instance(self, group: Any) -> str:
+        """The name, and what the role may do."""
+        return format_html("<strong>{}</strong>: {}", group.name, "; ".join(roles.describe_group(group)))
+
+
+class InvitationForm(forms.ModelForm):
+    """Adds a person, who chooses the password by a mail."""
+
+    email = forms.EmailField(label=_("Email address"), help_text=_("The invitation goes there."))
+    groups = RolesField(
+        label=_("May"), required=False, help_text=_("Without any, the person reads books and lets apps read them.")
+    )
+
+    class Meta:
+        model = User
+        fields = ("username", "first_name", "last_name", "email", "groups", "is_superuser")
+        labels = {"is_superuser": _("May do everything")}
+        help_texts = {"is_superuser": _("Runs the library: invites people, and says what each may do.")}
+
+    def clean_email(self) -> str:
+        address: str = self.cleaned_data["email"]
+        if user := User.objects.filter(email__iexact=address).first():
+            raise ValidationError(_("%(name)s has this address already."), params={"name": user})
+        return address
+
+    def save(self, commit: bool = True) -> User:
+        """Roles need the admin. Nobody knows a password yet."""
+        self.instance.set_unusable_password()
+        self.instance.is_staff = self.instance.is_superuser or bool(self.cleaned_data["groups"])
+        user: User = super().save(commit)
+        return user

@@ -1,21 +1,73 @@
-"""The admin pages of users and groups: Django's own, with the checks of ValidatingAdmin."""
+"""The admin pages of users and groups: Django's own, with the checks of ValidatingAdmin, and invitations."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import ValidatingAdmin
+from oauth.accounts import mails
+from oauth.admin.forms import InvitationForm
 
 admin.site.unregister([User, Group])
 
 
 @admin.register(User)
 class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
+    """Adds people by invitation: they choose their passwords themselves."""
+
     allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
+    add_form: Any = InvitationForm
+    add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
+    list_display = ("username", "email", "first_name", "last_name", "is_staff", "sign_in")
+    list_select_related = ("second_factor",)
+    actions = ("invite_again",)
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        context = {**(extra_context or {}), "title": gettext("Invite a person")}
+        return super().add_view(request, form_url, context)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Only superusers make superusers."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj or not request.user.is_superuser:
+            return fieldsets
+        return (*fieldsets, (None, {"fields": ("is_superuser",)}))
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            mails.invite(obj, timezone.now())
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
+        self.message_user(request, gettext("An invitation goes to %(address)s.") % {"address": obj.email})
+        # Not Django's for users, which leads to a second page.
+        return super(UserAdmin, self).response_add(request, obj, post_url_continue)
+
+    @admin.display(description=_("signs in with"))
+    def sign_in(self, user: User) -> str:
+        if not user.has_usable_password():
+            return gettext("nothing yet")
+        return gettext("password and code") if hasattr(user, "second_factor") else gettext("password")
+
+    @admin.action(description=_("Invite the selected people again"), permissions=["change"])
+    def invite_again(self, request: HttpRequest, users: QuerySet[User]) -> None:
+        """Only who has no password is invited: others ask for a new password themselves."""
+        invited = [user for user in users.filter(is_active=True) if user.email and not user.has_usable_password()]
+        for user in invited:
+            mails.invite(user, timezone.now())
+        count = users.count() - len(invited)
+        self.message_user(request, gettext("%(count)d invited.") % {"count": len(invited)})
+        if count:
+            message = gettext("%(count)d not invited: they have a password or no email address, or are not active.")
+            self.message_user(request, message % {"count": count}, messages.WARNING)
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

@@ -22,11 +22,12 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
+from oauth.accounts.mails import normalize_address
 from oauth.accounts.sessions import get_session_user_id
 from oauth.lockout import USER_PREFIX
 from oauth.makers import announce_end
 from oauth.management.users import Person
-from oauth.models import APIKey, Authorization, ChangedRights, SecondFactor
+from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, SecondFactor
 from oauth.signals import revoke_all_access
 
 ACCOUNT_COLUMNS = (
@@ -37,6 +38,7 @@ KEY_COLUMNS = (
     "id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "authorization_id",
 )  # fmt: skip
 APP_COLUMNS = ("client_id", "name", "client_type", "redirect_uris", "created", "updated")
+MAIL_COLUMNS = ("kind", "address", "network", "created_at", "sent_at")
 AUTHORIZATION_COLUMNS = ("id", "scopes", "created_at", "refreshed_at", "ended_at")
 
 
@@ -64,6 +66,7 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     yield "changed_rights", list(ChangedRights.objects.filter(pk=user_id).values("scopes", "changed_at"))
     factors = SecondFactor.objects.filter(user=user_id).annotate(recovery_code_count=Count("recovery_codes"))
     yield "second_factor", factors.values("created_at", "wrong_codes", "recovery_code_count").first()
+    yield "mails", list(list_mails(user_id).order_by("pk").values(*MAIL_COLUMNS))
     yield "sessions", len(list_session_keys(user_id))
     columns = {"address": F("ip_address"), "count": F("failures_since_start"), "last_at": F("attempt_time")}
     yield "failed_sign_ins", list(list_attempts(person).values(**columns))
@@ -115,6 +118,12 @@ def list_session_keys(user_id: int) -> list[str]:
     return [session.pk for session in sessions if get_session_user_id(session.get_decoded()) == user_id]
 
 
+def list_mails(user_id: int) -> QuerySet[AccountMail]:
+    addresses = User.objects.filter(pk=user_id).exclude(email="").values_list("email", flat=True)
+    is_address = Q(address__in=[normalize_address(address) for address in addresses])
+    return AccountMail.objects.filter(Q(user=user_id) | is_address)
+
+
 def list_attempts(person: Person) -> QuerySet[AccessAttempt]:
     return AccessAttempt.objects.filter(username=f"{USER_PREFIX}{person.name}")
 
@@ -158,12 +167,14 @@ def forget(person: Person) -> Counter[str]:
     entries += remove_titles(list_entries(Application.objects.filter(user=user_id)))
     entries += remove_titles(list_entries(Authorization.objects.filter(user=user_id)))
     attempts, _ = list_attempts(person).delete()
+    mails, _ = list_mails(user_id).delete()
     _, deleted = User.objects.filter(pk=user_id).delete()
     models = [(apps.get_model(label)._meta, count) for label, count in deleted.items()]
     return Counter(
         {
             "titles in the log of the admin": entries,
             "failed sign-ins": attempts,
+            "mails about passwords": mails,
             **{str(model.verbose_name_plural): count for model, count in models if not model.auto_created},
         }
     )

@@ -55,6 +55,13 @@ accounts/^login/?$ accounts:login
 accounts/^login/code/?$ accounts:code
 accounts/^logout/?$ accounts:logout
 accounts/^apps/?$ accounts:apps
+accounts/^profile/?$ accounts:profile
+accounts/^password/?$ accounts:password
+accounts/^password/forgotten/?$ accounts:password-reset
+accounts/^password/sent/?$ accounts:password-reset-sent
+accounts/^password/new/?$ accounts:new-password
+accounts/^password/set/?$ accounts:password-set
+accounts/^invitation/?$ accounts:invitation
 accounts/^two-factor/?$ accounts:two-factor
 admin/login/ None
 admin/password_change/ None

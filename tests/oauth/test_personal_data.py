@@ -24,8 +24,8 @@ from books import changes
 from books.history.actors import find_actor
 from books.models import Actor, Change
 from oauth import api_keys
-from oauth.accounts import second_factor
-from oauth.models import APIKey, Authorization, ChangedRights, RecoveryCode
+from oauth.accounts import mails, second_factor
+from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, RecoveryCode
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
@@ -68,6 +68,7 @@ def account(db: None) -> User:
 def ada(api: httpx.Client, client: Client) -> Scenario:
     user = create_account()
     oauth_flows.submit_sign_in(api, USERNAME, "no password of hers")
+    mails.request_reset(NAMES[2].upper(), "192.0.2.7", timezone.now())
     tokens = oauth_flows.obtain_tokens(api, user, oauth_flows.create_confidential_app())
     api.cookies.clear()
     oauth_flows.create_public_app(user=user)
@@ -272,6 +273,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
     key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
     authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
     factor, _ = second_factor.turn_on(ada.user, second_factor.generate_secret(), 0, timezone.now())
+    mail = AccountMail.objects.get()
     rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
     ada.user.refresh_from_db()
     assert export(USERNAME, capsys) == {
@@ -328,6 +330,15 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         "refresh_tokens": 1,
         "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_time(rights.changed_at)}],
         "second_factor": {"created_at": format_time(factor.created_at), "wrong_codes": 0, "recovery_code_count": 10},
+        "mails": [
+            {
+                "kind": "reset",
+                "address": "ada@desk.example",
+                "network": "192.0.2.7",
+                "created_at": format_time(mail.created_at),
+                "sent_at": None,
+            }
+        ],
         "sessions": 2,
         "failed_sign_ins": [{"address": "127.0.0.1", "count": 1, "last_at": format_time(attempt.attempt_time)}],
         "admin_log": [
@@ -416,7 +427,7 @@ def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.Captu
 def test_each_table_of_persons_is_known() -> None:
     """A table that is not here needs a place in the export, and must not keep what is forgotten."""
     assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
-        "admin.LogEntry", "oauth.APIKey", "oauth.Authorization", "oauth.SecondFactor", "oauth2_provider.AccessToken",
-        "oauth2_provider.Application", "oauth2_provider.DeviceGrant", "oauth2_provider.Grant",
-        "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
+        "admin.LogEntry", "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.SecondFactor",
+        "oauth2_provider.AccessToken", "oauth2_provider.Application", "oauth2_provider.DeviceGrant",
+        "oauth2_provider.Grant", "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
     }  # fmt: skip

@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
 from books import changes
+from oauth.accounts import mails
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.receivers import respond_with, start_receiver
@@ -74,6 +76,14 @@ def test_the_owner_is_emailed_about_a_disabled_endpoint() -> None:
     [message] = mail.outbox
     assert (message.to, message.subject) == (["listener@library.example"], "Your webhook is disabled")
     assert receiver.url in message.body
+
+
+def test_a_person_who_forgot_the_password_gets_a_mail() -> None:
+    User.objects.create_user("reader", "listener@library.example", "a password of theirs")
+    mails.request_reset("listener@library.example", "127.0.0.1", timezone.now())
+    run_worker()
+    [message] = mail.outbox
+    assert (message.to, message.subject) == (["listener@library.example"], "A new password for the library")
 
 
 def test_a_concurrency_below_one_is_refused() -> None:

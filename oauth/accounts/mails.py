@@ -1,0 +1,121 @@
+"""Mails with a link to choose a password: requests ask for them, and `deliver_webhooks` sends them."""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from smtplib import SMTPException
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.forms import PasswordResetForm
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.core.mail import send_mail
+from django.db.models import F
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
+from oauth.models import AccountMail
+
+log = logging.getLogger(__name__)
+
+# More mails to one mailbox would only annoy its owner.
+MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hours=1)
+BATCH = 20
+# After the last failure nothing more is tried.
+RETRY_DELAYS = [timedelta(minutes=minutes) for minutes in (1, 5, 20, 60)]
+
+
+class TooManyMails(Exception):
+    """One network asked for too many mails."""
+
+
+class MailKind(NamedTuple):
+    """What is in the mails of one kind, and where their links lead."""
+
+    tokens: PasswordResetTokenGenerator
+    page: str
+    template: str
+
+
+MAIL_KINDS = {
+    AccountMail.Kind.RESET: MailKind(reset_tokens, "accounts:new-password", "password_reset"),
+    AccountMail.Kind.INVITATION: MailKind(invitation_tokens, "accounts:invitation", "invitation"),
+}
+
+
+def request_reset(address: str, network: str, now: datetime) -> None:
+    """Asks for a mail to whoever has this address. Says nothing about whether somebody has it. Raises TooManyMails.
+
+    A request counts itself before it may send: of many at the same time no more than the limit see less than it.
+    """
+    kind, address = AccountMail.Kind.RESET, normalize_address(address)
+    mail = AccountMail.objects.create(kind=kind, address=address, network=network, created_at=now)
+    recent = AccountMail.objects.filter(kind=kind, created_at__gt=now - MAIL_PERIOD)
+    if recent.filter(network=network).count() > MAX_MAILS_PER_NETWORK:
+        mail.delete()
+        raise TooManyMails
+    if recent.filter(address=address).count() > MAX_MAILS_PER_ADDRESS:
+        mail.delete()
+    else:
+        AccountMail.objects.filter(pk=mail.pk).update(due_at=now)
+
+
+def normalize_address(address: str) -> str:
+    return address.strip().casefold()[:254]
+
+
+def invite(user: User, now: datetime) -> None:
+    """Asks for a mail with which the person chooses the first password."""
+    AccountMail.objects.create(kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now)
+
+
+def send_due(now: datetime) -> int:
+    """Sends the mails that are due. Returns their number. Must not run in a transaction: a mail server can be slow."""
+    mails = AccountMail.objects.filter(due_at__lte=now).order_by("due_at")[:BATCH]
+    return sum(send(mail, now) for mail in mails if claim(mail, now))
+
+
+def claim(mail: AccountMail, now: datetime) -> bool:
+    """Plans the next attempt, as if this one failed. Returns false if another worker was faster."""
+    delay = RETRY_DELAYS[mail.attempts] if mail.attempts < len(RETRY_DELAYS) else None
+    own = AccountMail.objects.filter(pk=mail.pk, due_at=mail.due_at)
+    return bool(own.update(attempts=F("attempts") + 1, due_at=delay and now + delay))
+
+
+def send(mail: AccountMail, now: datetime) -> bool:
+    """Returns whether the mail server took it. Failures are logged, and tried again later."""
+    try:
+        for user in find_recipients(mail):
+            send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user), None, [user.email])
+    except (SMTPException, OSError, ValueError) as error:
+        log.warning("A mail about a password could not be sent: %s", type(error).__name__)
+        return False
+    AccountMail.objects.filter(pk=mail.pk).update(sent_at=now, due_at=None)
+    return True
+
+
+def find_recipients(mail: AccountMail) -> Iterable[User]:
+    """Several people can have one address. Who was never signed in is invited, and cannot forget a password."""
+    if mail.kind == AccountMail.Kind.RESET:
+        return PasswordResetForm().get_users(mail.address)
+    return User.objects.filter(accountmail=mail, is_active=True).exclude(email="")
+
+
+def write_mail(kind: MailKind, user: User) -> tuple[str, str]:
+    """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host."""
+    query = urlencode({"uid": urlsafe_base64_encode(force_bytes(user.pk)), "token": kind.tokens.make_token(user)})
+    context = {
+        "user": user,
+        "link": f"{settings.PUBLIC_URL}{reverse(kind.page)}?{query}",
+        "library": settings.PUBLIC_URL,
+        "sign_in": f"{settings.PUBLIC_URL}{reverse('accounts:login')}",
+        "minutes": settings.PASSWORD_RESET_TIMEOUT // 60,
+        "days": INVITATION_DAYS,
+    }
+    subject, _, text = render_to_string(f"accounts/mails/{kind.template}.txt", context).partition("\n")
+    return subject, text.lstrip()

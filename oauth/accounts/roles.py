@@ -1,0 +1,53 @@
+"""What people may do, in words: the apps register a sentence for their permissions."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+# Sentences, and the permissions that each needs, such as `books.add_book`.
+ROLE_SENTENCES: dict[Any, frozenset[str]] = {}
+
+
+def register_sentence(sentence: Any, *permissions: str) -> None:
+    ROLE_SENTENCES[sentence] = frozenset(permissions)
+
+
+register_sentence(
+    _("Register apps, change and delete them"),
+    *(f"oauth2_provider.{action}_application" for action in ("add", "change", "delete", "view")),
+)
+register_sentence(_("Make and revoke API keys"), *(f"oauth.{action}_apikey" for action in ("add", "change", "view")))
+register_sentence(_("End the access of apps"), *(f"oauth.{action}_authorization" for action in ("change", "view")))
+register_sentence(
+    _("Invite people, and change and remove their accounts"),
+    *(f"auth.{action}_user" for action in ("add", "change", "delete", "view")),
+)
+
+
+def describe_group(group: Group) -> list[str]:
+    return describe_permissions(group.permissions.all())
+
+
+def describe_user(user: User) -> list[str]:
+    if user.is_superuser:
+        return [gettext("Everything")]
+    is_held = Q(user=user) | Q(group__user=user)
+    sentences = describe_permissions(Permission.objects.filter(is_held).distinct()) if user.is_staff else []
+    return sentences or [gettext("Read the library's books, and let apps read them")]
+
+
+def describe_permissions(permissions: QuerySet[Permission]) -> list[str]:
+    """Returns the sentences whose permissions are all there, and Django's name of each other permission."""
+    names = dict(list_names(permissions))
+    sentences = [(str(sentence), needed) for sentence, needed in ROLE_SENTENCES.items() if needed <= names.keys()]
+    described = frozenset().union(*(needed for _, needed in sentences))
+    return [*(sentence for sentence, _ in sentences), *(names[name] for name in sorted(names.keys() - described))]
+
+
+def list_names(permissions: QuerySet[Permission]) -> Iterable[tuple[str, str]]:
+    for app, codename, name in permissions.values_list("content_type__app_label", "codename", "name"):
+        yield f"{app}.{codename}", name

@@ -1,0 +1,35 @@
+"""The tokens in links to choose a password. Each ends when its person signs in, or changes password or mail address."""
+
+from typing import Any
+
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.core import signing
+from django.utils.crypto import constant_time_compare
+
+from oauth.credentials import sha256_hex
+
+INVITATION_DAYS = 7
+
+reset_tokens = PasswordResetTokenGenerator()
+
+
+class InvitationTokenGenerator(PasswordResetTokenGenerator):
+    """Django's lifetime is one setting for all tokens; an invitation may wait longer in a mailbox."""
+
+    key_salt = "oauth.accounts.invitation"
+
+    def make_token(self, user: Any) -> str:
+        return signing.dumps(self.hash_state(user), salt=self.key_salt)
+
+    def check_token(self, user: Any, token: str | None) -> bool:
+        try:
+            state = signing.loads(token or "", salt=self.key_salt, max_age=INVITATION_DAYS * 24 * 3600)
+        except signing.BadSignature:
+            return False
+        return constant_time_compare(state, self.hash_state(user))
+
+    def hash_state(self, user: Any) -> str:
+        return sha256_hex(self._make_hash_value(user, 0))
+
+
+invitation_tokens = InvitationTokenGenerator()

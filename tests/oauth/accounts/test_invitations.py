@@ -1,0 +1,110 @@
+"""Who runs the library invites people on one page of the admin, which says what each role may do."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from oauth.accounts import mails
+from oauth.models import AccountMail
+from tests.support.admin_pages import read_text, submit_action
+
+USERS = "/admin/auth/user/"
+
+
+def invite(browser: Client, *roles: str, **changes: str) -> Any:
+    groups = list(Group.objects.filter(name__in=roles).values_list("pk", flat=True))
+    form = {
+        "username": "jane",
+        "email": "jane@library.example",
+        "first_name": "Jane",
+        "last_name": "",
+        "groups": groups,
+    }
+    return browser.post(f"{USERS}add/", {**form, **changes}, follow=True)
+
+
+def test_the_page_says_what_a_role_may_do(root: Client) -> None:
+    text = read_text(root.get(f"{USERS}add/"))
+    assert "Invite a person" in text
+    assert (
+        "<strong>Librarians</strong>: Find and read books; Add books; Change books, and mark them as lent or available;"
+        " Delete books; See who changed which book" in text
+    )
+    assert (
+        "<strong>Developers</strong>: Register apps, change and delete them; Make and revoke API keys; End the" in text
+    )
+    assert "Can " not in text
+
+
+def test_a_role_with_other_permissions_says_them(root: Client) -> None:
+    group = Group.objects.create(name="Helpers")
+    group.permissions.set(Permission.objects.filter(codename__in=["view_book", "view_session"]))
+    assert "<strong>Helpers</strong>: Find and read books; Can view session" in read_text(root.get(f"{USERS}add/"))
+
+
+def test_a_librarian_is_invited(root: Client) -> None:
+    assert "An invitation goes to jane@library.example." in read_text(invite(root, "Librarians"))
+    user = User.objects.get(username="jane")
+    assert (user.is_staff, user.is_superuser, user.has_usable_password()) == (True, False, False)
+    assert user.has_perm("books.change_book")
+    assert mails.send_due(timezone.now()) == 1
+    assert mail.outbox[-1].to == ["jane@library.example"]
+
+
+def test_a_person_without_a_role_is_no_staff(root: Client) -> None:
+    invite(root)
+    assert not User.objects.get(username="jane").is_staff
+
+
+def test_a_superuser_invites_a_superuser(root: Client) -> None:
+    invite(root, is_superuser="on")
+    user = User.objects.get(username="jane")
+    assert (user.is_superuser, user.is_staff) == (True, True)
+
+
+def test_only_a_superuser_does(client: Client, db: None) -> None:
+    head = User.objects.create_user("head", is_staff=True)
+    head.user_permissions.set(Permission.objects.filter(codename__in=["add_user", "change_user", "view_user"]))
+    client.force_login(head)
+    invite(client, is_superuser="on")
+    assert not User.objects.get(username="jane").is_superuser
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("email", ""), ("email", "jane"), ("email", "ROOT@library.example"), ("username", "root"), ("username", "a\0b")],
+)
+def test_an_invalid_invitation_is_explained(root: Client, member: str, value: str) -> None:
+    User.objects.update(email="root@library.example")
+    answer = invite(root, "Librarians", **{member: value})
+    assert list(answer.context["adminform"].form.errors) == [member]
+    assert not AccountMail.objects.exists()
+
+
+def test_people_are_invited_again_until_they_have_a_password(root: Client) -> None:
+    invite(root, "Librarians")
+    AccountMail.objects.all().delete()
+    page = read_text(submit_action(root, USERS, "invite_again", *User.objects.all()))
+    assert "1 invited." in page
+    assert AccountMail.objects.get().user == User.objects.get(username="jane")
+    User.objects.get(username="jane").set_password("x")
+    assert "1 not invited" in page
+
+
+def test_the_list_says_how_people_sign_in(root: Client) -> None:
+    invite(root, "Librarians")
+    User.objects.create_user("emma", password="hartfield")
+    text = read_text(root.get(USERS))
+    assert "nothing yet" in text
+    assert '<td class="field-sign_in">password</td>' in text
+
+
+def test_librarians_invite_nobody(client: Client, db: None) -> None:
+    user = User.objects.create_user("librarian", is_staff=True)
+    user.groups.add(Group.objects.get(name="Librarians"))
+    client.force_login(user)
+    assert client.get(f"{USERS}add/").status_code == 403

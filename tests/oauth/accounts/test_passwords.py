@@ -1,0 +1,375 @@
+"""People choose passwords: by a link of a mail when they forgot theirs or are invited, and when they are signed in."""
+
+import logging
+import re
+from datetime import timedelta
+from smtplib import SMTPServerDisconnected
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from library_site.db.purges import purge
+from oauth import purges
+from oauth.accounts import mails
+from oauth.accounts.tokens import invitation_tokens, reset_tokens
+from oauth.models import AccountMail, APIKey
+from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
+from tests.support.oauth_flows import create_key_header, sign_in, submit_sign_in
+from tests.support.second_factors import set_up_phone
+
+ADDRESS, NEW_PASSWORD = "jane@library.example", "northanger-abbey"
+REQUEST_PAGE, CHANGE_PAGE = "/accounts/password/forgotten", "/accounts/password"
+SENT_PAGE, SET_PAGE = "/accounts/password/sent", "/accounts/password/set"
+
+
+@pytest.fixture
+def jane(db: None) -> User:
+    return User.objects.create_user("jane", ADDRESS, PASSWORD)
+
+
+def request_reset(client: httpx.Client, address: str = ADDRESS) -> httpx.Response:
+    return submit(client, REQUEST_PAGE, email=address)
+
+
+def send_mails() -> list[EmailMessage]:
+    """Does what the worker does, and returns the mails."""
+    mail.outbox.clear()
+    mails.send_due(timezone.now())
+    return list(mail.outbox)
+
+
+def read_link(message: EmailMessage) -> str:
+    match = re.search(r"^(http\S+\?\S+)$", str(message.body), re.MULTILINE)
+    assert match
+    return match[1]
+
+
+def get_link(client: httpx.Client) -> str:
+    """Asks for a mail and returns its link without the origin."""
+    request_reset(client)
+    [message] = send_mails()
+    parts = urlsplit(read_link(message))
+    return f"{parts.path}?{parts.query}"
+
+
+def choose_password(client: httpx.Client, link: str, password: str = NEW_PASSWORD, **form: str) -> httpx.Response:
+    page = client.get(link)
+    if page.status_code != 302:
+        return page
+    return submit(client, page.headers["Location"], new_password1=password, new_password2=password, **form)
+
+
+def is_password(user: User, password: str) -> bool:
+    return User.objects.get(pk=user.pk).check_password(password)
+
+
+# Asking for a mail
+
+
+def test_a_person_who_forgot_the_password_chooses_another(api: httpx.Client, jane: User) -> None:
+    assert request_reset(api).headers["Location"] == SENT_PAGE
+    [message] = send_mails()
+    assert (message.to, message.subject) == ([ADDRESS], "A new password for the library")
+    assert "Somebody asked for a new password for your account jane at http://" in message.body
+    assert "The link is good for 60 minutes." in message.body
+    parts = urlsplit(read_link(message))
+    assert choose_password(api, f"{parts.path}?{parts.query}").headers["Location"] == SET_PAGE
+    assert is_password(jane, NEW_PASSWORD)
+    assert submit_sign_in(api, "jane", NEW_PASSWORD).status_code == 302
+
+
+@pytest.mark.parametrize("address", [ADDRESS, "nobody@library.example", "JANE@LIBRARY.EXAMPLE"])
+def test_the_answer_does_not_tell_who_has_an_account(api: httpx.Client, jane: User, address: str) -> None:
+    known, pages = [], []
+    for email in (ADDRESS, address):
+        api.cookies.clear()
+        form_page = api.get(REQUEST_PAGE)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            form = {"email": email, "csrfmiddlewaretoken": api.cookies["csrftoken"]}
+            known.append((api.post(REQUEST_PAGE, data=form).headers["Location"], len(queries)))
+        pages.append((form_page.status_code, api.get(SENT_PAGE).text))
+    assert known[0] == known[1]
+    assert pages[0] == pages[1]
+
+
+def test_addresses_are_found_in_any_case(api: httpx.Client, jane: User) -> None:
+    request_reset(api, " JANE@library.EXAMPLE ")
+    assert [message.to for message in send_mails()] == [[ADDRESS]]
+
+
+def test_each_account_of_an_address_gets_a_mail_that_names_it(api: httpx.Client, jane: User) -> None:
+    User.objects.create_user("austen", ADDRESS, PASSWORD)
+    request_reset(api)
+    assert sorted(re.findall(r"your account (\w+)", " ".join(str(one.body) for one in send_mails()))) == [
+        "austen",
+        "jane",
+    ]
+
+
+def test_only_active_people_with_a_password_get_a_mail(api: httpx.Client, jane: User) -> None:
+    User.objects.create_user("invited", "invited@library.example")
+    User.objects.create_user("left", "left@library.example", PASSWORD, is_active=False)
+    for address in ("invited@library.example", "left@library.example", "nobody@library.example"):
+        request_reset(api, address)
+    assert send_mails() == []
+
+
+@pytest.mark.parametrize("address", ["", "jane", "a\0b@x.example", f"{'a' * 300}@x.example"])
+def test_what_is_no_address_is_explained(api: httpx.Client, address: str) -> None:
+    page = request_reset(api, address)
+    assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
+    assert not AccountMail.objects.exists()
+
+
+def test_a_mailbox_gets_three_mails_an_hour(api: httpx.Client, jane: User) -> None:
+    assert {request_reset(api).headers["Location"] for _ in range(5)} == {SENT_PAGE}
+    assert len(send_mails()) == 3
+    AccountMail.objects.update(created_at=timezone.now() - timedelta(hours=1, seconds=1))
+    request_reset(api)
+    assert len(send_mails()) == 1
+
+
+def test_a_network_asks_for_twenty_mails_an_hour(api: httpx.Client, jane: User) -> None:
+    now = timezone.now()
+    for number in range(mails.MAX_MAILS_PER_NETWORK):
+        mails.request_reset(f"{number}@library.example", "127.0.0.1", now)
+    page = request_reset(api)
+    assert (page.status_code, page.headers["Retry-After"]) == (429, "3600")
+    assert "Try again in an hour" in read_text(page)
+    assert send_mails() == []
+    mails.request_reset(ADDRESS, "192.0.2.7", now)
+    assert [message.to for message in send_mails()] == [[ADDRESS]]
+
+
+def test_the_link_leads_to_the_library_whatever_host_was_asked(
+    api: httpx.Client, jane: User, settings: Settings
+) -> None:
+    settings.PUBLIC_URL, settings.ALLOWED_HOSTS = "https://library.example", ["*"]
+    form = {"email": ADDRESS, "csrfmiddlewaretoken": (api.get(REQUEST_PAGE), api.cookies["csrftoken"])[1]}
+    api.post(REQUEST_PAGE, data=form, headers={"Host": "evil.example"})
+    [message] = send_mails()
+    assert read_link(message).startswith("https://library.example/accounts/password/new?")
+    assert "evil" not in message.body
+
+
+# Following a link
+
+
+def test_a_link_is_good_once(api: httpx.Client, jane: User) -> None:
+    link = get_link(api)
+    choose_password(api, link)
+    assert "This link is no longer good" in read_text(choose_password(api, link, "another-one-of-hers"))
+    assert is_password(jane, NEW_PASSWORD)
+
+
+def test_a_link_ends_after_an_hour(api: httpx.Client, jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = reset_tokens._now()
+    with monkeypatch.context() as patch:
+        patch.setattr(reset_tokens, "_now", lambda: now - timedelta(hours=1, seconds=1))
+        link = get_link(api)
+    assert "This link is no longer good" in read_text(api.get(link))
+
+
+@pytest.mark.parametrize(
+    "query", ["?uid=&token=", "?uid=MQ&token=x-y", "?uid=%00&token=%00", f"?uid={'9' * 999}&token=a-b", ""]
+)
+def test_no_address_is_a_link_by_chance(api: httpx.Client, jane: User, query: str) -> None:
+    page = api.get(f"/accounts/password/new{query}")
+    assert (page.status_code, "This link is no longer good" in read_text(page)) == (200, True)
+
+
+def test_who_is_no_longer_active_chooses_no_password(api: httpx.Client, jane: User) -> None:
+    link = get_link(api)
+    User.objects.update(is_active=False)
+    assert "This link is no longer good" in read_text(api.get(link))
+
+
+def test_the_token_is_in_no_log_and_no_address_of_the_page(
+    api: httpx.Client, jane: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = get_link(api)
+    [token] = parse_qs(urlsplit(link).query)["token"]
+    with caplog.at_level(logging.DEBUG, logger="library_site"):
+        page = api.get(link)
+        choose_password(api, link)
+    assert page.headers["Location"] == "/accounts/password/new"
+    lines = [record.getMessage() for record in caplog.records if record.name == "library_site.access"]
+    assert lines[0].split(" ")[:3] == ["GET", "/accounts/password/new", "302"]
+    assert token not in str(lines)
+
+
+def test_a_bad_password_is_explained(api: httpx.Client, jane: User) -> None:
+    page = choose_password(api, get_link(api), "12345")
+    assert "This password is too short." in read_text(page)
+    assert is_password(jane, PASSWORD)
+
+
+def test_a_new_password_ends_sessions_and_the_lockout(api: httpx.Client, jane: User) -> None:
+    for _ in range(5):
+        submit_sign_in(api, "jane", "guess")
+    sign_in(api, jane)
+    assert api.get("/accounts/apps").status_code == 200
+    choose_password(api, get_link(api))
+    assert api.get("/accounts/apps").status_code == 302
+    assert submit_sign_in(api, "jane", NEW_PASSWORD).headers["Location"] == "/accounts/apps"
+
+
+def test_a_new_password_does_not_replace_the_code(api: httpx.Client, jane: User) -> None:
+    set_up_phone(jane)
+    choose_password(api, get_link(api))
+    assert api.get("/accounts/apps").status_code == 302
+    assert submit_sign_in(api, "jane", NEW_PASSWORD).headers["Location"] == "/accounts/login/code"
+
+
+@pytest.mark.parametrize(("form", "status"), [({"revoke_keys": "on"}, 401), ({}, 200)])
+def test_api_keys_are_revoked_if_the_person_says_so(
+    api: httpx.Client, jane: User, form: dict[str, str], status: int
+) -> None:
+    header = create_key_header(jane)
+    choose_password(api, get_link(api), **form)
+    assert api.get("/api/v2/api-keys", headers=header).status_code == status
+
+
+def test_who_has_no_keys_is_not_asked_about_them(api: httpx.Client, jane: User) -> None:
+    page = api.get(api.get(get_link(api)).headers["Location"])
+    assert "API keys" not in read_text(page)
+    assert not APIKey.objects.exists()
+
+
+# Invitations
+
+
+@pytest.fixture
+def newcomer(db: None) -> User:
+    user = User.objects.create_user("newcomer", ADDRESS, is_staff=True)
+    mails.invite(user, timezone.now())
+    return user
+
+
+def get_invitation() -> str:
+    [message] = send_mails()
+    assert message.subject == "Your account at the library"
+    parts = urlsplit(read_link(message))
+    return f"{parts.path}?{parts.query}"
+
+
+def test_an_invited_person_chooses_a_password_and_signs_in(api: httpx.Client, newcomer: User) -> None:
+    page = api.get(api.get(get_invitation()).headers["Location"])
+    assert "Your username is newcomer." in read_text(page)
+    mails.invite(newcomer, timezone.now())
+    choose_password(api, get_invitation())
+    assert submit_sign_in(api, "newcomer", NEW_PASSWORD).headers["Location"] == "/accounts/apps"
+
+
+def test_an_invitation_is_good_once_and_for_a_week(newcomer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = invitation_tokens.make_token(newcomer)
+    assert invitation_tokens.check_token(newcomer, token)
+    now = timezone.now().timestamp()
+    with monkeypatch.context() as patch:
+        patch.setattr("django.core.signing.time.time", lambda: now + 7 * 24 * 3600 + 2)
+        assert not invitation_tokens.check_token(newcomer, token)
+    newcomer.set_password(NEW_PASSWORD)
+    newcomer.save()
+    assert not invitation_tokens.check_token(newcomer, token)
+
+
+def test_the_two_kinds_of_links_are_not_exchanged(api: httpx.Client, newcomer: User) -> None:
+    link = get_invitation().replace("/accounts/invitation", "/accounts/password/new")
+    assert "This link is no longer good" in read_text(api.get(link))
+    assert not invitation_tokens.check_token(newcomer, reset_tokens.make_token(newcomer))
+
+
+def test_an_invitation_survives_a_new_secret_key(newcomer: User, settings: Settings) -> None:
+    token = invitation_tokens.make_token(newcomer)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new", [settings.SECRET_KEY]
+    assert invitation_tokens.check_token(newcomer, token)
+
+
+# Sending
+
+
+def test_a_mail_that_fails_is_tried_again(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    mails.request_reset(ADDRESS, "127.0.0.1", now)
+    with monkeypatch.context() as patch:
+        patch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", fail)
+        assert mails.send_due(now) == 0
+    assert mails.send_due(now) == 0
+    assert mails.send_due(now + timedelta(minutes=1)) == 1
+    assert mails.send_due(now + timedelta(hours=9)) == 0
+    assert len(mail.outbox) == 1
+
+
+def fail(*arguments: Any) -> int:
+    raise SMTPServerDisconnected
+
+
+def test_in_the_end_a_mail_is_given_up(jane: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    mails.request_reset(ADDRESS, "127.0.0.1", now)
+    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", fail)
+    for hours in range(1, 10):
+        mails.send_due(now + timedelta(hours=2 * hours))
+    assert AccountMail.objects.values_list("attempts", "due_at", "sent_at").get() == (5, None, None)
+
+
+def test_two_workers_send_one_mail(jane: User) -> None:
+    now = timezone.now()
+    mails.request_reset(ADDRESS, "127.0.0.1", now)
+    row = AccountMail.objects.get()
+    assert [mails.claim(row, now) for _ in range(2)] == [True, False]
+
+
+def test_requests_for_mails_are_cleared_after_a_day(jane: User) -> None:
+    now = timezone.now()
+    mails.request_reset(ADDRESS, "127.0.0.1", now)
+    for later, count in ((timedelta(hours=23), 0), (timedelta(hours=24), 1)):
+        assert purge(purges.iter_expired(now + later))["mails about passwords"] == count
+
+
+# Changing it
+
+
+def change_password(client: httpx.Client, old: str, new: str = NEW_PASSWORD) -> httpx.Response:
+    return submit(client, CHANGE_PAGE, old_password=old, new_password1=new, new_password2=new)
+
+
+def test_a_person_changes_the_password(api: httpx.Client, jane: User) -> None:
+    sign_in(api, jane)
+    assert change_password(api, PASSWORD).headers["Location"] == "/accounts/profile"
+    assert "Your password is changed." in read_text(api.get("/accounts/profile"))
+    assert is_password(jane, NEW_PASSWORD)
+
+
+def test_a_change_of_password_ends_the_other_sessions(api: httpx.Client, jane: User) -> None:
+    sign_in(api, jane)
+    other_session = api.cookies["sessionid"]
+    api.cookies.clear()
+    submit_sign_in(api, "jane", PASSWORD)
+    change_password(api, PASSWORD)
+    assert api.get("/accounts/apps").status_code == 200
+    api.cookies.clear()
+    api.cookies.set("sessionid", other_session)
+    assert api.get("/accounts/apps").status_code == 302
+
+
+def test_a_wrong_old_password_is_explained(api: httpx.Client, jane: User) -> None:
+    sign_in(api, jane)
+    assert "Your old password was entered incorrectly." in read_text(change_password(api, "guess"))
+
+
+def test_the_admins_page_is_the_same(api: httpx.Client, jane: User) -> None:
+    sign_in(api, jane)
+    assert api.get("/admin/password_change/").headers["Location"] == CHANGE_PAGE
+    assert PASSWORD not in dump_sessions()

@@ -1,0 +1,78 @@
+"""People see and change their own account."""
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group, User
+
+from tests.support.account_pages import PASSWORD, read_text, submit
+from tests.support.oauth_flows import sign_in
+
+PAGE = "/accounts/profile"
+
+
+@pytest.fixture
+def jane(api: httpx.Client) -> User:
+    user = User.objects.create_user("jane", "jane@library.example", PASSWORD, is_staff=True)
+    user.groups.add(Group.objects.get(name="Librarians"))
+    sign_in(api, user)
+    return user
+
+
+def save(client: httpx.Client, **form: str) -> httpx.Response:
+    values = {"first_name": "", "last_name": "", "email": "jane@library.example", "password": ""}
+    return submit(client, PAGE, **{**values, **form})
+
+
+def test_what_a_person_may_do_is_said_in_words(api: httpx.Client, jane: User) -> None:
+    text = read_text(api.get(PAGE))
+    assert (
+        "In the library you may: Find and read books Add books Change books, and mark them as lent or available Delete"
+        " books See who changed which book" in text
+    )
+
+
+def test_a_reader_reads(api: httpx.Client, jane: User) -> None:
+    User.objects.update(is_staff=False)
+    assert "In the library you may: Read the library's books, and let apps read them" in read_text(api.get(PAGE))
+
+
+def test_a_person_changes_the_name(api: httpx.Client, jane: User) -> None:
+    assert save(api, first_name="Jane", last_name="Austen").headers["Location"] == PAGE
+    assert "Your profile is saved." in read_text(api.get(PAGE))
+    jane.refresh_from_db()
+    assert jane.get_full_name() == "Jane Austen"
+
+
+def test_a_new_address_needs_the_password(api: httpx.Client, jane: User) -> None:
+    assert "Enter your password to change the email address." in read_text(save(api, email="new@library.example"))
+    assert "This is not your password." in read_text(save(api, email="new@library.example", password="guess"))
+    jane.refresh_from_db()
+    assert jane.email == "jane@library.example"
+    save(api, email="new@library.example", password=PASSWORD)
+    jane.refresh_from_db()
+    assert jane.email == "new@library.example"
+
+
+def test_a_stolen_session_cannot_guess_the_password(api: httpx.Client, jane: User) -> None:
+    statuses = [save(api, email="x@library.example", password="guess").status_code for _ in range(5)]
+    assert [*statuses, save(api, email="x@library.example", password=PASSWORD).status_code] == [200] * 5 + [429]
+
+
+@pytest.mark.parametrize("email", ["jane@library.example", "x@library.example"])
+def test_a_wrong_password_takes_no_failure_back(api: httpx.Client, jane: User, email: str) -> None:
+    for _ in range(5):
+        save(api, email=email, password="guess")
+    assert save(api, email=email, password=PASSWORD).status_code == 429
+
+
+@pytest.mark.parametrize("form", [{"email": "no address"}, {"first_name": "a\0b"}, {"last_name": "n" * 151}])
+def test_an_invalid_profile_is_explained(api: httpx.Client, jane: User, form: dict[str, str]) -> None:
+    page = save(api, **form)
+    assert (page.status_code, 'class="errorlist"' in page.text) == (200, True)
+    assert "<bdi>jane</bdi>" in page.text
+
+
+def test_rights_are_not_in_the_form(api: httpx.Client, jane: User) -> None:
+    save(api, is_superuser="on", username="root", is_staff="")
+    jane.refresh_from_db()
+    assert (jane.username, jane.is_superuser, jane.is_staff) == ("jane", False, True)
