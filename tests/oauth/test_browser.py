@@ -11,14 +11,16 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
 from tests.support.oauth_flows import CHALLENGE_PARAMETERS
+from tests.support.second_factors import compute_code
 from tests.support.server import Service
 
 PASSWORD = "correct horse battery staple"
-# Creates two users, an app with a short name and one with a long name, and a session for each user.
+# Creates three users, an app with a short name and one with a long name, and a session for each user.
 PREPARATION = f"""
 import json
 from django.contrib.auth.models import User
@@ -31,13 +33,14 @@ margaret = create_librarian("margaret")
 margaret.set_password({PASSWORD!r})
 margaret.save()
 newcomer = User.objects.create_user("newcomer", password={PASSWORD!r})
+phoneless = User.objects.create_user("phoneless", password={PASSWORD!r})
 create_public_app("bindery")
 overlong = create_public_app("overlong")
 overlong.name = "Ж" * 255
 overlong.save()
 Authorization.objects.create(user=margaret, application=overlong, scopes="read write", created_at=timezone.now())
 sessions = {{}}
-for person in (margaret, newcomer):
+for person in (margaret, newcomer, phoneless):
     client = Client()
     sign_in(client, person)
     sessions[person.username] = client.cookies["sessionid"]
@@ -137,7 +140,8 @@ def test_an_app_gets_an_error_when_the_user_has_none_of_the_requested_scopes(
 def test_pages_fit_the_screen_and_the_scheme(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str, width: int, scheme: Any
 ) -> None:
-    addresses = ["/accounts/apps", "/accounts/logout", build_authorization_path(callback, client_id="overlong")]
+    pages = ("apps", "logout", "profile", "password", "two-factor", "password/forgotten")
+    addresses = [*(f"/accounts/{page}" for page in pages), build_authorization_path(callback, client_id="overlong")]
     screen = {"width": width, "height": 640}
     with open_page(browser, service, sessions["margaret"], viewport=screen, color_scheme=scheme) as page:
         for address in addresses:
@@ -145,6 +149,38 @@ def test_pages_fit_the_screen_and_the_scheme(
             assert page.evaluate("document.documentElement.scrollWidth") == width
             assert all(height >= 44 for height in page.locator("a, button").evaluate_all(HEIGHTS_SCRIPT))
             assert page.evaluate(LIGHTNESS_SCRIPT) < 60 if scheme == "dark" else page.evaluate(LIGHTNESS_SCRIPT) > 200
+
+
+def test_a_user_sets_a_phone_up_and_signs_in_with_it_by_the_keyboard(
+    browser: Browser, service: Service, sessions: dict[str, str]
+) -> None:
+    with open_page(browser, service, sessions["phoneless"], java_script_enabled=False) as page:
+        page.goto("/accounts/two-factor")
+        secret = (page.locator("code").text_content() or "").replace(" ", "")
+        type_and_submit(page, compute_code(secret, timezone.now(), -1), PASSWORD)
+        assert page.get_by_role("status").inner_text() == "Two-factor sign-in is on."
+        recovery_codes = page.locator(".codes code").all_inner_texts()
+        page.context.clear_cookies()
+        page.goto("/accounts/login")
+        sign_in(page, "phoneless")
+        page.locator("[name=code]:focus").wait_for()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        type_and_submit(page, recovery_codes[0])
+        assert page.title() == "Signed-in apps | Library"
+    assert len(recovery_codes) == 10
+
+
+def type_and_submit(page: Page, *texts: str) -> None:
+    """Types the texts into the focused field and those after it, as without a mouse."""
+    page.locator("input:focus").wait_for()
+    page.keyboard.type(texts[0])
+    for text in texts[1:]:
+        page.keyboard.press("Tab")
+        page.keyboard.type(text)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
 
 
 def test_try_it_out_sends_the_token_of_authorize(browser: Browser, service: Service, sessions: dict[str, str]) -> None:

@@ -28,7 +28,19 @@ from tests.support.oauth_flows import (
     sign_in,
 )
 
-PAGES = ["/accounts/login", "/accounts/logout", "/accounts/apps", "/oauth/authorize"]
+PAGES = [
+    "/accounts/login",
+    "/accounts/logout",
+    "/accounts/apps",
+    "/accounts/profile",
+    "/accounts/password",
+    "/accounts/password/forgotten",
+    "/accounts/password/sent",
+    "/accounts/password/new",
+    "/accounts/password/set",
+    "/accounts/two-factor",
+    "/oauth/authorize",
+]
 
 
 def create_user(name: str = "reader") -> User:
