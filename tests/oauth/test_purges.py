@@ -178,6 +178,7 @@ def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture
         "0 API keys deleted.",
         "0 authorizations deleted.",
         "1 changed rights deleted.",
+        "0 mails about passwords deleted.",
         "0 failed sign-ins deleted.",
         "0 deliveries to deleted endpoints deleted.",
         "0 attempts deleted.",
