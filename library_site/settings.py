@@ -39,7 +39,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 OWN_APPS = ["oauth", "webhooks", "books", "library_site"]
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "library_site.admin.config.LibraryAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
