@@ -3,9 +3,9 @@
 from django.contrib import admin
 from django.http import Http404
 from django.urls import include, path, re_path
-from django.views.defaults import page_not_found
 from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
+from library_site.http import errors
 from library_site.http.versions import KNOWN_VERSIONS, VERSIONS
 from library_site.views import DocsView, DocumentView, RootView
 
@@ -32,10 +32,11 @@ urlpatterns = [
     path("", include("oauth.urls")),
     path("", include("webhooks.api.urls")),
     # Django's redirect from a row to its public page fails on invalid ids; there are no such pages here.
-    re_path(r"^admin/r/", page_not_found, {"exception": Http404()}),
+    re_path(r"^admin/r/", errors.not_found, {"exception": Http404()}),
     path("admin/", admin.site.urls),
 ]
 
 handler400 = "library_site.http.errors.bad_request"
+handler403 = "library_site.http.errors.permission_denied"
 handler404 = "library_site.http.errors.not_found"
 handler500 = "library_site.http.errors.server_error"

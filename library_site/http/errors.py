@@ -8,8 +8,7 @@ from typing import Any
 from django.core.exceptions import BadRequest, RequestDataTooBig
 from django.db import InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.views import defaults
+from django.utils.cache import patch_vary_headers
 from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from rest_framework.exceptions import APIException, ParseError, ValidationError
 from rest_framework.renderers import JSONRenderer
@@ -17,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from library_site.db.timeouts import is_timeout
+from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
 from library_site.http.refusals import Failure, Problem, Refusal
 from library_site.http.request_log import current_request_id
 
@@ -166,10 +166,20 @@ def make_problem(place: str, member: str, error: Any) -> Problem:
 
 
 def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
-    """The response is JSON, whatever the view renders. Every 503 has Retry-After."""
+    """The response is a page for a browser at an address for people, and JSON otherwise. Every 503 has Retry-After."""
+    response = render_error_page(request, failure) if prefers_page(request) else render_json(request, failure)
+    if not is_program_path(request.path_info):
+        patch_vary_headers(response, ["Accept"])
+    if response.status_code == 503:
+        response["Retry-After"] = RETRY_AFTER
+    for name, value in failure.headers.items():
+        response[name] = value
+    return response
+
+
+def render_json(request: HttpRequest | Request, failure: Failure) -> HttpResponse:
     status, body = select_format(request)(failure, current_request_id.get())
-    headers = {"Retry-After": RETRY_AFTER, **failure.headers} if status == 503 else failure.headers
-    return HttpResponse(JSONRenderer().render(body), "application/json", status, headers=headers)
+    return HttpResponse(JSONRenderer().render(body), "application/json", status)
 
 
 def select_format(request: HttpRequest | Request) -> ErrorFormat:
@@ -184,13 +194,19 @@ def select_format(request: HttpRequest | Request) -> ErrorFormat:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400: for its own checks, such as of the Host header, and for `BadRequest` with its message."""
-    return render_failure(request, Failure(400, str(exception) if isinstance(exception, BadRequest) else "Bad Request"))
+    message = str(exception) if isinstance(exception, BadRequest) else "Bad Request"
+    # The OAuth endpoints answer 400 to every form that they cannot read (RFC 6749, 5.2).
+    failure = None if is_program_path(request.path_info) else describe_known(exception, request)
+    return render_failure(request, failure or Failure(400, message))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler403."""
+    return render_failure(request, Failure(403, "Forbidden"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: a page in the admin, JSON everywhere else."""
-    if request.path.startswith(reverse("admin:index")):
-        return defaults.page_not_found(request, exception)
+    """Django's handler404."""
     if refusal := request.META.get("library.refusal"):
         return render_failure(request, Failure(400, refusal, code=UnsupportedVersion.default_code))
     return render_failure(request, Failure(404, "Not Found"))

@@ -7,6 +7,7 @@ from csp.decorators import csp_update
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
@@ -17,6 +18,8 @@ from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.mixins import OAuthLibMixin
 from oauthlib.oauth2.rfc6749 import errors
 
+from library_site.http.error_pages import Explanation, prefers_page, render_error_page
+from library_site.http.refusals import Failure
 from oauth import scopes
 from oauth.server import redirect_uris
 from oauth.server.backend import QueryBackend, limit_to_allowance
@@ -26,6 +29,11 @@ from oauth.server.error_responses import error_response, malformed_reason
 ERRORS_SHOWN_HERE = (errors.FatalClientError, errors.UnsupportedResponseTypeError, errors.UnauthorizedClientError)
 METHODS = ["GET", "HEAD", "OPTIONS", "POST"]
 UNKNOWN_CLIENT_ERRORS = (errors.InvalidClientIdError, errors.MissingClientIdError)
+APP_REFUSED = Explanation(
+    _("This app cannot be let in"),
+    _("It sent you here with a request that the library refuses. Tell those who make the app what is wrong with it:"),
+    shows_message=True,
+)
 
 
 # The method is checked before the token of the form: a wrong method is 405.
@@ -49,7 +57,7 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
     def validate(self) -> HttpResponse | None:
         """Returns a refusal of the request; otherwise sets `application`, `credentials` and `granted_scopes`."""
         if problem := malformed_reason(self.request.GET):
-            return error_response(400, "invalid_request", problem)
+            return self.refuse("invalid_request", problem)
         try:
             requested_scopes, self.credentials = self.validate_authorization_request(self.request)
         except OAuthToolkitError as error:
@@ -96,9 +104,15 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         oauth_error = error.oauthlib_error
         if isinstance(oauth_error, ERRORS_SHOWN_HERE):
             code = "invalid_client" if isinstance(oauth_error, UNKNOWN_CLIENT_ERRORS) else oauth_error.error
-            return error_response(400, code, oauth_error.description)
+            return self.refuse(code, oauth_error.description)
         _, body = OAuthLibMixin.error_response(self, error)
         return self.redirect(body["url"], application)
+
+    def refuse(self, error: str, description: str | None) -> HttpResponse:
+        """Answers 400: with a page in a browser, and with the specification's JSON to everyone else."""
+        if prefers_page(self.request):
+            return render_error_page(self.request, Failure(400, description or error), APP_REFUSED)
+        return error_response(400, error, description)
 
     def redirect(self, redirect_to: str, application: Application | None) -> HttpResponse:
         """Adds the issuer to every redirect (RFC 9207)."""

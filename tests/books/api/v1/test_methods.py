@@ -115,7 +115,7 @@ def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address: str) -> None:
-    answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"), headers={"Accept": "text/html"})
+    answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
     assert answer.headers["Content-Type"] == "application/json"
 

@@ -1,0 +1,72 @@
+"""Error pages for people. Programs get JSON, and so does everyone at an address that is for programs."""
+
+import re
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils.translation import gettext_lazy as _
+from rest_framework.request import Request
+
+from library_site.http.refusals import Failure
+from library_site.http.request_log import current_request_id
+
+JSON, HTML = "application/json", "text/html"
+# Some programs send the Accept header of a browser: at these addresses it is ignored.
+is_program_path = re.compile(r"/(api|webhooks|openapi|\.well-known|oauth(?!/authorize/?$))(?![\w-])").match
+
+
+class Explanation(NamedTuple):
+    """What a page says about an error, and what one can do."""
+
+    title: Any
+    advice: Any
+    shows_message: bool = False
+
+
+EXPLANATIONS = {
+    400: Explanation(
+        _("The library cannot read this request"),
+        _("Go back and try again. The library answered:"),
+        shows_message=True,
+    ),
+    403: Explanation(
+        _("You may not do this"),
+        _("Your account has no permission for it. Whoever manages the accounts of the library can give it to you."),
+    ),
+    404: Explanation(_("There is no such page"), _("The address has a mistake, or what it showed was deleted.")),
+    405: Explanation(_("This page cannot do that"), _("Go back and try again.")),
+    409: Explanation(
+        _("Nothing was changed"),
+        _("Go back, and look at what is there now. The library answered:"),
+        shows_message=True,
+    ),
+    413: Explanation(_("That is too much at once"), _("Nothing was changed. Go back, and send less.")),
+    429: Explanation(_("Too many requests"), _("Nothing was changed. Wait a moment, then try again.")),
+    500: Explanation(
+        _("The library failed"), _("This is a fault of the library. Tell those who run it the number of this request.")
+    ),
+    503: Explanation(_("The library is out of reach"), _("Nothing was changed. Wait a moment, then try again.")),
+}
+# Errors that may be gone when the request is sent again.
+TEMPORARY_STATUSES = (429, 500, 503)
+
+
+def prefers_page(request: HttpRequest | Request) -> bool:
+    """Whether a page answers an error: browsers ask for HTML, programs for JSON or for anything."""
+    return not is_program_path(request.path_info) and request.get_preferred_type([JSON, HTML]) == HTML
+
+
+def render_error_page(
+    request: HttpRequest | Request, failure: Failure, explanation: Explanation | None = None
+) -> HttpResponse:
+    """Renders without the session and the database: they can be what fails."""
+    explanation = explanation or EXPLANATIONS.get(failure.status, EXPLANATIONS[400])
+    can_repeat = failure.status in TEMPORARY_STATUSES and request.method == "GET"
+    context = {
+        "explanation": explanation,
+        "message": failure.message if explanation.shows_message else "",
+        "request_id": current_request_id.get() if failure.status == 500 else "",
+        "repeated_address": request.get_full_path() if can_repeat else "",
+    }
+    return HttpResponse(render_to_string("error.html", context), status=failure.status)

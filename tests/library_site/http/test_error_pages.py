@@ -1,0 +1,131 @@
+"""A person who meets an error gets a page, and a program gets JSON."""
+
+import re
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.test import Client, RequestFactory
+
+from library_site.http.error_pages import EXPLANATIONS
+from library_site.http.errors import CODES_BY_STATUS, render_failure
+from library_site.http.refusals import Failure
+from tests.support.failures import break_database
+from tests.support.oauth_flows import read_hidden_fields
+
+# What Chromium and Firefox send when a person opens a page.
+BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+INTERNAL_DETAIL = "could not reach 10.0.0.7"
+AS_BROWSER = {"Accept": BROWSER_ACCEPT}
+
+
+def read_title(answer: Any) -> str:
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    match = re.search(r"<title>(.*) \| Library</title>", answer.content.decode())
+    assert match
+    return match[1]
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/docs/v9", "/accounts/nothing", "/admin/r/1/1/", "/apiary", "/API"])
+def test_a_browser_gets_a_page_for_an_unknown_address(api: httpx.Client, address: str) -> None:
+    answer = api.get(address, headers=AS_BROWSER)
+    assert (answer.status_code, read_title(answer)) == (404, "There is no such page")
+    assert "Accept" in answer.headers["Vary"]
+    assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert not re.search(r"<script|<style|\sstyle=", answer.text)
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html", "image/png,*/*;q=0.5"])
+@pytest.mark.parametrize("address", ["/nothing", "/admin/r/1/1/"])
+def test_a_program_gets_json_for_an_unknown_address(api: httpx.Client, address: str, accept: str) -> None:
+    answer = api.get(address, headers={"Accept": accept})
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+    assert "Accept" in answer.headers["Vary"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("/api", "/api/", "/api/nothing", "/api/books/0", "/api/v2/books/0", "/webhooks/nothing"),
+        *("/openapi/v9.json", "/oauth/nothing", "/oauth/authorizer", "/.well-known/nothing"),
+    ],
+)
+def test_an_address_for_programs_answers_json_to_a_browser_too(api: httpx.Client, address: str) -> None:
+    answer = api.get(address, headers=AS_BROWSER)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/json")
+    assert answer.json()
+
+
+def test_a_page_without_permission_is_explained(client: Client, db: None) -> None:
+    client.force_login(User.objects.create_user("astrid", is_staff=True))
+    answer = client.get("/admin/auth/user/", headers=AS_BROWSER)
+    assert (answer.status_code, read_title(answer)) == (403, "You may not do this")
+    assert client.get("/admin/auth/user/").json() == {"detail": "Forbidden"}
+
+
+def test_a_form_that_is_too_large_is_explained(api: httpx.Client) -> None:
+    form = read_hidden_fields(api.get("/accounts/login").text)
+    answer = api.post("/accounts/login", data={**form, "username": "x" * 1024 * 1024}, headers=AS_BROWSER)
+    assert (answer.status_code, read_title(answer)) == (413, "That is too much at once")
+
+
+def test_an_unknown_host_is_explained(api: httpx.Client) -> None:
+    answer = api.get("/admin/", headers={"Host": "evil.example", **AS_BROWSER})
+    assert (answer.status_code, read_title(answer)) == (400, "The library cannot read this request")
+
+
+def test_a_database_out_of_reach_is_explained(api: httpx.Client) -> None:
+    with break_database(OperationalError(INTERNAL_DETAIL)):
+        answer = api.get("/accounts/apps?page=2", headers={"Cookie": "sessionid=" + "a" * 32, **AS_BROWSER})
+    assert (answer.status_code, read_title(answer)) == (503, "The library is out of reach")
+    assert answer.headers["Retry-After"] == "1"
+    assert 'href="/accounts/apps?page=2">Try again' in answer.text
+
+
+def test_a_failure_shows_the_number_of_the_request_and_nothing_internal(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> NoReturn:
+        raise OSError(INTERNAL_DETAIL)
+
+    monkeypatch.setattr("django.contrib.auth.forms.AuthenticationForm.__init__", fail)
+    answer = api.get("/accounts/login", headers=AS_BROWSER)
+    assert (answer.status_code, read_title(answer)) == (500, "The library failed")
+    assert answer.headers["X-Request-ID"] in answer.text
+    assert INTERNAL_DETAIL not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"client_id": "nobody"}, "Invalid client_id parameter value."),
+        ({}, "Missing client_id parameter."),
+        ({"client_id": "a\0b"}, "A parameter has a NUL character."),
+    ],
+)
+def test_an_app_that_cannot_be_let_in_is_explained(api: httpx.Client, parameters: dict[str, str], reason: str) -> None:
+    answer = api.get("/oauth/authorize", params=parameters, headers=AS_BROWSER)
+    assert (answer.status_code, read_title(answer)) == (400, "This app cannot be let in")
+    assert reason in answer.text
+    program_answer = api.get("/oauth/authorize", params=parameters)
+    assert (program_answer.status_code, program_answer.json()["error_description"]) == (400, reason)
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("status", EXPLANATIONS)
+def test_each_error_has_words_of_its_own(status: int) -> None:
+    request = RequestFactory().get("/admin/books/book/", headers=AS_BROWSER)
+    answer = render_failure(request, Failure(status, "It is <taken>", headers={"X-Reason": "taken"}))
+    assert (answer.status_code, read_title(answer)) == (status, EXPLANATIONS[status].title)
+    assert answer.headers["X-Reason"] == "taken"
+    assert ("It is &lt;taken&gt;" in answer.content.decode()) == (status in (400, 409))
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("status", sorted(CODES_BY_STATUS.keys() - EXPLANATIONS.keys()))
+def test_an_error_that_no_page_explains_is_still_a_page(status: int) -> None:
+    request = RequestFactory().post("/admin/books/book/", headers=AS_BROWSER)
+    answer = render_failure(request, Failure(status, "It is taken"))
+    assert (answer.status_code, read_title(answer)) == (status, "The library cannot read this request")
