@@ -204,6 +204,8 @@ USE_TZ = True
 # Static files
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
+# Files with addresses of their own: browsers ask for /favicon.ico.
+WHITENOISE_ROOT = BASE_DIR / "library_site" / "root_files"
 
 # Logs
 LOG_LEVEL = env.choice("LOG_LEVEL", "info", ("debug", "info", "warning", "error", "critical"))
@@ -341,7 +343,6 @@ SPECTACULAR_SETTINGS = {
         "usePkceWithAuthorizationCodeGrant": True,
         "scopes": ["read", "write"],
     },
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENABLE_DJANGO_DEPLOY_CHECK": False,
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_PATCH": False,

@@ -22,7 +22,7 @@ urlpatterns = [
     re_path(r"^docs/?$", DocsView.as_view(versions=VERSION_NUMBERS), name="docs"),
     re_path(r"^openapi\.json/?$", DocumentView.as_view(versions=VERSION_NUMBERS), name="openapi"),
     *(
-        re_path(rf"^docs/v{number}/?$", DocsView.as_view(versions=VERSION_NUMBERS, url_name=f"openapi-v{number}"))
+        re_path(rf"^docs/v{number}/?$", DocsView.as_view(versions=VERSION_NUMBERS, number=number))
         for number in VERSION_NUMBERS
     ),
     *(

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
@@ -48,7 +49,7 @@ class DocumentView(APIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """Swagger UI of the document named `url_name`, with links to the others."""
+    """Swagger UI of the document of the version with this number, or of all versions, with links to the others."""
 
     versioning_class = None
     throttle_classes = []
@@ -56,11 +57,20 @@ class DocsView(SpectacularSwaggerSplitView):
     permission_classes = []
     schema = None
     url_name = "openapi"
+    number: int | None = None
     versions: Sequence[int] = ()
 
     def get(self, request: Request, *arguments: Any, **options: Any) -> Response:
+        if self.number:
+            self.url_name = f"openapi-v{self.number}"
+            self.title = f"{self.title}, version {self.number}"
         response: Response = super().get(request, *arguments, **options)  # type: ignore[no-untyped-call]
-        response.data["versions"] = self.versions
+        response.data |= {
+            "number": self.number,
+            "versions": self.versions,
+            "description": settings.SPECTACULAR_SETTINGS["DESCRIPTION"],
+            "document_url": reverse(self.url_name),
+        }
         # The Authorize button opens its window at PUBLIC_URL, which can message only a page of the same origin.
         origin = request.build_absolute_uri("/").removesuffix("/")
         response.data["home"] = "" if origin == settings.PUBLIC_URL else settings.PUBLIC_URL

@@ -439,12 +439,24 @@ def test_the_example_of_a_conflict_is_real(api: httpx.Client, document: dict[str
 def test_every_page_of_the_docs_leads_to_the_others(api: httpx.Client, address: str) -> None:
     page = api.get(f"{settings.PUBLIC_URL}{address}")
     assert page.status_code == 200
-    assert re.findall('<a [^>]*href="([^"]*)"[^>]*>([^<]*)</a>', page.text) == [
-        ("/docs", "All versions"),
-        ("/docs/v1", "Version 1"),
-        ("/docs/v2", "Version 2"),
-    ]
+    links = re.findall('<a [^>]*href="([^"]*)"[^>]*>([^<]*)</a>', page.text)
+    assert links[:3] == [("/docs", "All versions"), ("/docs/v1", "Version 1"), ("/docs/v2", "Version 2")]
+    assert [name for _, name in links[3:]] == ["OpenAPI document"]
     assert page.headers["Content-Security-Policy"] == api.get("/docs").headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("address", "title", "current"),
+    [
+        ("/docs", "Library API", "All versions"),
+        ("/docs/v1", "Library API, version 1", "Version 1"),
+        ("/docs/v2/", "Library API, version 2", "Version 2"),
+    ],
+)
+def test_each_page_of_the_docs_says_which_it_is(api: httpx.Client, address: str, title: str, current: str) -> None:
+    page = api.get(address).text
+    assert re.findall("<title>(.*)</title>", page) == [title]
+    assert re.findall('aria-current="page">([^<]*)<', page) == [current]
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_the_documentation_says_at_which_address_a_user_can_authorize(
     api: httpx.Client, settings: LazySettings
 ) -> None:
     docs_url = f"{settings.PUBLIC_URL}/docs/v2"
-    assert f'to authorize, open <a class="link" href="{docs_url}">' in api.get("http://localhost/docs/v2").text
-    assert "to authorize" not in api.get(docs_url).text
+    assert f'To authorize, open <a href="{docs_url}">' in api.get("http://localhost/docs/v2").text
+    assert "To authorize" not in api.get(docs_url).text
 
 
 def test_the_redirect_page_passes_the_query_on(api: httpx.Client) -> None:
