@@ -63,7 +63,9 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
         except OAuthToolkitError as error:
             return self.error_response(error, None)
         self.application = self.credentials.pop("request").client
-        self.granted_scopes = limit_to_allowance(self.application, frozenset(requested_scopes))
+        self.requested_scopes = frozenset(requested_scopes)
+        self.allowed_scopes = limit_to_allowance(self.application, self.requested_scopes)
+        self.granted_scopes = self.allowed_scopes
         if self.request.user.is_authenticated:
             self.granted_scopes &= scopes.get_user_scopes(self.request.user)
         if self.request.method == "POST":
@@ -79,6 +81,8 @@ class AuthorizationView(TemplateResponseMixin, BaseAuthorizationView):
             "application": self.application,
             "sentences": scopes.describe_scopes(self.granted_scopes),
             "scopes": scopes.format_scopes(self.granted_scopes),
+            "sentences_beyond_app": scopes.describe_scopes(self.requested_scopes - self.allowed_scopes),
+            "sentences_beyond_user": scopes.describe_scopes(self.allowed_scopes - self.granted_scopes),
             "origin": origin,
         }
         page: Any = csp_update({"form-action": redirect_uris.list_form_action_sources([redirect_uri])})

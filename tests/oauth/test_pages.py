@@ -202,6 +202,22 @@ def test_the_consent_page_names_the_app_the_user_the_scopes_and_the_next_address
     assert "you will be sent on to https://app.example." in text
 
 
+def test_the_consent_page_names_the_scopes_that_are_left_out_and_why(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    application = create_app("shelf", "confidential", CALLBACK, "read write")
+    request = build_authorization_request(application, scope="read write webhooks")
+    text = read_text(api.get("/oauth/authorize", params=request))
+    assert "it will be able to Read the library's books It also asked for, and will not get" in text
+    assert "Add, change and delete books: your account may not do that" in text
+    assert "Manage webhooks and read events: the library does not allow it to this app" in text
+
+
+def test_the_consent_page_names_nothing_that_was_not_asked_for(api: httpx.Client) -> None:
+    sign_in(api, create_reader())
+    text = read_text(api.get("/oauth/authorize", params=build_authorization_request(create_public_app(), scope="read")))
+    assert "will not get" not in text
+
+
 @pytest.mark.parametrize("path", ["/oauth/authorize", "/accounts/apps"])
 def test_the_name_of_an_app_is_only_text(api: httpx.Client, path: str) -> None:
     user, application = create_reader(), create_confidential_app()
