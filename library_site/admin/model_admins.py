@@ -53,7 +53,7 @@ class BaseAdmin(ValidatingAdmin):
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
 
-    def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
+    def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str]) -> HttpResponse:
         """Renders the page that shows a new secret. It is stored nowhere; the admin's no-store stops browsers too."""
         context = {
             **self.admin_site.each_context(request),
@@ -61,7 +61,6 @@ class BaseAdmin(ValidatingAdmin):
             "opts": self.opts,
             "object": obj,
             "secrets": secrets,
-            "note": note,
         }
         return TemplateResponse(request, "admin/show_once.html", context)
 

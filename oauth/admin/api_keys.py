@@ -7,8 +7,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import OwnedAdmin
-from oauth import api_keys, scopes
+from oauth import api_keys
 from oauth.admin.forms import APIKeyForm
 from oauth.models import APIKey
 from oauth.scopes import DEFAULT_SCOPE
@@ -19,7 +20,7 @@ class APIKeyAdmin(OwnedAdmin):
     owner_path = "owner"
     form = APIKeyForm
     allowed_lookups = ("revoked_at__isempty",)
-    list_display = ("name", "key_prefix", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
+    list_display = ("name", "state", "key_prefix", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
@@ -32,8 +33,20 @@ class APIKeyAdmin(OwnedAdmin):
             return ["name", "key_prefix", "owner", "scopes", "created_at", "last_used_at", "expires_at", "revoked_at"]
         return ["name", "scopes", "expires_at", *(["owner"] if request.user.is_superuser else [])]
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **options)
+        form.maker = request.user
+        return form
+
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"scopes": [DEFAULT_SCOPE], "owner": request.user.pk}
+
+    @admin.display(description="state")
+    def state(self, key: APIKey) -> str:
+        if key.revoked_at:
+            return format_badge("Revoked", "bad")
+        is_expired = key.expires_at and key.expires_at <= timezone.now()
+        return format_badge("Expired", "warning") if is_expired else format_badge("Active", "good")
 
     @admin.display(description="begins with")
     def key_prefix(self, key: APIKey) -> str:
@@ -54,11 +67,9 @@ class APIKeyAdmin(OwnedAdmin):
             owner, values["name"], values["scopes"], timezone.now(), values["expires_at"]
         )
         obj.pk, obj.prefix, obj.owner = key.pk, key.prefix, owner
-        obj.missing_scopes = scopes.format_scopes(values["scopes"] - scopes.get_user_scopes(owner))
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        note = f"{obj.owner} may not have these scopes now, and the key is not good for them: {obj.missing_scopes}."
-        return self.show_once(request, obj, {"API key": obj.text}, note if obj.missing_scopes else "")
+        return self.show_once(request, obj, {"API key": obj.text})
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         try:

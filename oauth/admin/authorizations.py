@@ -5,8 +5,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
-from oauth.models import Authorization
+from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.tokens import revocations
 
 
@@ -14,13 +15,20 @@ from oauth.tokens import revocations
 class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     owner_path = "application__user"
     allowed_lookups = ("ended_at__isempty",)
-    list_display = ("user", "application", "scopes", "created_at", "refreshed_at", "ended_at")
+    list_display = ("user", "state", "application", "scopes", "created_at", "refreshed_at", "ended_at")
     list_display_links = None
     list_filter = (("ended_at", admin.EmptyFieldListFilter),)
     list_select_related = ("user", "application")
     search_fields = ("user__username", "application__name", "application__client_id")
     ordering = ("-created_at",)
     actions = ("end",)
+
+    @admin.display(description="state")
+    def state(self, authorization: Authorization) -> str:
+        if authorization.ended_at:
+            return format_badge("Ended")
+        is_expired = authorization.created_at <= timezone.now() - CONSENT_LIFETIME
+        return format_badge("Expired", "warning") if is_expired else format_badge("Active", "good")
 
     @admin.action(description="End the selected access", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:

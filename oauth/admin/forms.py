@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from oauth.accounts import roles
-from oauth.scopes import DEFAULT_SCOPE, SCOPES, ScopeSet
+from oauth.scopes import ALL_SCOPES, DEFAULT_SCOPE, NO_SCOPES, SCOPES, ScopeSet, format_scopes, get_user_scopes
 from oauth.server import redirect_uris, registration
 
 
@@ -19,7 +19,12 @@ class ScopesField(forms.MultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(choices=[(name, f"{name}: {scope.sentence}") for name, scope in SCOPES.items()], **options)
+        super().__init__(**options)
+        self.offer(ALL_SCOPES)
+
+    def offer(self, scopes: ScopeSet) -> None:
+        """Offers only these scopes."""
+        self.choices = [(name, f"{name}: {SCOPES[name].sentence}") for name in format_scopes(scopes).split()]
 
     def clean(self, value: Any) -> ScopeSet:
         return frozenset(super().clean(value))
@@ -42,8 +47,25 @@ class AppForm(forms.ModelForm):
 
 
 class APIKeyForm(forms.ModelForm):
+    """Offers the scopes that the owner may have; if the form asks for the owner too, it refuses the others later."""
+
+    # Set on the class that the admin makes for each request.
+    maker: User
     name = forms.CharField(max_length=100, validators=[registration.validate_name])
     scopes = ScopesField()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        field = self.fields.get("scopes")
+        if isinstance(field, ScopesField) and "owner" not in self.fields:
+            field.offer(get_user_scopes(self.maker))
+
+    def clean(self) -> dict[str, Any]:
+        owner = self.cleaned_data.get("owner", self.maker)
+        missing_scopes = self.cleaned_data.get("scopes", NO_SCOPES) - get_user_scopes(owner)
+        if missing_scopes:
+            self.add_error("scopes", f"{owner} may not have: {format_scopes(missing_scopes)}.")
+        return self.cleaned_data
 
     def clean_expires_at(self) -> datetime | None:
         expires_at: datetime | None = self.cleaned_data["expires_at"]

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ValidatingAdmin
 from oauth.accounts import mails
 from oauth.admin.forms import InvitationForm
@@ -26,7 +27,7 @@ class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
     allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
     add_form: Any = InvitationForm
     add_fieldsets: Any = ((None, {"fields": ("username", "first_name", "last_name", "email", "groups")}),)
-    list_display = ("username", "email", "first_name", "last_name", "is_staff", "sign_in")
+    list_display = ("username", "email", "first_name", "last_name", "state", "sign_in")
     list_select_related = ("second_factor",)
     actions = ("invite_again",)
 
@@ -68,6 +69,12 @@ class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
         if count:
             message = gettext("%(count)d not invited: they have a password or no email address, or are not active.")
             self.message_user(request, message % {"count": count}, messages.WARNING)
+
+    @admin.display(description="state")
+    def state(self, user: User) -> str:
+        if not user.is_active:
+            return format_badge("Inactive", "warning")
+        return format_badge("Staff", "good") if user.is_staff else format_badge("Active")
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

@@ -20,6 +20,7 @@ from tests.support.admin_pages import (
     ODD_QUERIES,
     ODD_SELECTIONS,
     dump_database,
+    list_badges,
     list_rows,
     read_secrets,
     read_text,
@@ -285,9 +286,38 @@ def test_nobody_makes_a_key_for_an_inactive_user(root: Client) -> None:
     assert list(answer.context["adminform"].form.errors) == ["owner"]
 
 
-def test_scopes_that_the_owner_may_not_have_give_a_warning(developer: Client) -> None:
+def test_a_key_is_offered_only_the_scopes_of_its_owner(developer: Client) -> None:
+    page = read_text(developer.get(f"{KEYS}add/"))
+    assert [f'value="{scope}"' in page for scope in ("read", "write", "webhooks")] == [True, False, True]
     answer = developer.post(f"{KEYS}add/", build_key_form(scopes=["read", "write"]))
-    assert "ada may not have these scopes now, and the key is not good for them: write." in read_text(answer)
+    assert list(answer.context["adminform"].form.errors) == ["scopes"]
+    assert not APIKey.objects.exists()
+
+
+def test_a_superuser_is_told_the_scopes_that_the_owner_may_not_have(root: Client, ada: User) -> None:
+    answer = root.post(f"{KEYS}add/", build_key_form(owner=ada.pk, scopes=["read", "write"]))
+    assert answer.context["adminform"].form.errors == {"scopes": ["ada may not have: write."]}
+    assert not APIKey.objects.exists()
+
+
+def test_keys_and_access_show_their_state_as_a_word(developer: Client, ada: User) -> None:
+    now, app = timezone.now(), oauth_flows.create_confidential_app(user=ada)
+    create_key(ada, "active")
+    api_keys.create_key(ada, "expired", READ, now - timedelta(days=2), now - timedelta(days=1))
+    revoked, _ = create_key(ada, "revoked")
+    api_keys.revoke_keys(APIKey.objects.filter(pk=revoked.pk), now)
+    for days_ago, ended_at in ((0, None), (1000, None), (1, now)):
+        created_at = now - timedelta(days=days_ago)
+        Authorization.objects.create(user=ada, application=app, scopes="read", created_at=created_at, ended_at=ended_at)
+    assert list_badges(developer.get(KEYS)) == ["Revoked", "Expired", "Active"]
+    assert list_badges(developer.get(ACCESS)) == ["Active", "Ended", "Expired"]
+
+
+def test_people_show_their_state_as_a_word(root: Client) -> None:
+    User.objects.create_user("ada", is_staff=True)
+    User.objects.create_user("gone", is_staff=True, is_active=False)
+    User.objects.create_user("jane")
+    assert list_badges(root.get("/admin/auth/user/")) == ["Staff", "Inactive", "Active", "Staff"]
 
 
 def test_too_many_keys_are_explained(developer: Client, ada: User) -> None:

@@ -74,6 +74,11 @@ def list_rows(answer: Any) -> list[Any]:
     return list(answer.context["cl"].result_list)
 
 
+def list_badges(answer: Any) -> list[str]:
+    """Returns the words of the states that a page shows."""
+    return re.findall(r'<span class="badge[^"]*">(.*?)</span>', read_text(answer))
+
+
 def submit_action(browser: Client, changelist: str, action: str, *rows: Any, query: str = "") -> Any:
     """Runs an action of the changelist at this address on these rows, and returns the page that follows."""
     form = {"action": action, "_selected_action": [str(row.pk) for row in rows]}
