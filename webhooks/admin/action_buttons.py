@@ -33,10 +33,19 @@ class ActionButtonsAdmin(BaseAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *arguments: Any, **options: Any
     ) -> HttpResponse:
-        actions = self.get_action_choices(request, default_choices=[])
-        buttons = {name: label for name, label in actions if name != "delete_selected"}
-        context |= {"buttons": buttons, "pages": self.get_links(request, context.get("original"))}
+        row = context.get("original")
+        buttons = self.list_buttons(request, row) if row else {}
+        context |= {"buttons": buttons, "pages": self.get_links(request, row)}
         return super().render_change_form(request, context, *arguments, **options)
+
+    def list_buttons(self, request: HttpRequest, row: Any) -> dict[str, str]:
+        """The labels of the actions that can be done to the row now, by name."""
+        actions = self.get_action_choices(request, default_choices=[])
+        return {name: label for name, label in actions if name != "delete_selected" and self.is_possible(name, row)}
+
+    def is_possible(self, action: str, row: Any) -> bool:
+        """Whether the action would do something to the row as it is now."""
+        return True
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         """The titles of pages that belong to the row, by address."""

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
@@ -22,6 +23,12 @@ from webhooks.admin.action_buttons import (
 )
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import EVENT, TIMESTAMP
+
+STATE_TONES: dict[str, Tone] = {
+    Delivery.State.WAITING: "warning",
+    Delivery.State.DELIVERED: "good",
+    Delivery.State.DEAD: "bad",
+}
 
 
 class EndpointFilter(admin.RelatedFieldListFilter):
@@ -76,11 +83,11 @@ class AttemptInline(admin.StackedInline):
 class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     owner_path = "endpoint__owner"
     allowed_lookups = ("state__exact", "endpoint__id__exact")
-    list_display = ("kind", "address", "state", "attempted", "created_at", "next_at", "replay")
+    list_display = ("kind", "address", "state_badge", "attempted", "created_at", "next_at", "replay")
     list_filter = ("state", ("endpoint", EndpointFilter))
     ordering = ("-pk",)
     fields = (
-        *("kind", "uuid", "receiver", "state", "attempted", "replay"),
+        *("kind", "uuid", "receiver", "state_badge", "attempted", "replay"),
         *("created_at", "next_at", "finished_at", "body"),
     )
     readonly_fields = fields
@@ -89,6 +96,13 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("event", "endpoint").defer("event__body")
+
+    def is_possible(self, action: str, row: Any) -> bool:
+        return bool(row.endpoint.state == Endpoint.State.ACTIVE)
+
+    @admin.display(description="state")
+    def state_badge(self, delivery: Delivery) -> str:
+        return format_badge(delivery.get_state_display(), STATE_TONES[delivery.state])
 
     @admin.display(description="event")
     def kind(self, delivery: Delivery) -> str:

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
+from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin
 from library_site.http.refusals import Refusal
 from webhooks import endpoints
@@ -28,7 +29,15 @@ from webhooks.admin.action_buttons import (
 )
 from webhooks.admin.forms import EndpointForm, ReplayForm
 from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
-from webhooks.models import EVENT_RETENTION, Endpoint
+from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
+
+NARROWER = " Choose fewer events, a later start or an earlier end; you can replay the rest afterwards."
+REPLAY_ADVICE: dict[type[Refusal], str] = {
+    endpoints.TooManyEvents: NARROWER,
+    endpoints.TooManyWaiting: NARROWER,
+    endpoints.EndpointDisabled: " Enable it on its page.",
+}
+STATE_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
 
 
 class StateFilter(admin.ChoicesFieldListFilter):
@@ -44,7 +53,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     allowed_lookups = ("state__exact",)
     list_display = (
         "address",
-        "state",
+        "state_badge",
         "delivered_count",
         "failing_count",
         "last_answer",
@@ -65,16 +74,26 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return annotate_health(super().get_queryset(request).exclude(state=Endpoint.State.DELETED))
 
+    def is_possible(self, action: str, row: Any) -> bool:
+        if action == "promote":
+            return bool(row.secrets.filter(state=EndpointSecret.State.PENDING).exists())
+        required_states = {"ping": "active", "disable": "active", "enable": "disabled"}
+        return bool(row.state == required_states.get(action, row.state))
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         owner = ["owner"] if request.user.is_superuser else []
         fields = ["url", "kinds", "form", "description", "in_flight_limit", *owner]
         return [*fields, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("state", "reason", "made_by", "expires_at", "health", "secrets_note", "created_at") if obj else ()
+        return ("state_badge", "reason", "made_by", "expires_at", "health", "secrets_note", "created_at") if obj else ()
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
+
+    @admin.display(description="state")
+    def state_badge(self, endpoint: Endpoint) -> str:
+        return format_badge(endpoint.get_state_display(), STATE_TONES[endpoint.state])
 
     @admin.display(description="URL")
     def address(self, endpoint: Endpoint) -> str:
@@ -208,8 +227,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
         now = timezone.now()
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
-        if form.is_valid():
-            return self.replay(request, endpoint, form.cleaned_data, now)
+        if form.is_valid() and self.replay(request, endpoint, form, now):
+            return HttpResponseRedirect(get_change_url(endpoint))
         context = {
             **self.admin_site.each_context(request),
             "title": "Replay",
@@ -220,12 +239,14 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         }
         return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
-    def replay(self, request: HttpRequest, endpoint: Any, values: dict[str, Any], now: datetime) -> HttpResponse:
+    def replay(self, request: HttpRequest, endpoint: Any, form: ReplayForm, now: datetime) -> bool:
+        """Returns false if it is refused; the form says why."""
         try:
             with transaction.atomic():
-                count = endpoints.replay_events(endpoint, **values, now=now)
+                count = endpoints.replay_events(endpoint, **form.cleaned_data, now=now)
                 self.record_action(request, [endpoint], f"Replayed events: {count}.")
-            self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
         except Refusal as error:
-            self.message_user(request, f"Nothing was replayed. {error.message}.", messages.ERROR)
-        return HttpResponseRedirect(get_change_url(endpoint))
+            form.add_error(None, f"Nothing was replayed. {error.message}.{REPLAY_ADVICE.get(type(error), '')}")
+            return False
+        self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
+        return True

@@ -12,14 +12,21 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
+from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
 from webhooks import inbox
 from webhooks.admin.action_buttons import ActionButtonsAdmin, format_json, require_one, require_selection
 from webhooks.admin.forms import SourceForm
 from webhooks.models import Received, Source, SourceSecret
 
+STATE_TONES: dict[str, Tone] = {
+    Received.State.WAITING: "warning",
+    Received.State.DONE: "good",
+    Received.State.DEAD: "bad",
+}
 
-class SourceSecretInline(admin.TabularInline):
+
+class SourceSecretInline(admin.StackedInline):
     model = SourceSecret
     verbose_name_plural = "secrets, each of which is accepted"
     fields = ("created_at",)
@@ -44,7 +51,7 @@ class SourceSecretInline(admin.TabularInline):
 class SourceAdmin(ActionButtonsAdmin):
     form = SourceForm
     allowed_lookups = ("enabled__exact",)
-    list_display = ("name", "form", "enabled", "mirrors", "created_at")
+    list_display = ("name", "form", "state", "mirroring", "created_at")
     list_filter = ("enabled",)
     search_fields = ("name",)
     ordering = ("name",)
@@ -59,6 +66,14 @@ class SourceAdmin(ActionButtonsAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("address", "created_at") if obj else ()
+
+    @admin.display(description="state")
+    def state(self, source: Source) -> str:
+        return format_badge("Enabled", "good") if source.enabled else format_badge("Disabled", "warning")
+
+    @admin.display(description="mirrored")
+    def mirroring(self, source: Source) -> str:
+        return format_badge("Mirrored") if source.mirrors else "-"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {}
@@ -104,11 +119,11 @@ class SourceAdmin(ActionButtonsAdmin):
 @admin.register(Received)
 class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     allowed_lookups = ("state__exact", "source__id__exact")
-    list_display = ("kind", "event_id", "source", "state", "attempted", "received_at", "next_at")
+    list_display = ("kind", "event_id", "source", "state_badge", "attempted", "received_at", "next_at")
     list_filter = ("state", "source")
     ordering = ("-pk",)
     fields = (
-        *("kind", "event_id", "source", "state", "attempted", "received_at"),
+        *("kind", "event_id", "source", "state_badge", "attempted", "received_at"),
         *("next_at", "finished_at", "error", "content"),
     )
     readonly_fields = fields
@@ -116,6 +131,13 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("source").defer("body")
+
+    def is_possible(self, action: str, row: Any) -> bool:
+        return bool(row.state == Received.State.DEAD)
+
+    @admin.display(description="state")
+    def state_badge(self, event: Received) -> str:
+        return format_badge(event.get_state_display(), STATE_TONES[event.state])
 
     @admin.display(description="body")
     def content(self, event: Received) -> str:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.support.admin_pages import (
+    list_badges,
     list_rows,
     read_text,
     submit_action,
@@ -53,6 +54,18 @@ def test_the_page_of_a_delivery_shows_every_attempt(developer: Client, ada: User
     )
     page = read_text(developer.get(f"{DELIVERIES}{delivery.pk}/change/"))
     assert [f"Error {n}." in page for n in range(5)] == [True] * 5
+
+
+@pytest.mark.parametrize(("state", "count"), [("active", 1), ("disabled", 0)])
+def test_a_delivery_has_a_button_while_its_endpoint_is_active(
+    developer: Client, ada: User, state: str, count: int
+) -> None:
+    create_endpoint(ada)
+    publish_event()
+    Endpoint.objects.update(state=state)
+    page = read_text(developer.get(f"{DELIVERIES}{Delivery.objects.get().pk}/change/"))
+    assert page.count('value="redeliver"') == count
+    assert list_badges(developer.get(DELIVERIES)) == ["Waiting"]
 
 
 def test_deliveries_are_found_by_state_and_endpoint(developer: Client, ada: User) -> None:

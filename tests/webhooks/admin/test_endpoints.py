@@ -1,14 +1,17 @@
 """The admin pages of endpoints, as a browser meets them."""
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from tests.support.admin_pages import (
     ODD_IDS,
     dump_database,
+    list_badges,
     list_rows,
     read_secrets,
     read_text,
@@ -233,11 +236,34 @@ def test_developers_do_nothing_to_the_endpoints_of_others(developer: Client, act
     assert not Delivery.objects.exists()
 
 
-def test_a_page_has_its_buttons(developer: Client, ada: User) -> None:
-    page = read_text(developer.get(f"{ENDPOINTS}{create_endpoint(ada).pk}/change/"))
-    buttons = [name for name in ("ping", "disable", "enable", "rotate", "promote") if f'value="{name}"' in page]
-    assert buttons == ["ping", "disable", "enable", "rotate", "promote"]
-    assert 'value="delete_selected"' not in page
+@pytest.mark.parametrize(
+    ("state", "has_pending_secret", "buttons"),
+    [
+        ("active", False, ["ping", "disable", "rotate"]),
+        ("active", True, ["ping", "disable", "rotate", "promote"]),
+        ("disabled", False, ["enable", "rotate"]),
+        ("disabled", True, ["enable", "rotate", "promote"]),
+    ],
+)
+def test_a_page_has_buttons_for_what_can_be_done_now(
+    developer: Client, ada: User, state: str, has_pending_secret: bool, buttons: list[str]
+) -> None:
+    endpoint = create_endpoint(ada, state=state)
+    if has_pending_secret:
+        endpoints.add_secret(endpoint, None, MOMENT)
+    page = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
+    assert re.findall(r'name="action" value="(\w+)"', page) == buttons
+
+
+def test_a_new_endpoint_has_no_buttons(developer: Client) -> None:
+    assert 'name="action"' not in read_text(developer.get(f"{ENDPOINTS}add/"))
+
+
+def test_the_state_is_a_word(developer: Client, ada: User) -> None:
+    create_endpoint(ada)
+    disabled_endpoint = create_endpoint(ada, state="disabled")
+    assert list_badges(developer.get(ENDPOINTS)) == ["Disabled", "Active"]
+    assert list_badges(developer.get(f"{ENDPOINTS}{disabled_endpoint.pk}/change/")) == ["Disabled"]
 
 
 def test_a_ping_leads_to_its_delivery(developer: Client, ada: User) -> None:
@@ -301,13 +327,41 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     assert "Events on their way again: 0." in read_text(second_answer)
 
 
+def read_refusal(answer: Any, form: dict[str, Any]) -> list[str]:
+    """Returns why the replay was refused; checks that its form still holds what was sent."""
+    assert answer.status_code == 200
+    sent = answer.context["form"].data
+    assert {name: sent.getlist(name) for name in form} == {
+        name: value if isinstance(value, list) else [value] for name, value in form.items()
+    }
+    reasons: list[str] = answer.context["form"].non_field_errors()
+    return list(reasons)
+
+
 def test_nothing_is_replayed_to_a_disabled_endpoint(developer: Client, ada: User) -> None:
     publish_event()
-    page = f"{ENDPOINTS}{create_endpoint(ada, state='disabled').pk}/replay/"
-    assert "Nothing was replayed. The webhook is disabled" in read_text(
-        developer.post(page, build_replay_form(), follow=True)
-    )
+    page, form = f"{ENDPOINTS}{create_endpoint(ada, state='disabled').pk}/replay/", build_replay_form()
+    (reason,) = read_refusal(developer.post(page, form), form)
+    assert reason.startswith("Nothing was replayed. The webhook is disabled")
+    assert reason.endswith("Enable it on its page.")
     assert not Delivery.objects.exists()
+
+
+@pytest.mark.parametrize("limit", ["webhooks.endpoints.MAX_REPLAYED_EVENTS", "settings.WEBHOOKS_MAX_WAITING"])
+def test_a_replay_of_too_many_events_says_how_to_narrow_it(
+    developer: Client, ada: User, settings: Settings, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form()
+    publish_event(1)
+    publish_event(2)
+    if limit.startswith("settings."):
+        settings.WEBHOOKS_MAX_WAITING = 1
+    else:
+        monkeypatch.setattr(limit, 1)
+    deliveries = Delivery.objects.count()
+    (reason,) = read_refusal(developer.post(page, form), form)
+    assert "Choose fewer events, a later start or an earlier end" in reason
+    assert Delivery.objects.count() == deliveries
 
 
 @pytest.mark.parametrize(
