@@ -9,7 +9,9 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.db.models import Field as Column
 from django.db.models import ForeignKey, QuerySet
+from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
@@ -25,6 +27,13 @@ class ValidatingAdmin(admin.ModelAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # PostgreSQL cannot store NUL.
         return lookup in self.allowed_lookups and "\0" not in value
+
+    def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
+        """Names the two inputs of a time for screen readers: their label belongs to neither."""
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if field and isinstance(field.widget, forms.SplitDateTimeWidget):
+            name_parts(field.widget, str(field.label))
+        return field
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
         """Refuses invalid ids, and a deletion whose confirmation page could list a million rows."""
@@ -100,6 +109,11 @@ class OwnedAdmin(BaseAdmin):
         if db_field.name == self.owner_path:
             options["queryset"] = User.objects.filter(is_active=True)
         return super().formfield_for_foreignkey(db_field, request, **options)
+
+
+def name_parts(widget: forms.SplitDateTimeWidget, label: str) -> None:
+    for part, name in zip(widget.widgets, ("date", "time"), strict=True):
+        part.attrs["aria-label"] = f"{label}: {name}"
 
 
 def is_delete_all(request: HttpRequest) -> bool:

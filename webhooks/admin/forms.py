@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 
+from library_site.admin.model_admins import name_parts
 from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
@@ -70,6 +71,7 @@ class ReplayForm(forms.Form):
         super().__init__(*arguments, **options)
         for name in ("after", "before"):
             widget = forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time", "step": "1"})
+            name_parts(widget, str(self.fields[name].label))
             self.fields[name].widget = widget
 
     def clean(self) -> dict[str, Any]:

@@ -53,6 +53,20 @@ def test_the_header_leads_to_pages_for_people(librarian: Client) -> None:
     assert [librarian.get(link).headers["Content-Type"] for link in links] == ["text/html; charset=utf-8"] * 3
 
 
+def test_date_and_time_have_a_name_each(root: Client) -> None:
+    page = read_text(root.get("/admin/oauth/apikey/add/"))
+    assert re.findall(r'name="expires_at_\d"[^>]*aria-label="([^"]*)"', page) == [
+        "Expires at: date",
+        "Expires at: time",
+    ]
+
+
+def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None) -> None:
+    answer = client.get("/favicon.ico")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/x-icon")
+    assert b"".join(answer).startswith(b"\0\0\1\0")
+
+
 @pytest.mark.database_independent
 def test_a_badge_is_a_word() -> None:
     assert format_badge("<b>") == '<span class="badge">&lt;b&gt;</span>'
