@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Left, Length
@@ -73,6 +74,7 @@ class Book(models.Model):
             models.Index(sort_prefix("title"), "id", name="book_by_title"),
             models.Index(sort_prefix("author"), "id", name="book_by_author"),
             models.Index("year", "id", name="book_by_year"),
+            models.Index(sort_prefix("genre"), "id", name="book_by_genre"),
             models.Index("created_at", "id", name="book_by_created_at"),
             models.Index("isbn13", "id", name="book_by_isbn13"),
             models.Index("id", name="book_lent", condition=models.Q(available=False)),
@@ -80,6 +82,38 @@ class Book(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.author}, {self.year})"
+
+
+class ListSettings(models.Model):
+    """How a person sees the list of books: the names of its columns, and the rows of a page."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="list_settings"
+    )
+    columns = models.JSONField()
+    rows = models.PositiveSmallIntegerField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.columns)}; {self.rows} rows"
+
+
+class SavedView(models.Model):
+    """A list of books to which a person comes back: a query of its address, and the names of its columns."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_views", db_index=False)
+    name = models.CharField(max_length=100)
+    query = models.TextField()
+    columns = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="saved_view_name")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]

@@ -12,56 +12,77 @@ from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.html import format_html
 
 from books import changes
+from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
+from books.admin.list_settings import COLUMNS, delete_view, list_views, require_list, save_settings, save_view
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
 from books.admin.recent_changes import show_recent_changes
 from books.admin.scan import show_scan
 from books.history.actors import ActorRef, begin_operation
 from books.history.states import UnknownVersion, find_state
-from books.lookup.matches import join_sections, list_sections
-from books.lookup.scans import read_scan
-from books.models import Book, sort_expression
+from books.models import Book
 from library_site.admin.model_admins import ValidatingAdmin
-from library_site.admin.paginator import BoundedPaginator
 from library_site.db.integers import parse_integer
 
 
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
     form = BookForm
-    allowed_lookups = ("available__exact", "created_at__gte", "created_at__lt")
-    list_display = ("title_column", "author_column", "year", "genre", "isbn", "available", "created_at")
-    list_filter = ("available", "created_at")
-    sortable_by = ("title_column", "author_column", "year", "isbn", "created_at")
-    search_fields = ("title", "author", "genre", "isbn")
-    search_help_text = (
-        "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
-        " at the start of the ISBN."
-    )
+    list_display = tuple(COLUMNS.values())
+    # The search is that of `BookList`; Django shows its box because of this.
+    search_fields = ("title",)
     fields = ("isbn", "title", "author", "year", "genre", "available", "created_at", "updated_at")
     readonly_fields = ("created_at", "updated_at")
-    ordering = ("-pk",)
-    paginator = BoundedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     actions = ("mark_available", "mark_lent")
 
-    @admin.display(description="title", ordering=sort_expression("title"))
+    @admin.display(description="Title")
     def title_column(self, book: Book) -> str:
         return book.title
 
-    @admin.display(description="author", ordering=sort_expression("author"))
+    @admin.display(description="Author")
     def author_column(self, book: Book) -> str:
         return book.author
+
+    @admin.display(description="Year")
+    def year_column(self, book: Book) -> str:
+        return str(book.year)
+
+    @admin.display(description="Genre")
+    def genre_column(self, book: Book) -> str:
+        return book.genre
+
+    @admin.display(description="ISBN")
+    def isbn_column(self, book: Book) -> str:
+        return book.isbn
+
+    @admin.display(description="Availability")
+    def availability_column(self, book: Book) -> str:
+        name = "available" if book.available else "lent"
+        return format_html('<span class="availability {}">{}</span>', name, name)
+
+    @admin.display(description="Added (UTC)")
+    def created_at_column(self, book: Book) -> str:
+        return f"{book.created_at:%Y-%m-%d %H:%M}"
+
+    @admin.display(description="Number")
+    def id_column(self, book: Book) -> str:
+        return f"#{book.pk}"
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
+        return BookList
 
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
             ("scan/", show_scan, "scan"),
+            ("columns/", require_list(save_settings), "books_book_columns"),
+            ("views/save/", require_list(save_view), "books_book_save_view"),
+            ("views/delete/", require_list(delete_view), "books_book_delete_view"),
             ("changes/", require_view_history(show_recent_changes), "recent_changes"),
             ("deleted/", require_view_history(show_deleted_books), "deleted_books"),
             ("<path:object_id>/history/state/", require_view_history(show_state), "books_book_state"),
@@ -71,11 +92,6 @@ class BookAdmin(ValidatingAdmin):
         ]
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Book], search_term: str
-    ) -> tuple[QuerySet[Book], bool]:
-        return queryset.filter(join_sections(list_sections(read_scan(search_term)))), False
 
     @admin.action(description="Mark selected books as available", permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
@@ -148,7 +164,8 @@ class BookAdmin(ValidatingAdmin):
         return require_view_history(show_history)(request, object_id)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.report_conflict(request, super().changelist_view, *arguments, **options)
+        context = {"saved_views": list_views(request)}
+        return self.report_conflict(request, super().changelist_view, context)
 
     def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.report_conflict(request, super().changeform_view, *arguments, **options)

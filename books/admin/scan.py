@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from books.admin.pages import render_page
 from books.isbn import hyphenate_isbn
-from books.lookup.matches import find_first, list_sections
+from books.lookup.matches import find_first
 from books.lookup.scans import Kind, Scan, read_scan
 from books.models import Book
 
@@ -47,7 +47,7 @@ def find_books(scan: Scan) -> list[Book]:
     """Returns the best matches, and one more than have a digit if there is one."""
     if scan.kind is Kind.NOTHING:
         return []
-    return find_first(Book.objects.all(), list_sections(scan), MAX_NUMBERED_BOOKS + 1)
+    return find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1)
 
 
 def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from django.conf import settings
 from django.db.models import F, OrderBy, Q, Value
-from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
-from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.pagination import BasePagination
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp, TimestampField
+from books.lookup.pages import build_after_condition
 from books.models import sort_expression
 from books.read_model import Column, Representation, Selection
 from library_site.api.cursors import Cursor, InvalidCursor
@@ -214,10 +213,4 @@ def decode_cursor(text: str, sort: str) -> BookCursor:
 
 def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
     """The books after the cursor's position, in this direction."""
-    if name == "id":
-        return Q(id__lt=cursor.pk) if descending else Q(id__gt=cursor.pk)
-    lookup, key_lookup = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
-    sort = SORT_ORDERS[name]
-    key = sort.parse(cursor.key)
-    # SQLite can use an index only for a condition on the key alone.
-    return Q(key_lookup(sort.key, key)) & Q(lookup(Tuple(sort.key, F("id")), (key, cursor.pk)))
+    return build_after_condition(name, SORT_ORDERS[name].parse(cursor.key), cursor.pk, descending)

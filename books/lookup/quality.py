@@ -2,11 +2,30 @@
 
 from datetime import date
 
-from django.db.models import Q
+from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models.lookups import Exact
+
+from books.models import Book, SortPrefix, sort_expression
 
 # The first books were printed with movable type in the middle of the century; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
+NEWEST_BOOKS = 5_000
+QUALITIES = {
+    "no_isbn": "no valid ISBN",
+    "year": "improbable year",
+    "duplicates": f"possible duplicates among the newest {NEWEST_BOOKS:,}",
+    "same_isbn": "same ISBN as another book",
+}
+
+
+def build_quality_condition(name: str, today: date) -> Q:
+    """The condition of one of QUALITIES."""
+    if name == "duplicates":
+        return is_among_newest() & is_possible_duplicate()
+    if name == "year":
+        return has_improbable_year(today)
+    return shares_isbn() if name == "same_isbn" else HAS_NO_ISBN
 
 
 def is_probable_year(year: int, today: date) -> bool:
@@ -16,3 +35,24 @@ def is_probable_year(year: int, today: date) -> bool:
 
 def has_improbable_year(today: date) -> Q:
     return Q(year__lt=MIN_PROBABLE_YEAR) | Q(year__gt=today.year + 1)
+
+
+def shares_isbn() -> Q:
+    """Whether another book has the same ISBN, in any writing. It reads the ISBNs of all books."""
+    shared = Book.objects.exclude(isbn13=None).values("isbn13").annotate(books=Count("*")).filter(books__gt=1)
+    return Q(isbn13__in=shared.values("isbn13"))
+
+
+def is_among_newest() -> Q:
+    """All books would take seconds to look at; most duplicates are found soon after they are added."""
+    oldest = Book.objects.order_by("-pk").values_list("pk", flat=True)[NEWEST_BOOKS - 1 :].first()
+    return Q() if oldest is None else Q(pk__gte=oldest)
+
+
+def is_possible_duplicate() -> Q:
+    """Whether another book has the same ISBN, or the same title and author."""
+    others = Book.objects.exclude(pk=OuterRef("pk"))
+    # The prefix is for the index.
+    same_prefix = Exact(sort_expression("title"), SortPrefix(OuterRef("title_folded")))
+    same_title = Q(same_prefix, title_folded=OuterRef("title_folded"), author_folded=OuterRef("author_folded"))
+    return Q(Exists(others.filter(isbn13=OuterRef("isbn13")))) | Q(Exists(others.filter(same_title)))

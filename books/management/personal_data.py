@@ -1,4 +1,4 @@
-"""What the history of books knows of a person; one of the modules of PERSONAL_DATA."""
+"""What the history of books knows of a person, and how the person sees the list; one of the modules of PERSONAL_DATA."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,13 +12,17 @@ from django.db.models.functions import Cast, Concat
 from books.api.history import describe_entry
 from books.api.v2.serializers import REPRESENTATION
 from books.history.entries import Entry, iter_actor_entries
-from books.models import Actor
+from books.models import Actor, ListSettings, SavedView
 from oauth.management.users import Person
+
+VIEW_MEMBERS = ("name", "query", "columns")
 
 
 def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     """The changes are described as version 2 of the interface does it."""
     actor_ids = list(find_actors(person).order_by("pk").values_list("pk", flat=True))
+    yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
+    yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_MEMBERS))
     yield "changes", map(describe_change, chain.from_iterable(map(iter_actor_entries, actor_ids)))
 
 

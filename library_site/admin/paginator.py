@@ -1,4 +1,4 @@
-"""A paginator that stops counting at MAX_COUNT."""
+"""Counts that stop at MAX_COUNT, and a paginator with them."""
 
 from typing import Any, cast
 
@@ -14,8 +14,12 @@ class BoundedPaginator(Paginator):
 
     @cached_property
     def count(self) -> int:
-        count = cast("QuerySet[Any]", self.object_list).order_by()[: MAX_COUNT + 1].count()
-        return BoundedCount(MAX_COUNT) if count > MAX_COUNT else count
+        return count_rows(cast("QuerySet[Any]", self.object_list))
+
+
+def count_rows(rows: "QuerySet[Any]") -> int:
+    count = rows.order_by()[: MAX_COUNT + 1].count()
+    return BoundedCount(MAX_COUNT) if count > MAX_COUNT else count
 
 
 class BoundedCount(int):

@@ -42,7 +42,16 @@ pytestmark = pytest.mark.django_db
 OPERATIONS = Path(__file__).parent.parent.parent / "docs/operations.md"
 USERNAME = "ada-of-the-desk"
 # Nothing else in the database contains one of these.
-NAMES = [USERNAME, "Lovelace", "ada@desk.example", "Ada's scanner", "Ada's app", "ada.example", "Ada's bell"]
+NAMES = [
+    USERNAME,
+    "Lovelace",
+    "ada@desk.example",
+    "Ada's scanner",
+    "Ada's app",
+    "ada.example",
+    "Ada's bell",
+    "Ada's novels",
+]
 SCOPES = frozenset({"read", "write", "webhooks"})
 
 
@@ -77,6 +86,8 @@ def ada(api: httpx.Client, client: Client) -> Scenario:
     headers = [{"X-API-Key": key}, oauth_flows.build_bearer_header(tokens["access_token"])]
     client.force_login(user)
     client.post("/admin/books/book/add/", build_book(available="on"))
+    client.post("/admin/books/book/columns/", {"columns": ["author"], "rows": 100})
+    client.post("/admin/books/book/views/save/", {"name": NAMES[7], "query": "genre=novel"})
     form = build_endpoint_form(url=f"https://{NAMES[5]}/hook", description=NAMES[6], kinds=["*"])
     client.post(f"{ENDPOINTS}add/", form)
     for header in headers:
@@ -370,6 +381,8 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "expires_at": None,
             }
         ],
+        "list_settings": {"columns": ["author"], "rows": 100},
+        "saved_views": [{"name": "Ada's novels", "query": "genre=novel", "columns": ["title", "author"]}],
         "changes": [
             {
                 "book": change.book_id,
@@ -427,7 +440,8 @@ def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.Captu
 def test_each_table_of_persons_is_known() -> None:
     """A table that is not here needs a place in the export, and must not keep what is forgotten."""
     assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
-        "admin.LogEntry", "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.SecondFactor",
+        "admin.LogEntry", "books.ListSettings", "books.SavedView",
+        "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.SecondFactor",
         "oauth2_provider.AccessToken", "oauth2_provider.Application", "oauth2_provider.DeviceGrant",
         "oauth2_provider.Grant", "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
     }  # fmt: skip

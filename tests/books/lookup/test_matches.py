@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from books.lookup.matches import find_first, join_sections, list_sections
+from books.lookup.matches import build_search, find_first
 from books.lookup.scans import read_scan
 from books.models import SORT_PREFIX_LENGTH, Book
 from tests.support.books_admin import create_book
@@ -17,7 +17,7 @@ LIMIT = 10
 
 
 def find_titles(text: str, limit: int = LIMIT) -> list[str]:
-    return [book.title for book in find_first(Book.objects.all(), list_sections(read_scan(text)), limit)]
+    return [book.title for book in find_first(Book.objects.all(), read_scan(text), limit)]
 
 
 def create_books(*titles: str) -> None:
@@ -71,10 +71,10 @@ def test_titles_are_compared_beyond_what_the_index_has() -> None:
 def test_no_book_is_found_twice_and_queries_are_few(text: str) -> None:
     create_books("Emma", "Emma", "Emma 17", "17", "17 Emmas")
     with CaptureQueriesContext(connection) as queries:
-        books = find_first(Book.objects.all(), list_sections(read_scan(text)), LIMIT)
+        books = find_first(Book.objects.all(), read_scan(text), LIMIT)
     assert len(set(books)) == len(books)
     assert len(list_own_queries(queries)) <= 5
-    assert set(books) == set(Book.objects.filter(join_sections(list_sections(read_scan(text)))))
+    assert set(books) == set(Book.objects.filter(build_search(read_scan(text)).condition))
 
 
 def list_own_queries(queries: Iterable[dict[str, str]]) -> list[str]:

@@ -1,0 +1,72 @@
+"""The form that narrows the list of books, and the parameters of the list's address."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+from django import forms
+from django.db.models import Q
+from django.http import QueryDict
+from django.utils.http import urlencode
+
+from books.fields import fold
+from books.lookup.matches import is_equal
+from books.lookup.quality import QUALITIES, build_quality_condition
+from books.models import MAX_LENGTHS, YEAR_RANGE
+from books.search import MAX_SEARCH_WORDS, contains_condition
+
+AVAILABILITIES = {"available": ("available", True), "lent": ("lent", False)}
+
+
+class ListFilterForm(forms.Form):
+    """Each field narrows the list further. All are optional."""
+
+    author = forms.CharField(max_length=MAX_LENGTHS["author"], required=False)
+    genre = forms.CharField(max_length=MAX_LENGTHS["genre"], required=False)
+    year_from = forms.IntegerField(label="Year from", required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+    year_to = forms.IntegerField(label="to", required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+    availability = forms.ChoiceField(
+        required=False, choices=[("", "any"), *((name, label) for name, (label, _) in AVAILABILITIES.items())]
+    )
+    quality = forms.ChoiceField(required=False, choices=[("", "any"), *QUALITIES.items()])
+    added_since = forms.DateField(
+        label="Added since", required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    )
+
+    def build_condition(self, today: date) -> Q:
+        """Invalid values do not narrow the list; the form says what is wrong with them."""
+        conditions: dict[str, Callable[[Any], Q]] = {
+            "author": self.has_author,
+            "genre": lambda genre: is_equal("genre", fold(genre)),
+            "year_from": lambda year: Q(year__gte=year),
+            "year_to": lambda year: Q(year__lte=year),
+            "availability": lambda name: Q(available=AVAILABILITIES[name][1]),
+            "quality": lambda name: build_quality_condition(name, today),
+            "added_since": lambda day: Q(created_at__gte=datetime.combine(day, time(), UTC)),
+        }
+        self.full_clean()
+        values = {name: self.cleaned_data.get(name) for name in conditions}
+        condition = Q()
+        for name, value in values.items():
+            if value not in (None, ""):
+                condition &= conditions[name](value)
+        return condition
+
+    def has_author(self, text: str) -> Q:
+        condition = Q()
+        for word in text.split()[:MAX_SEARCH_WORDS]:
+            condition &= contains_condition(word, "author")
+        return condition
+
+    def has_values(self) -> bool:
+        return any(value not in (None, "") for value in self.cleaned_data.values())
+
+
+# What the list's address means, without the position in it.
+LIST_PARAMETERS = ("q", *ListFilterForm.base_fields, "sort", "view")
+
+
+def build_query(query: QueryDict, **changes: Any) -> str:
+    """Returns the query of the list with these parameters changed, and with none that it does not know."""
+    values = {name: query[name] for name in LIST_PARAMETERS if query.get(name)} | changes
+    return urlencode({name: value for name, value in values.items() if value not in (None, "")})

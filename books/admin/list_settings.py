@@ -1,0 +1,127 @@
+"""How a person sees the list of books: its columns and rows, and the views to which the person comes back."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+
+from books.admin.list_filters import build_query
+from books.models import ListSettings, SavedView
+from library_site.db.integers import BIGINT_MAX, parse_integer
+
+# The columns of the list by their names in addresses, and their methods of the admin. The title is always shown.
+COLUMNS = {
+    "title": "title_column",
+    "author": "author_column",
+    "year": "year_column",
+    "genre": "genre_column",
+    "isbn": "isbn_column",
+    "availability": "availability_column",
+    "created_at": "created_at_column",
+    "id": "id_column",
+}
+DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name != "id")
+ROWS_OF_A_PAGE = (25, 50, 100, 200)
+DEFAULT_ROWS = 50
+MAX_VIEWS = 50
+MAX_QUERY_LENGTH = 4_000
+
+
+class ShownList(NamedTuple):
+    columns: Sequence[str]
+    rows: int
+
+
+class SettingsForm(forms.Form):
+    columns = forms.MultipleChoiceField(choices=[(name, name) for name in COLUMNS], required=False)
+    rows = forms.TypedChoiceField(choices=[(rows, rows) for rows in ROWS_OF_A_PAGE], coerce=int)
+
+
+class ViewForm(forms.Form):
+    name = forms.CharField(max_length=100)
+    query = forms.CharField(max_length=MAX_QUERY_LENGTH, required=False)
+
+
+def read_settings(request: HttpRequest) -> ShownList:
+    """Returns what the person chose; a saved view in the address has columns of its own."""
+    settings = ListSettings.objects.filter(user=request.user.pk).first()
+    view = find_view(request, request.GET.get("view", ""))
+    columns = view.columns if view else settings.columns if settings else DEFAULT_COLUMNS
+    return ShownList(("title", *columns), settings.rows if settings else DEFAULT_ROWS)
+
+
+def find_view(request: HttpRequest, text: str) -> SavedView | None:
+    pk = parse_integer(text)
+    if pk is None or abs(pk) > BIGINT_MAX:
+        return None
+    return SavedView.objects.filter(pk=pk, user=request.user.pk).first()
+
+
+def list_views(request: HttpRequest) -> list[tuple[SavedView, str]]:
+    """Returns the person's views and their queries."""
+    views = SavedView.objects.filter(user=request.user.pk).order_by("name")
+    return [(view, build_query(QueryDict(view.query), view=view.pk)) for view in views]
+
+
+def save_settings(request: HttpRequest) -> HttpResponse:
+    form = SettingsForm(request.POST)
+    if form.is_valid():
+        columns = [name for name in COLUMNS if name in form.cleaned_data["columns"]]
+        ListSettings.objects.update_or_create(
+            user=find_person(request), defaults={"columns": columns, "rows": form.cleaned_data["rows"]}
+        )
+    else:
+        messages.error(request, "Nothing was changed: choose columns and rows from those that are offered.")
+    return redirect_to_list(request.POST.get("query", ""), view="")
+
+
+def save_view(request: HttpRequest) -> HttpResponse:
+    """Saves the list's query and columns under a name. A view that has the name already is replaced."""
+    form = ViewForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was saved: give the view a name of 100 characters at most.")
+        return redirect_to_list(request.POST.get("query", ""))
+    name, query = form.cleaned_data["name"], build_query(QueryDict(form.cleaned_data["query"]), view="")
+    with transaction.atomic():
+        views = SavedView.objects.filter(user=request.user.pk)
+        if views.count() >= MAX_VIEWS and not views.filter(name=name).exists():
+            messages.error(request, f"Nothing was saved: delete a view first, {MAX_VIEWS} are the most.")
+            return redirect_to_list(query)
+        values = {"query": query, "columns": list(read_settings(request).columns)}
+        view, _ = SavedView.objects.update_or_create(user=find_person(request), name=name, defaults=values)
+    messages.success(request, f"The view “{name}” is saved.")
+    return redirect_to_list(query, view=view.pk)
+
+
+def delete_view(request: HttpRequest) -> HttpResponse:
+    view = find_view(request, request.POST.get("view", ""))
+    if view:
+        view.delete()
+        messages.success(request, f"The view “{view.name}” is deleted.")
+    return redirect_to_list("")
+
+
+def require_list(view: Any) -> Any:
+    """Wraps a view that changes what the person sees, for people who see the list of books."""
+
+    def checked_view(request: HttpRequest) -> HttpResponse:
+        if not request.user.has_perm("books.view_book") and not request.user.has_perm("books.change_book"):
+            raise PermissionDenied
+        return view(request) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
+
+    return checked_view
+
+
+def find_person(request: HttpRequest) -> Any:
+    """The user behind Django's lazy one."""
+    return request.user
+
+
+def redirect_to_list(query: str, **changes: Any) -> HttpResponse:
+    query = build_query(QueryDict(query[:MAX_QUERY_LENGTH]), **changes)
+    return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{query}")

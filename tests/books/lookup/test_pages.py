@@ -1,0 +1,92 @@
+"""Pages of books whose positions are keys."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import Q
+from django.test.utils import CaptureQueriesContext
+
+from books.lookup.pages import SORT_KEYS, Page, Position, Section, parse_position, read_page
+from books.models import Book
+from tests.support.books_admin import create_book
+
+pytestmark = pytest.mark.usefixtures("db")
+
+# Sections of three books each.
+HALVES = [Section(Q(year__lt=1900), "title"), Section(Q(year__gte=1900), "-id")]
+
+
+@pytest.fixture(autouse=True)
+def books() -> list[Book]:
+    members = [("B", 1800), ("a", 1801), ("A", 1802), ("C", 1900), ("C", 1901), ("D", 1902)]
+    return [create_book(title=title, genre=title, author=title, year=year) for title, year in members]
+
+
+def list_years(page: Page) -> list[int]:
+    return [book.year for book in page.books]
+
+
+def read(sections: list[Section], start: Position | None = None, backward: bool = False, limit: int = 2) -> Page:
+    return read_page(Book.objects.all(), sections, limit, start, backward)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 6])
+def test_pages_go_through_all_sections_and_back(limit: int) -> None:
+    page, years = read(HALVES, limit=limit), []
+    pages = [page]
+    while page.behind:
+        page = read(HALVES, parse_position(page.behind.encode(), HALVES), limit=limit)
+        pages.append(page)
+    years = [year for page in pages for year in list_years(page)]
+    assert years == [1801, 1802, 1800, 1902, 1901, 1900]
+    for earlier_page in pages[-2::-1]:
+        assert page.before
+        page = read(HALVES, parse_position(page.before.encode(), HALVES), backward=True, limit=limit)
+        assert list_years(page) == list_years(earlier_page)
+    assert page.before is None
+
+
+def test_the_last_page_is_read_from_the_end() -> None:
+    page = read(HALVES, backward=True)
+    assert (list_years(page), page.behind) == ([1901, 1900], None)
+    assert page.before
+
+
+@pytest.mark.parametrize("name", SORT_KEYS)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_each_order_goes_on_behind_a_position(name: str, sign: str) -> None:
+    sections = [Section(Q(), sign + name)]
+    all_years = list_years(read(sections, limit=6))
+    first = read(sections, limit=3)
+    assert first.behind
+    second = read(sections, parse_position(first.behind.encode(), sections), limit=3)
+    assert (list_years(first) + list_years(second), second.behind) == (all_years, None)
+    assert len(set(all_years)) == 6
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        Position(2, "A", 1),
+        Position(-1, "A", 1),
+        Position(0, 17, 1),
+        Position(1, "A", 1),
+        Position(0, "\0", 1),
+        Position(0, "A", 2**63),
+        Position(1, 2**63, 1),
+    ],
+)
+def test_foreign_positions_are_none(position: Any) -> None:
+    assert parse_position(position.encode(), HALVES) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "W10", "é", "A" * 5_000])
+def test_texts_that_are_no_positions_are_none(text: str) -> None:
+    assert parse_position(text, [Section(Q(), "created_at")]) is None
+
+
+def test_a_section_that_a_page_does_not_reach_is_not_read() -> None:
+    with CaptureQueriesContext(connection) as queries:
+        read(HALVES, limit=2)
+    assert len(queries) == 1
