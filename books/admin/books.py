@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db import transaction
 from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
@@ -21,10 +20,10 @@ from books.admin.form_support import focus_first, show_suggestions, show_warning
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.list_settings import COLUMNS, delete_view, list_views, require_list, save_settings, save_view
+from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
 from books.admin.recent_changes import show_recent_changes
 from books.admin.scan import show_scan
-from books.history.actors import ActorRef, begin_operation
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
 from library_site.admin.model_admins import ValidatingAdmin
@@ -39,7 +38,7 @@ class BookAdmin(ValidatingAdmin):
     search_fields = ("title",)
     fields = ("isbn", "title", "author", "year", "genre", "available", "created_at", "updated_at")
     readonly_fields = ("created_at", "updated_at")
-    actions = ("mark_available", "mark_lent")
+    actions = ("mark_available", "mark_lent", "delete_books")
 
     @admin.display(description="Title")
     def title_column(self, book: Book) -> str:
@@ -94,17 +93,22 @@ class BookAdmin(ValidatingAdmin):
         return [*urls, *super().get_urls()]
 
     @admin.action(description="Mark selected books as available", permissions=["change"])
-    def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
-        self.set_available(request, queryset, available=True)
+    def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_action(request, queryset, MARK_AVAILABLE)
 
     @admin.action(description="Mark selected books as lent", permissions=["change"])
-    def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
-        self.set_available(request, queryset, available=False)
+    def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_action(request, queryset, MARK_LENT)
 
-    def set_available(self, request: HttpRequest, books: QuerySet[Book], available: bool) -> None:
-        with transaction.atomic():
-            count = changes.set_available(books, available, begin_mass_change("mark", request), now=timezone.now())
-        self.message_user(request, f"Books now {'available' if available else 'lent'}: {count}.", messages.SUCCESS)
+    @admin.action(description="Delete selected books", permissions=["delete"])
+    def delete_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return run_action(request, queryset, DELETE)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions = super().get_actions(request)
+        # Django's asks without the ISBNs, and knows no limit.
+        actions.pop("delete_selected", None)
+        return actions
 
     def formfield_for_dbfield(self, db_field: "Column[Any, Any]", request: HttpRequest, **options: Any) -> Field | None:
         """Adds the initial values to the form, so that only what the librarian edits counts as changed.
@@ -156,10 +160,6 @@ class BookAdmin(ValidatingAdmin):
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Book]) -> None:
-        with transaction.atomic():
-            changes.delete_books(queryset, begin_mass_change("delete", request), now=timezone.now())
-
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         return require_view_history(show_history)(request, object_id)
 
@@ -183,7 +183,3 @@ class BookAdmin(ValidatingAdmin):
             message = "Nothing was changed: someone else changed, deleted or added such a book first."
             self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
-
-
-def begin_mass_change(kind: str, request: HttpRequest) -> ActorRef:
-    return begin_operation(kind, find_librarian(request), timezone.now())

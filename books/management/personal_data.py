@@ -1,4 +1,7 @@
-"""What the history of books knows of a person, and how the person sees the list; one of the modules of PERSONAL_DATA."""
+"""What the history of books knows of a person, and how the person sees the list.
+
+One of the modules of PERSONAL_DATA.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

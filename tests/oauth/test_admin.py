@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from oauth2_provider.models import Application
 
+from library_site.admin import model_admins
 from oauth import api_keys
 from oauth.models import APIKey, Authorization
 from tests.support import oauth_flows
@@ -471,3 +472,13 @@ def test_a_longer_list_takes_no_more_queries(root: Client, changelist: str) -> N
             root.get(changelist)
         counts.append(len(queries))
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("across", ["1", "01", "yes"])
+def test_a_long_list_is_not_deleted_by_one_action(root: Client, monkeypatch: pytest.MonkeyPatch, across: str) -> None:
+    monkeypatch.setattr(model_admins, "MAX_COUNT", 1)
+    readers = [oauth_flows.create_reader(f"reader-{number}") for number in range(2)]
+    form = {"action": ["delete_selected", ""], "index": 0, "select_across": across, "_selected_action": [readers[0].pk]}
+    answer: Any = root.post("/admin/auth/user/", form, follow=True)
+    assert "Nothing was deleted: select 1 at most." in read_text(answer)
+    assert User.objects.filter(pk=readers[0].pk).exists()

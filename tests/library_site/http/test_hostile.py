@@ -85,7 +85,7 @@ def test_no_address_of_the_user_admin_fails(admin_client: Client, query: str) ->
     [
         ("books/book", "mark_lent"),
         ("books/book", "mark_available"),
-        ("books/book", "delete_selected"),
+        ("books/book", "delete_books"),
         ("auth/user", "delete_selected"),
         ("auth/group", "delete_selected"),
     ],

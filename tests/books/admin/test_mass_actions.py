@@ -1,0 +1,97 @@
+"""Actions on many books: which ask first, what the question shows, and that no more books are changed than it said."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from books.admin import mass_actions
+from books.models import Book, Change
+from tests.support.admin_pages import read_inputs, read_text
+from tests.support.books_admin import LIST, change_book, create_book
+
+ACROSS = {"select_across": "1", "index": "0"}
+
+
+def submit(client: Client, action: str, *books: Book, query: str = "", **form: Any) -> Any:
+    values = {"action": action, "_selected_action": [book.pk for book in books], **form}
+    return client.post(f"{LIST}{query}", values)
+
+
+def answer_question(client: Client, question: Any, query: str = "") -> Any:
+    return client.post(f"{LIST}{query}", read_inputs(read_text(question)), follow=True)
+
+
+def count_lent() -> int:
+    return Book.objects.filter(available=False).count()
+
+
+def test_books_of_one_page_are_marked_without_a_question(librarian: Client) -> None:
+    book, _ = create_book(), create_book()
+    submit(librarian, "mark_lent", book, index="0")
+    assert count_lent() == 1
+
+
+def test_books_of_all_pages_are_marked_after_a_question(librarian: Client) -> None:
+    books = [create_book(title=f"<Emma {number}>", isbn=f"E-{number}") for number in range(3)]
+    change_book(books[0], available=False)
+    create_book(title="Persuasion")
+    question = submit(librarian, "mark_lent", books[2], query="?q=emma", **ACROSS)
+    page = read_text(question)
+    assert ["3 books" in page, "1 needs" in page, "&lt;Emma 2&gt;" in page, "E-1" in page, "Persuasion" in page] == [
+        True, True, True, True, False,
+    ]  # fmt: skip
+    assert "cannot be set back" in page
+    assert count_lent() == 1
+    assert "Books now lent: 2." in read_text(answer_question(librarian, question, "?q=emma"))
+    assert count_lent() == 3
+    assert Change.objects.filter(operation__kind="mark").count() == 2
+
+
+def test_a_deletion_always_asks_and_shows_isbns(librarian: Client) -> None:
+    book, _ = create_book(isbn="E-1"), create_book()
+    question = submit(librarian, "delete_books", book, index="0")
+    assert "E-1" in read_text(question)
+    assert Book.objects.count() == 2
+    answer_question(librarian, question)
+    assert not Book.objects.filter(pk=book.pk).exists()
+    assert Book.objects.count() == 1
+
+
+def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) -> None:
+    book = create_book()
+    question = submit(librarian, "mark_lent", book, **ACROSS)
+    create_book()
+    second_question = answer_question(librarian, question)
+    assert "their number has changed" in read_text(second_question)
+    assert count_lent() == 0
+    answer_question(librarian, second_question)
+    assert count_lent() == 2
+
+
+@pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
+@pytest.mark.parametrize("across", ["1", "01", "yes"])
+def test_more_books_than_the_limit_are_not_changed(
+    librarian: Client, monkeypatch: pytest.MonkeyPatch, action: str, across: str
+) -> None:
+    monkeypatch.setattr(mass_actions, "MAX_BOOKS", 2)
+    books = [create_book() for _ in range(3)]
+    form = {"action": action, "_selected_action": [books[0].pk], "select_across": across, "confirmed": "3"}
+    answer = librarian.post(LIST, form, follow=True)
+    assert "Nothing was changed: these are more than 2 books" in read_text(answer)
+    assert (Book.objects.count(), count_lent()) == (3, 0)
+
+
+def test_djangos_own_deletion_is_not_offered(librarian: Client) -> None:
+    book = create_book()
+    submit(librarian, "delete_selected", book, post="yes")
+    assert Book.objects.exists()
+
+
+def test_who_may_not_delete_books_cannot(db: None, client: Client) -> None:
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk.user_permissions.add(*Permission.objects.filter(codename__in=["view_book", "change_book"]))
+    client.force_login(clerk)
+    submit(client, "delete_books", create_book(), confirmed="1")
+    assert Book.objects.exists()
