@@ -1,0 +1,60 @@
+"""What the first page of the admin shows of the books."""
+
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django import template
+from django.http import HttpRequest
+from django.template import Context
+from django.urls import reverse
+from django.utils import timezone
+
+from books.admin.descriptions import Description, describe_entries
+from books.admin.pages import VIEW_HISTORY
+from books.history.entries import Filters, Start, read_recent_page
+from books.lookup.quality import QUALITIES, build_quality_condition
+from books.models import Book
+from library_site.admin.paginator import count_rows
+
+register = template.Library()
+
+MAX_CHANGES = 8
+# Those that need no look at all books.
+COUNTED_QUALITIES = ("no_isbn", "year", "duplicates")
+
+
+class QualityCount(NamedTuple):
+    """A number of books, and the address of the list of them."""
+
+    label: str
+    books: int
+    address: str
+
+
+@register.inclusion_tag("admin/books/first_page.html", takes_context=True)
+def show_first_page(context: Context) -> dict[str, Any]:
+    """Shows each part to those who may see it."""
+    request: HttpRequest = context["request"]
+    may_view = request.user.has_perm("books.view_book") or request.user.has_perm("books.change_book")
+    return {
+        "may_view": may_view,
+        "counts": count_qualities() if may_view else [],
+        "may_view_history": request.user.has_perm(VIEW_HISTORY),
+        "changes": list_changes() if request.user.has_perm(VIEW_HISTORY) else [],
+    }
+
+
+def list_changes() -> list[Description]:
+    return describe_entries(read_recent_page(Filters(), Start(), MAX_CHANGES).entries)
+
+
+def count_qualities() -> list[QualityCount]:
+    today, address = timezone.now().date(), reverse("admin:books_book_changelist")
+    return [
+        QualityCount(
+            QUALITIES[name],
+            count_rows(Book.objects.filter(build_quality_condition(name, today))),
+            f"{address}?{urlencode({'quality': name})}",
+        )
+        for name in COUNTED_QUALITIES
+    ]
