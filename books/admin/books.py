@@ -36,6 +36,10 @@ class BookAdmin(ValidatingAdmin):
     list_display = tuple(COLUMNS.values())
     # The search is that of `BookList`; Django shows its box because of this.
     search_fields = ("title",)
+    search_help_text = (
+        "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
+        " at the start of the ISBN."
+    )
     fields = ("isbn", "title", "author", "year", "genre", "available", "created_at", "updated_at")
     readonly_fields = ("created_at", "updated_at")
     actions = ("mark_available", "mark_lent", "delete_books")

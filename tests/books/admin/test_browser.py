@@ -1,4 +1,4 @@
-"""The history of books in a browser: on small and large screens, and by the keyboard alone."""
+"""The admin pages of books in a browser: on small and large screens, and by keyboard and scanner alone."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
 from tests.support.server import Service
@@ -82,6 +82,10 @@ def test_pages_fit_the_screen(
 ) -> None:
     session, pk, deleted_pk = prepared
     pages = [
+        "",
+        "?quality=year&author=e",
+        "add/",
+        "scan/?code=e",
         "changes/",
         "deleted/",
         f"{pk}/history/",
@@ -94,3 +98,48 @@ def test_pages_fit_the_screen(
         for address in pages:
             page.goto(f"/admin/books/book/{address}")
             assert page.evaluate("document.documentElement.scrollWidth") == width, address
+
+
+def test_a_scan_leads_to_a_new_book_by_enter_alone(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/")
+        expect(page.locator("#scan-code")).to_be_focused()
+        page.keyboard.type("0306406152")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Add this book").click()
+        assert page.get_by_label("ISBN").input_value() == "978-0-306-40615-7"
+        assert page.evaluate("document.activeElement.name") == "title"
+
+
+def test_enter_in_the_isbn_moves_on_and_warnings_come_meanwhile(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/add/")
+        expect(page.get_by_label("ISBN")).to_be_focused()
+        page.keyboard.type("9780306406157")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.name") == "title"
+        expect(page.get_by_label("ISBN")).to_have_value("978-0-306-40615-7")
+        page.get_by_label("Year").fill("12")
+        page.get_by_label("Genre").press_sequentially("nov")
+        expect(page.locator("#book-warnings .warnings")).to_contain_text("improbable")
+        expect(page.locator("#suggested-genre option")).not_to_have_count(0)
+
+
+def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/scan/?code=e")
+        second = page.locator("[data-digit='2']").get_attribute("href")
+        expect(page.locator("#scan-code")).to_be_focused()
+        page.keyboard.type("9780306406157")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Add this book").wait_for()
+        page.goto("/admin/books/book/scan/?code=e")
+        expect(page.locator("#scan-code")).to_be_focused()
+        page.keyboard.press("2")
+        page.wait_for_url(f"**{second}")

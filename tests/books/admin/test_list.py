@@ -234,6 +234,10 @@ def test_a_list_that_one_may_not_see_is_not_set_up(db: None, client: Client, add
     assert client.post(address).status_code == 403
 
 
+def test_the_search_says_what_it_reads(librarian: Client) -> None:
+    assert "An ISBN in any writing" in read_text(librarian.get(LIST))
+
+
 def test_availability_is_a_word(librarian: Client) -> None:
     change_book(create_book(), available=False)
     assert '<span class="availability lent">lent</span>' in read_text(librarian.get(LIST))
