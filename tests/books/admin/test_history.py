@@ -218,7 +218,7 @@ def test_only_who_may_view_the_history_finds_links_to_it(client: Client, astrid:
     book = create_book()
     client.force_login(astrid)
     expected_links = {
-        "/admin/": {RECENT_CHANGES, DELETED_BOOKS},
+        "/admin/": {RECENT_CHANGES, DELETED_BOOKS, f"{RECENT_CHANGES}?channel=command", history_address(book)},
         LIST: {RECENT_CHANGES, DELETED_BOOKS},
         page_address(book): {history_address(book)},
     }

@@ -299,9 +299,7 @@ def test_every_answer_of_the_api_varies_by_accept(api: httpx.Client, book: dict[
     assert [answer for answer in answers if not varies_by_accept(answer)] == []
 
 
-@pytest.mark.parametrize(
-    "address", ["/", "/docs", "/docs/v2", "/openapi.json", "/openapi/v2.json", "/nowhere", "/apiary", "/admin/login/"]
-)
+@pytest.mark.parametrize("address", ["/", "/docs", "/docs/v2", "/openapi.json", "/openapi/v2.json", "/admin/login/"])
 def test_other_answers_are_the_same_for_every_accept(api: httpx.Client, address: str) -> None:
     plain, vendor_answer = api.get(address), api.get(address, headers={"Accept": TYPES[2]})
     assert not varies_by_accept(plain)
