@@ -5,14 +5,15 @@ from datetime import date
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
+from django.db.models.lookups import Exact
 from django.urls import reverse
 from django.utils.html import format_html
 
 from books.admin.scan import EXPLANATIONS
 from books.fields import fold
 from books.isbn import normalize_isbn
-from books.lookup.matches import is_equal
+from books.lookup.matches import compare_rows, is_equal
 from books.lookup.quality import is_probable_year
 from books.lookup.scans import read_scan
 from books.models import Book
@@ -60,7 +61,8 @@ def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
 
 
 def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
-    other = others.filter(is_equal("title", fold(title)), author_folded=fold(author)).first()
+    has_author = Exact(compare_rows("author_folded"), Value(fold(author)))
+    other = others.filter(is_equal("title", fold(title)), has_author).first()
     message = "{} has the same title and author. It may be the same book."
     return BookWarning("title", f"{title}\0{author}", format_book(message, other)) if other else None
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django.db.models import Q, QuerySet, Value
-from django.db.models.functions import Left
+from django.db import connection
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
 from books.fields import fold
@@ -82,7 +83,12 @@ def has_words(text: str) -> Q:
 def is_equal(member: str, folded_text: str) -> Q:
     """The first condition is for the index."""
     prefix = Exact(sort_expression(member), Value(folded_text[:SORT_PREFIX_LENGTH]))
-    return Q(prefix, **{FOLDED_COLUMNS[member]: folded_text})
+    return Q(prefix, Exact(compare_rows(FOLDED_COLUMNS[member]), Value(folded_text)))
+
+
+def compare_rows(column: str) -> Collate | F:
+    """The column, but not for PostgreSQL's index of trigrams: for an equal text that is the most expensive one."""
+    return Collate(column, "POSIX") if connection.vendor == "postgresql" else F(column)
 
 
 def begins_with(member: str, folded_text: str) -> Q:

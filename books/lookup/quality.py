@@ -5,12 +5,13 @@ from datetime import date
 from django.db.models import Count, Exists, OuterRef, Q
 from django.db.models.lookups import Exact
 
+from books.lookup.matches import compare_rows
 from books.models import Book, SortPrefix, sort_expression
 
 # The first books were printed with movable type in the middle of the century; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
-NEWEST_BOOKS = 5_000
+NEWEST_BOOKS = 1_000
 QUALITIES = {
     "no_isbn": "no valid ISBN",
     "year": "improbable year",
@@ -54,5 +55,6 @@ def is_possible_duplicate() -> Q:
     others = Book.objects.exclude(pk=OuterRef("pk"))
     # The prefix is for the index.
     same_prefix = Exact(sort_expression("title"), SortPrefix(OuterRef("title_folded")))
-    same_title = Q(same_prefix, title_folded=OuterRef("title_folded"), author_folded=OuterRef("author_folded"))
+    members = [Exact(compare_rows(column), OuterRef(column)) for column in ("title_folded", "author_folded")]
+    same_title = Q(same_prefix, *members)
     return Q(Exists(others.filter(isbn13=OuterRef("isbn13")))) | Q(Exists(others.filter(same_title)))
