@@ -19,6 +19,7 @@ from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
+from books.admin.lending import change_state, find_scanned, require_change_permission, show_lending
 from books.admin.list_settings import COLUMNS, delete_view, list_views, require_list, save_settings, save_view
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
 from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
@@ -83,6 +84,9 @@ class BookAdmin(ValidatingAdmin):
     def get_urls(self) -> list[URLPattern]:
         pages: list[tuple[str, View, str]] = [
             ("scan/", show_scan, "scan"),
+            ("lend/", require_change_permission(show_lending), "lend"),
+            ("lend/find/", require_change_permission(find_scanned), "lend_find"),
+            ("lend/change/", require_change_permission(change_state), "lend_change"),
             ("columns/", require_list(save_settings), "books_book_columns"),
             ("views/save/", require_list(save_view), "books_book_save_view"),
             ("views/delete/", require_list(delete_view), "books_book_delete_view"),

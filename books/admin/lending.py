@@ -1,0 +1,226 @@
+"""Lending: each scan lends a book or takes it back.
+
+The page looks a code up first, and then asks for a state of that book. Such a request names the state and the version
+that was seen, so a request that is sent again, because its answer was lost, changes nothing more.
+"""
+
+from functools import wraps
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET, require_POST
+
+from books import changes
+from books.admin.pages import View, find_librarian, render_page
+from books.admin.scan import build_add_address, explain_absence, explain_layout
+from books.history.actors import ActorRef
+from books.isbn import hyphenate_isbn
+from books.lookup.codes import find_by_code
+from books.lookup.scans import MAX_SCAN_LENGTH, Kind, Scan, read_scan
+from books.models import Book, Change
+from books.rows import BookRow
+from library_site.db.integers import BIGINT_MAX
+from library_site.http.refusals import Refusal
+
+LENT, AVAILABLE = "lent", "available"
+STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
+# More books with one code are not listed.
+MAX_NAMED_BOOKS = 5
+MAX_VERSION = 2**31 - 1
+
+
+class BookChanged(Refusal):
+    """The book is no longer at the version that was seen."""
+
+    status = 412
+    message = "The book was changed since it was looked up"
+
+
+class Match(NamedTuple):
+    """The book that a code stands for, or None; what is to be said about the code, and where a book can be added."""
+
+    book: Book | None
+    message: str = ""
+    add_address: str | None = None
+
+
+class StateForm(forms.Form):
+    """The state that a book is to get, the version that was seen, and whether the request may be there already."""
+
+    book = forms.IntegerField(min_value=-BIGINT_MAX, max_value=BIGINT_MAX)
+    version = forms.IntegerField(min_value=1, max_value=MAX_VERSION - 1)
+    state = forms.ChoiceField(choices=list(STATES.items()))
+    repeated = forms.BooleanField(required=False)
+
+
+class ScanForm(forms.Form):
+    code = forms.CharField(max_length=MAX_SCAN_LENGTH, required=False)
+    state = forms.ChoiceField(choices=list(STATES.items()))
+
+
+def require_change_permission(view: View) -> View:
+    """Wraps a view of people who are signed in to the admin."""
+
+    @wraps(view)
+    def checked_view(request: HttpRequest) -> HttpResponse:
+        if not request.user.has_perm("books.change_book"):
+            raise PermissionDenied
+        return view(request)
+
+    return checked_view
+
+
+@require_GET
+def find_scanned(request: HttpRequest) -> HttpResponse:
+    """Answers the one book that a code stands for, or why there is none."""
+    match = find_match(request, request.GET.get("code", ""))
+    book = describe_book(match.book) if match.book else None
+    return JsonResponse({"book": book, "message": match.message, "add": match.add_address})
+
+
+@require_POST
+def change_state(request: HttpRequest) -> HttpResponse:
+    """Lends a book or takes it back, and answers its version. A request that is sent again gets the same answer."""
+    form = StateForm(request.POST)
+    if not form.is_valid():
+        return JsonResponse({"errors": form.errors}, status=400)
+    try:
+        version = set_state(find_librarian(request), **form.cleaned_data)
+    except Refusal as refusal:
+        return JsonResponse({"message": refusal.message}, status=refusal.status)
+    return JsonResponse({"version": version})
+
+
+def set_state(actor: ActorRef, book: int, version: int, state: str, repeated: bool = False) -> int:
+    """Returns the version of the book with this state. Raises BookChanged, BookNotFound, ConcurrentChange.
+
+    If a repeated request was carried out before, it returns the version that it had then.
+    """
+
+    def require_version(row: BookRow) -> None:
+        if row.version != version:
+            raise BookChanged
+
+    available = state == AVAILABLE
+    try:
+        return changes.change_book(book, {"available": available}, require_version, actor, timezone.now()).version
+    except BookChanged:
+        if not repeated or find_own_values(actor, book, version + 1).get("available") is not available:
+            raise
+        return version + 1
+
+
+def find_own_values(actor: ActorRef, book: int, version: int) -> dict[str, Any]:
+    """Returns the values that this person gave the book with this version, according to the history."""
+    change = Change.objects.filter(book_id=book, version=version, actor_id=actor.id).first()
+    return change.after or {} if change else {}
+
+
+def find_match(request: HttpRequest, code: str) -> Match:
+    scan = read_scan(code)
+    books = find_by_code(scan, MAX_NAMED_BOOKS)
+    if not books:
+        return explain_no_match(scan, may_add=request.user.has_perm("books.add_book"))
+    if len(books) > 1:
+        return Match(None, explain_several(books))
+    return Match(books[0], explain_layout(scan.layout) if scan.layout else "")
+
+
+def explain_no_match(scan: Scan, may_add: bool) -> Match:
+    if scan.kind is Kind.NOTHING:
+        return Match(None, _("Scan a code first."))
+    if scan.kind is Kind.WORDS:
+        return Match(None, _("Words lend no book. Scan its code, or type its number like #17."))
+    address = build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is Kind.ISBN and may_add else None
+    return Match(None, explain_absence(scan, may_add=False).explanation, address)
+
+
+def explain_several(books: list[Book]) -> str:
+    names = "; ".join(f"#{book.pk} {book.title} ({STATES[name_state(book.available)]})" for book in books)
+    return _("Several books have this code: {names}. Type the number of the right one with its #.").format(names=names)
+
+
+def describe_book(book: Book) -> dict[str, Any]:
+    address = reverse("admin:books_book_change", args=[book.pk])
+    state = name_state(book.available)
+    return {"id": book.pk, "title": book.title, "address": address, "state": state, "version": book.version}
+
+
+def name_state(available: bool) -> str:
+    return AVAILABLE if available else LENT
+
+
+def show_lending(request: HttpRequest) -> HttpResponse:
+    """The page. Its form works without a script, too: then a POST is answered by the page again."""
+    if request.method == "POST":
+        change = change_plainly(request) if "book" in request.POST else scan_plainly(request)
+        return HttpResponseRedirect(f"{reverse('admin:lend')}?{urlencode(change)}")
+    state = request.GET.get("state", "")
+    return render_page(
+        request,
+        "lend",
+        _("Lend and take back"),
+        state=state if state in STATES else LENT,
+        last=find_own_change(request),
+    )
+
+
+def scan_plainly(request: HttpRequest) -> dict[str, Any]:
+    """Carries out a scan and reports it. Returns the query of the page that follows."""
+    form = ScanForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Nothing was changed: choose whether to lend or to take back."))
+        return {}
+    state = form.cleaned_data["state"]
+    match = find_match(request, form.cleaned_data["code"])
+    if match.message:
+        messages.warning(request, match.message)
+    if match.book is None:
+        return {"state": state}
+    if name_state(match.book.available) == state:
+        already = _("“{title}” is {state} already.").format(title=match.book.title, state=STATES[state])
+        messages.warning(request, already)
+        return {"state": state}
+    return {"state": state, **report_change(request, match.book.pk, match.book.version, state)}
+
+
+def change_plainly(request: HttpRequest) -> dict[str, Any]:
+    """Undoes a change, and returns the query of the page that follows: it keeps what scans are to do."""
+    form = StateForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Nothing was changed: this is not known."))
+        return {}
+    undone = form.cleaned_data
+    previous_state = LENT if undone["state"] == AVAILABLE else AVAILABLE
+    return {"state": previous_state, **report_change(request, undone["book"], undone["version"], undone["state"])}
+
+
+def report_change(request: HttpRequest, book: int, version: int, state: str) -> dict[str, int]:
+    """Gives the book this state. Returns what names the change, nothing if it was refused."""
+    try:
+        new_version = set_state(find_librarian(request), book, version, state)
+    except Refusal as refusal:
+        messages.error(request, _("Nothing was changed. {reason}.").format(reason=refusal.message))
+        return {}
+    return {"book": book, "version": new_version}
+
+
+def find_own_change(request: HttpRequest) -> dict[str, Any] | None:
+    """Returns the change that the address names, if this person made it."""
+    form = StateForm({"state": LENT, **request.GET.dict()})
+    if not form.is_valid():
+        return None
+    pk, version = form.cleaned_data["book"], form.cleaned_data["version"]
+    book = Book.objects.filter(pk=pk).first()
+    available = find_own_values(find_librarian(request), pk, version).get("available")
+    if book is None or available is None:
+        return None
+    return {"book": book, "version": version, "state": name_state(available), "old_state": name_state(not available)}

@@ -1,0 +1,228 @@
+"""Lending: a code names a book, a request names the state and the version that was seen."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from books.admin.lending import MAX_NAMED_BOOKS
+from books.history.entries import Start, read_book_page
+from books.models import Book
+from tests.support.admin_pages import read_inputs, read_text, read_words
+from tests.support.books_admin import change_book, create_book, delete_book
+
+LEND = "/admin/books/book/lend/"
+FIND = f"{LEND}find/"
+CHANGE = f"{LEND}change/"
+ISBN = "978-0-14-143951-8"
+
+
+def find(client: Client, code: str) -> Any:
+    answer: Any = client.get(FIND, {"code": code})
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def set_state(client: Client, book: Book, state: str, **members: Any) -> Any:
+    return client.post(CHANGE, {"book": book.pk, "version": 1, "state": state, **members})
+
+
+def scan(client: Client, code: str, state: str = "lent") -> Any:
+    """Submits the form of the page as a browser without scripts."""
+    return client.post(LEND, {"code": code, "state": state}, follow=True)
+
+
+def read_state(book: Book) -> tuple[bool, int]:
+    """Returns whether the book is available, and its version."""
+    return Book.objects.values_list("available", "version").get(pk=book.pk)
+
+
+def test_the_page_has_its_name() -> None:
+    assert reverse("admin:lend") == LEND
+
+
+@pytest.mark.parametrize("address", [LEND, FIND, CHANGE])
+def test_lending_needs_the_permission_to_change_books(db: None, client: Client, address: str) -> None:
+    assert client.post(address).headers["Location"] == f"/admin/login/?next={address}"
+    reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_book"))
+    client.force_login(reader)
+    assert client.post(address).status_code == 403
+
+
+@pytest.mark.parametrize("code", ["9780141439518", "0141439513", "978014143951851299", "çè_à&'&'\"ç(&_"])
+def test_a_code_stands_for_its_book(librarian: Client, code: str) -> None:
+    book = create_book(title="Emma", isbn=ISBN)
+    create_book()
+    assert find(librarian, code)["book"] == {
+        "id": book.pk,
+        "title": "Emma",
+        "address": f"/admin/books/book/{book.pk}/change/",
+        "state": "available",
+        "version": 1,
+    }
+
+
+def test_an_id_and_a_code_of_the_library_stand_for_their_book(librarian: Client) -> None:
+    book = create_book(isbn="LIB-0001")
+    for code in (f"#{book.pk}", str(book.pk), "LIB-0001"):
+        assert find(librarian, code)["book"]["id"] == book.pk
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("Emma", "Words lend no book"),
+        ("9780141439519", "This ISBN was misread"),
+        ("9771234567003", "the code of a periodical"),
+        ("9790260000438", "the code of printed music"),
+        ("#" + "9" * 30, "No book has the id"),
+        (f"{'word ' * 500}", "Words lend no book"),
+        ("\0", "Scan a code first"),
+    ],
+)
+def test_other_codes_are_explained(librarian: Client, code: str, message: str) -> None:
+    create_book(title="Emma")
+    answer = find(librarian, code)
+    assert message in answer["message"]
+    assert (answer["book"], answer["add"]) == (None, None)
+
+
+def test_an_unknown_isbn_is_offered_to_be_added(librarian: Client) -> None:
+    answer = find(librarian, "9780141439518")
+    assert answer == {
+        "book": None,
+        "message": f"No book has the ISBN {ISBN}.",
+        "add": f"/admin/books/book/add/?isbn={ISBN}",
+    }
+
+
+def test_several_books_with_one_code_are_named_and_none_is_lent(librarian: Client) -> None:
+    books = [create_book(isbn=isbn) for isbn in (ISBN, "0-14-143951-3", "9780141439518")]
+    answer = find(librarian, ISBN)
+    assert answer["book"] is None
+    assert all(f"#{book.pk} Pride and Prejudice (available)" in answer["message"] for book in books)
+    assert len(books) < MAX_NAMED_BOOKS
+
+
+def test_a_lent_book_has_one_more_version_of_this_person(librarian: Client) -> None:
+    book = create_book()
+    answer = set_state(librarian, book, "lent")
+    assert (answer.status_code, answer.json()) == (200, {"version": 2})
+    assert read_state(book) == (False, 2)
+    entry = read_book_page(book.pk, Start(), 10).entries[0]
+    assert (entry.version, entry.before, entry.after) == (2, {"available": True}, {"available": False})
+    assert (entry.actor.channel, entry.actor.user) == ("admin", "astrid")
+
+
+def test_a_request_that_is_sent_again_gets_the_same_answer_and_changes_nothing(librarian: Client) -> None:
+    book = create_book()
+    assert set_state(librarian, book, "lent", repeated="on").json() == {"version": 2}
+    change_book(book, available=True)
+    assert set_state(librarian, book, "lent", repeated="on").json() == {"version": 2}
+    assert read_state(book) == (True, 3)
+
+
+@pytest.mark.parametrize("members", [{}, {"version": 2, "repeated": "on"}])
+def test_a_new_request_about_an_earlier_version_is_refused(librarian: Client, members: dict[str, Any]) -> None:
+    book = create_book()
+    set_state(librarian, book, "lent")
+    change_book(book, available=True)
+    assert set_state(librarian, book, "lent", **members).status_code == 412
+    assert read_state(book) == (True, 3)
+
+
+def test_the_state_that_is_there_is_no_change(librarian: Client) -> None:
+    book = create_book()
+    assert set_state(librarian, book, "available").json() == {"version": 1}
+    assert read_state(book) == (True, 1)
+
+
+@pytest.mark.parametrize("values", [{"title": "Emma"}, {"available": False}])
+def test_a_book_that_someone_else_changed_is_not_changed(librarian: Client, values: dict[str, Any]) -> None:
+    book = create_book()
+    change_book(book, **values)
+    assert set_state(librarian, book, "lent", repeated="on").status_code == 412
+    assert read_state(book)[1] == 2
+
+
+def test_a_book_that_was_deleted_is_not_there(librarian: Client) -> None:
+    book = create_book()
+    delete_book(book)
+    assert set_state(librarian, book, "lent").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"book": "1", "version": "1", "state": "toggle"},
+        {"book": "9" * 30, "version": "1", "state": "lent"},
+        {"book": "1", "version": str(2**31), "state": "lent"},
+        {"book": "\0", "version": "0", "state": "lent"},
+    ],
+)
+def test_a_request_that_is_not_valid_is_refused(librarian: Client, form: dict[str, str]) -> None:
+    assert librarian.post(CHANGE, form).status_code == 400
+    assert librarian.post(LEND, {**form, "book": form.get("book", "")}).status_code == 302
+
+
+@pytest.mark.parametrize(("method", "address"), [("post", FIND), ("get", CHANGE)])
+def test_looking_up_and_changing_have_one_method_each(librarian: Client, method: str, address: str) -> None:
+    assert getattr(librarian, method)(address).status_code == 405
+
+
+def test_the_form_lends_takes_back_and_undoes_without_a_script(librarian: Client) -> None:
+    book = create_book(title="Emma", isbn=ISBN)
+    page = scan(librarian, ISBN)
+    assert read_state(book) == (False, 2)
+    assert "Emma was available, is now lent" in read_words(page)
+    librarian.post(LEND, read_inputs(read_text(page).partition('id="lending-last"')[2]))
+    assert read_state(book) == (True, 3)
+    scan(librarian, ISBN)
+    assert "Emma was lent, is now available" in read_words(scan(librarian, ISBN, "available"))
+    assert read_state(book) == (True, 5)
+
+
+def test_the_form_says_why_nothing_was_changed(librarian: Client) -> None:
+    book = create_book(title="Emma", isbn=ISBN)
+    assert "“Emma” is available already." in read_words(scan(librarian, ISBN, "available"))
+    assert "Words lend no book" in read_words(scan(librarian, "Emma"))
+    assert "choose whether to lend" in read_words(scan(librarian, ISBN, "toggle"))
+    assert read_state(book) == (True, 1)
+
+
+def test_an_undo_of_what_someone_else_changed_since_is_refused(librarian: Client) -> None:
+    book = create_book(isbn=ISBN)
+    page = scan(librarian, ISBN)
+    change_book(book, title="Emma")
+    form = read_inputs(read_text(page).partition('id="lending-last"')[2])
+    answer: Any = librarian.post(LEND, form, follow=True)
+    assert "Nothing was changed. The book was changed since" in read_words(answer)
+    assert read_state(book) == (False, 3)
+
+
+def test_the_form_keeps_what_scans_do(librarian: Client) -> None:
+    page = read_text(scan(librarian, "Emma", "available"))
+    [radio] = [line for line in page.splitlines() if 'value="available"' in line]
+    assert " checked" in radio
+
+
+def test_the_page_shows_changes_of_this_person_only(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    change_book(book, available=False)
+    for query in ({"book": book.pk, "version": 2}, {"book": "\0", "version": "x"}, {"book": 10**30, "version": 1}):
+        assert "Emma" not in read_text(librarian.get(LEND, query))
+
+
+def test_a_scan_takes_few_queries(librarian: Client) -> None:
+    book = create_book(isbn=ISBN)
+    set_state(librarian, book, "lent")
+    with CaptureQueriesContext(connection) as queries:
+        find(librarian, ISBN)
+    # The session, the user, two for permissions, and the book.
+    assert len(queries) == 5

@@ -1,0 +1,273 @@
+"""Lending in a browser, by scanner and keyboard: no scan is lost, and none counts twice."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
+from tests.support.server import Service
+
+LEND = "/admin/books/book/lend/"
+CHANGE = f"**{LEND}change/"
+# Prints the sessions of two librarians.
+PREPARATION = """
+import json
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+sessions = []
+for name in ("annika", "tommy"):
+    user = User.objects.create_user(name, is_staff=True)
+    user.groups.add(Group.objects.get(name="Librarians"))
+    client = Client()
+    client.force_login(user)
+    sessions.append(client.cookies["sessionid"].value)
+print(json.dumps(sessions))
+"""
+# Writes down the tones that are played.
+RECORD_TONES = """
+    const start = AudioScheduledSourceNode.prototype.start;
+    window.tones = [];
+    AudioScheduledSourceNode.prototype.start = function () {
+        window.tones.push(this.frequency.value);
+        start.call(this);
+    };
+"""
+HIGH, LOW = 880, 220
+FAILED_REQUEST = "Failed to load resource"
+MANY_SCANS = 200
+
+pytestmark = BROWSER_MARKS
+
+
+@pytest.fixture(scope="module")
+def sessions(service: Service) -> list[str]:
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
+    environment = os.environ | {"DATABASE_URL": service.database_url}
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    session_keys: list[str] = json.loads(run.stdout)
+    return session_keys
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with start_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def next_books(service: Service) -> Callable[[int], list[int]]:
+    """Returns a function that returns the ids of books that are available and that no other test lends."""
+    rows = service.fetch_all("SELECT id FROM books_book WHERE available AND version = 1 ORDER BY id")
+    numbers, ids = count(), [pk for (pk,) in rows]
+    return lambda amount: [ids[next(numbers)] for _ in range(amount)]
+
+
+@contextmanager
+def open_lending(browser: Browser, service: Service, session: str, **options: Any) -> Iterator[Page]:
+    with open_page(browser, service, session, **options) as page:
+        page.add_init_script(RECORD_TONES)
+        page.goto(LEND)
+        yield page
+
+
+def scan(page: Page, *ids: object) -> None:
+    """Types the numbers of books, or other codes, as fast as the page takes them."""
+    for code in ids:
+        page.keyboard.insert_text(f"#{code}" if isinstance(code, int) else str(code))
+        page.keyboard.press("Enter")
+
+
+def expect_outcomes(page: Page, *outcomes: str) -> None:
+    """Waits until the rows, the last scan first, have these outcomes."""
+    rows = page.locator("#lending-rows .lending-row")
+    expect(rows).to_have_count(len(outcomes))
+    for number, outcome in enumerate(outcomes):
+        expect(rows.nth(number)).to_have_attribute("data-outcome", outcome)
+
+
+def list_changes(service: Service, *ids: int) -> list[tuple[int, int]]:
+    """Returns the ids and the versions of what the history has about these books."""
+    numbers = ", ".join(map(str, ids))
+    return service.fetch_all(
+        f"SELECT book_id, version FROM books_change WHERE book_id IN ({numbers}) ORDER BY book_id, version"  # noqa: S608  # our own numbers
+    )
+
+
+def is_available(service: Service, pk: int) -> bool:
+    [(available,)] = service.fetch_all(f"SELECT available FROM books_book WHERE id = {pk:d}")  # noqa: S608  # a number
+    return bool(available)
+
+
+def test_each_of_many_scans_counts_once_though_the_network_drops_and_the_page_is_loaded_again(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    ids = next_books(MANY_SCANS)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        page.get_by_label("Tones").uncheck()
+        scan(page, *ids[:50])
+        page.context.set_offline(True)
+        scan(page, *ids[50:100])
+        expect(page.locator("#lending-trouble")).to_contain_text("out of reach")
+        page.context.set_offline(False)
+        page.reload()
+        scan(page, *ids[100:])
+        expect(page.locator("[data-outcome=waiting]")).to_have_count(0, timeout=60_000)
+        expect(page.locator("#lending-rows [data-outcome=changed]")).to_have_count(MANY_SCANS)
+        expect(page.locator("#lending-code")).to_be_focused()
+    assert list_changes(service, *ids) == [(pk, 2) for pk in sorted(ids)]
+
+
+def lose_answer(route: Route) -> None:
+    route.fetch()
+    route.abort()
+
+
+def answer_with(status: int) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(status=status, headers={"Retry-After": "0"}, body="<html></html>")
+
+
+def test_a_request_that_fails_is_sent_again(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    failures = [lose_answer, *map(answer_with, (200, 403, 409, 412, 429, 500, 503))]
+    ids = next_books(len(failures))
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        for number, (pk, fail) in enumerate(zip(ids, failures, strict=True), start=1):
+            page.route(CHANGE, fail, times=1)
+            scan(page, pk)
+            expect_outcomes(page, *["changed"] * number)
+        expect(page.locator("#lending-latest")).to_contain_text("was available, is now lent")
+        assert set(page.evaluate("tones.slice(-1)")) == {HIGH}
+    assert list_changes(service, *ids) == [(pk, 2) for pk in sorted(ids)]
+
+
+def test_a_scan_at_which_the_library_fails_does_not_stop_the_others(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    ids = next_books(2)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        page.route(CHANGE, answer_with(500), times=5)
+        scan(page, *ids)
+        expect_outcomes(page, "changed", "refused")
+
+
+def test_the_focus_comes_back_to_the_box_when_a_scan_begins(
+    browser: Browser, service: Service, sessions: list[str]
+) -> None:
+    with open_lending(browser, service, sessions[0]) as page:
+        page.get_by_role("button", name="Undo the last").focus()
+        page.keyboard.type("#")
+        expect(page.locator("#lending-code")).to_be_focused()
+        expect(page.locator("#lending-code")).to_have_value("#")
+
+
+def test_scans_wait_for_the_person_who_made_them(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    [pk] = next_books(1)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        for cookies, trouble in (([], "You are signed out"), (["sessionid"], "Someone else is signed in")):
+            page.context.clear_cookies()
+            page.context.add_cookies([{"name": name, "value": sessions[1], "url": service.url} for name in cookies])
+            page.evaluate("dispatchEvent(new Event('focus'))") if cookies else scan(page, pk)
+            expect(page.locator("#lending-trouble")).to_contain_text(trouble)
+        page.goto(LEND)
+        expect(page.locator("#lending-rows .lending-row")).to_have_count(0)
+        page.context.add_cookies([{"name": "sessionid", "value": sessions[0], "url": service.url}])
+        page.goto(LEND)
+        expect_outcomes(page, "changed")
+    assert list_changes(service, pk) == [(pk, 2)]
+
+
+def test_one_more_reading_of_a_code_is_ignored_with_the_other_tone(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    [pk] = next_books(1)
+    with open_lending(browser, service, sessions[0]) as page:
+        page.clock.install()
+        scan(page, pk, pk)
+        expect_outcomes(page, "changed")
+        assert sorted(page.evaluate("tones")) == [LOW, HIGH]
+        page.clock.fast_forward(2000)
+        scan(page, pk)
+        expect_outcomes(page, "unchanged", "changed")
+        page.get_by_label("Tones").uncheck()
+        scan(page, "Emma")
+        expect_outcomes(page, "refused", "unchanged", "changed")
+        assert page.evaluate("tones") == [LOW, HIGH, LOW] or page.evaluate("tones") == [HIGH, LOW, LOW]
+    assert list_changes(service, pk) == [(pk, 2)]
+
+
+def test_the_keyboard_is_enough_to_lend_take_back_and_undo(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    first, second = next_books(2)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        scan(page, first, second)
+        page.keyboard.press("F8")
+        scan(page, first)
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Control+z")
+        expect_outcomes(page, *["changed"] * 5)
+        assert (is_available(service, first), is_available(service, second)) == (False, True)
+        page.reload()
+        expect(page.locator("#lending-code")).to_be_focused()
+        scan(page, second)
+        page.keyboard.press("Control+z")
+        expect_outcomes(page, "changed", "unchanged", *["changed"] * 5)
+        assert is_available(service, first)
+        page.keyboard.press("Control+z")
+        expect(page.locator("#lending-latest")).to_have_text("There is nothing to undo.")
+    assert list_changes(service, first) == [(first, version) for version in (2, 3, 4, 5)]
+
+
+def test_what_someone_else_changed_is_not_undone(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    [pk] = next_books(1)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        scan(page, pk)
+        expect_outcomes(page, "changed")
+        service.fetch_all(f"UPDATE books_book SET version = version + 1 WHERE id = {pk:d}")  # noqa: S608  # a number
+        page.keyboard.press("Control+z")
+        expect_outcomes(page, "refused", "changed")
+        expect(page.locator("#lending-latest")).to_contain_text("Someone changed the book since")
+    assert not is_available(service, pk)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_the_page_fits_the_screen_and_the_scheme(
+    browser: Browser, service: Service, sessions: list[str], width: int, scheme: Any
+) -> None:
+    screen = {"width": width, "height": 800}
+    with open_lending(browser, service, sessions[0], viewport=screen, color_scheme=scheme) as page:
+        scan(page, "W" * 200)
+        expect_outcomes(page, "refused")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_page_that_was_closed_leaves_its_scans_to_another(
+    browser: Browser, service: Service, sessions: list[str], next_books: Callable[[int], list[int]]
+) -> None:
+    first, second = next_books(2)
+    with open_lending(browser, service, sessions[0], ignored=FAILED_REQUEST) as page:
+        page.context.set_offline(True)
+        scan(page, first)
+        page.context.set_offline(False)
+        page.route(CHANGE, lambda route: route.abort())
+        other_page = page.context.new_page()
+        other_page.goto(LEND)
+        scan(other_page, second)
+        expect_outcomes(other_page, "changed")
+        page.close()
+        expect_outcomes(other_page, "changed", "changed")
+    assert list_changes(service, first, second) == [(first, 2), (second, 2)]
