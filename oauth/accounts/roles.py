@@ -35,9 +35,13 @@ def describe_group(group: Group) -> list[str]:
 def describe_user(user: User) -> list[str]:
     if user.is_superuser:
         return [gettext("Everything")]
-    is_held = Q(user=user) | Q(group__user=user)
-    sentences = describe_permissions(Permission.objects.filter(is_held).distinct()) if user.is_staff else []
+    sentences = describe_permissions(list_permissions(user)) if user.is_staff else []
     return sentences or [gettext("Read the library's books, and let apps read them")]
+
+
+def list_permissions(user: User) -> QuerySet[Permission]:
+    """Those of the person and of the person's groups; a superuser needs none."""
+    return Permission.objects.filter(Q(user=user) | Q(group__user=user)).distinct()
 
 
 def describe_permissions(permissions: QuerySet[Permission]) -> list[str]:

@@ -78,7 +78,7 @@ class RolesField(forms.ModelMultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(Group.objects.order_by("name"), **options)
+        super().__init__(Group.objects.none(), **options)
 
     def label_from_instance(self, group: Any) -> str:
         """The name, and what the role may do."""
@@ -87,6 +87,9 @@ class RolesField(forms.ModelMultipleChoiceField):
 
 class InvitationForm(forms.ModelForm):
     """Adds a person, who chooses the password by a mail."""
+
+    # The groups that the inviting person may give.
+    grantable_groups = Group.objects.none()
 
     email = forms.EmailField(label=_("Email address"), help_text=_("The invitation goes there."))
     groups = RolesField(
@@ -98,6 +101,11 @@ class InvitationForm(forms.ModelForm):
         fields = ("username", "first_name", "last_name", "email", "groups", "is_superuser")
         labels = {"is_superuser": _("May do everything")}
         help_texts = {"is_superuser": _("Runs the library: invites people, and says what each may do.")}
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        groups: Any = self.fields["groups"]
+        groups.queryset = self.grantable_groups.order_by("name")
 
     def clean_email(self) -> str:
         address: str = self.cleaned_data["email"]

@@ -1,4 +1,4 @@
-"""The admin pages of users and groups: Django's own, with the checks of ValidatingAdmin, and invitations."""
+"""The admin pages of users and groups: Django's own, with the checks of DelegatingAdmin, and invitations."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,15 +13,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
-from library_site.admin.model_admins import ValidatingAdmin
 from oauth.accounts import mails
+from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import InvitationForm
 
 admin.site.unregister([User, Group])
 
 
 @admin.register(User)
-class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
+class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     """Adds people by invitation: they choose their passwords themselves."""
 
     allowed_lookups = ("is_staff__exact", "is_superuser__exact", "is_active__exact", "groups__id__exact")
@@ -41,6 +41,14 @@ class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
         if obj or not request.user.is_superuser:
             return fieldsets
         return (*fieldsets, (None, {"fields": ("is_superuser",)}))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if request.user.is_superuser else ("is_superuser",)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **options)
+        form.grantable_groups = list_manageable(Group, request.user)
+        return form
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -81,9 +89,11 @@ class LibraryUserAdmin(ValidatingAdmin, UserAdmin):
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Lists the people. Django would list every token, and require permissions to delete each."""
         lines = [f"{user}, with the apps and API keys that are theirs" for user in objs]
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
+        deletable = list_manageable(User, request.user).filter(pk__in=[user.pk for user in objs])
+        missing = {str(self.opts.verbose_name)} if deletable.count() < len(lines) else set()
+        return lines, {str(self.opts.verbose_name_plural): len(lines)}, missing, []
 
 
 @admin.register(Group)
-class LibraryGroupAdmin(ValidatingAdmin, GroupAdmin):
+class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     """The page has no filters, so no lookups are allowed."""
