@@ -35,6 +35,8 @@ class SignInView(LoginView):
         user = form.get_user()
         has_factor = second_factor.find_factor(user) is not None
         if not has_factor and not second_factor.is_demanded(user):
+            # Another person may have begun to sign in: that one knows what the session holds.
+            self.request.session.flush()
             return super().form_valid(form)
         # The failures of the name stay: otherwise who knows the password could guess codes for ever.
         lockout.withdraw_attempt(self.request)

@@ -359,6 +359,19 @@ def test_staff_must_set_it_up_before_they_are_signed_in(api: httpx.Client, marga
     assert is_signed_in(api)
 
 
+def test_nothing_of_an_unfinished_sign_in_is_left_to_the_next_person(
+    api: httpx.Client, margaret: User, settings: Settings
+) -> None:
+    """Otherwise margaret could know the secret that the phone of the next person at this computer shows codes of."""
+    settings.TWO_FACTOR_FOR_STAFF = True
+    enter_password(api)
+    secret = read_setup_secret(api.get(SETUP_PAGE))
+    User.objects.create_user("reader", password=PASSWORD)
+    submit_sign_in(api, "reader", PASSWORD)
+    assert is_signed_in(api)
+    assert read_setup_secret(api.get(SETUP_PAGE)) != secret
+
+
 def test_readers_need_none(api: httpx.Client, margaret: User, settings: Settings) -> None:
     settings.TWO_FACTOR_FOR_STAFF = True
     User.objects.update(is_staff=False)
