@@ -224,5 +224,5 @@ def test_a_scan_takes_few_queries(librarian: Client) -> None:
     set_state(librarian, book, "lent")
     with CaptureQueriesContext(connection) as queries:
         find(librarian, ISBN)
-    # The session, the user, two for permissions, and the book.
-    assert len(queries) == 5
+    # The session, the user and the second factor, two for permissions, and the book.
+    assert len(queries) == 6

@@ -105,8 +105,14 @@ def test_a_person_without_a_phone_signs_in_with_the_password(api: httpx.Client, 
     assert is_signed_in(api)
 
 
-def test_a_code_may_have_spaces_and_be_a_step_old(api: httpx.Client, phone: Phone) -> None:
-    code = phone.show_code(-1)
+@pytest.mark.parametrize(("steps", "is_right"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
+def test_the_clock_of_the_phone_may_be_a_step_off(steps: int, is_right: bool) -> None:
+    secret, now = second_factor.generate_secret(), timezone.now()
+    assert (second_factor.find_step(secret, compute_code(secret, now, steps), now) is not None) == is_right
+
+
+def test_a_code_may_have_spaces(api: httpx.Client, phone: Phone) -> None:
+    code = phone.show_code()
     enter_password(api)
     enter_code(api, f"{code[:3]} {code[3:]}")
     assert is_signed_in(api)
