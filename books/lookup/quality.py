@@ -11,7 +11,7 @@ from books.models import Book, SortPrefix, sort_expression
 # The first books were printed with movable type in the middle of the century; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
-NEWEST_BOOKS = 1_000
+NEWEST_BOOKS = 500
 QUALITIES = {
     "no_isbn": "no valid ISBN",
     "year": "improbable year",
