@@ -222,6 +222,7 @@ def test_the_keyboard_is_enough_to_lend_take_back_and_undo(
         page.reload()
         expect(page.locator("#lending-code")).to_be_focused()
         scan(page, second)
+        expect_outcomes(page, "unchanged", *["changed"] * 5)
         page.keyboard.press("Control+z")
         expect_outcomes(page, "changed", "unchanged", *["changed"] * 5)
         assert is_available(service, first)
