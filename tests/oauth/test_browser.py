@@ -136,7 +136,7 @@ def test_an_app_gets_an_error_when_the_user_has_none_of_the_requested_scopes(
         assert read_redirect(page, callback)["error"] == ["invalid_scope"]
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (320, "dark"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (1280, "light")])
 def test_pages_fit_the_screen_and_the_scheme(
     browser: Browser, service: Service, sessions: dict[str, str], callback: str, width: int, scheme: Any
 ) -> None:

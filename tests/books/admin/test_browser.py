@@ -75,8 +75,7 @@ def test_an_earlier_state_is_restored_by_the_keyboard_alone_and_without_javascri
         assert "was changed successfully" in page.locator(".messagelist").inner_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_pages_fit_the_screen(
     browser: Browser, service: Service, prepared: tuple[str, int, int], width: int, scheme: Any
 ) -> None:

@@ -43,7 +43,7 @@ RECORD_TONES = """
 """
 HIGH, LOW = 880, 220
 FAILED_REQUEST = "Failed to load resource"
-MANY_SCANS = 200
+MANY_SCANS = 80
 
 pytestmark = BROWSER_MARKS
 
