@@ -129,7 +129,8 @@ class BookAdmin(ValidatingAdmin):
         """Locks a book that is to be changed: nobody changes it between the comparison of its form and the change."""
         if request.method == "POST" and self.is_valid_id(object_id):
             changes.lock_books([int(object_id)])
-        return super().get_object(request, object_id, from_field)
+        book: Book | None = super().get_object(request, object_id, from_field)
+        return book
 
     def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **options)

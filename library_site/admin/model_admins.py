@@ -35,6 +35,10 @@ class ValidatingAdmin(admin.ModelAdmin):
             name_parts(field.widget, str(field.label))
         return field
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """An empty name in `_to_field` is no column."""
+        return super().get_object(request, object_id, from_field or None)
+
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
         """Refuses invalid ids, and a deletion whose confirmation page could list a million rows."""
         if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):

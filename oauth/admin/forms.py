@@ -74,7 +74,17 @@ class APIKeyForm(forms.ModelForm):
         return expires_at
 
 
-class RolesField(forms.ModelMultipleChoiceField):
+class RowsField(forms.ModelMultipleChoiceField):
+    """Refuses ids on which the database fails, because no row can have them."""
+
+    def clean(self, value: Any) -> Any:
+        rows: Any = self.queryset
+        for pk in value or ():
+            rows.model._meta.pk.clean(pk, None)
+        return super().clean(value)
+
+
+class RolesField(RowsField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:

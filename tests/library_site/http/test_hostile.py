@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.support.books import build_book
@@ -94,6 +95,22 @@ def test_no_address_of_the_user_admin_fails(admin_client: Client, query: str) ->
 def test_a_selection_of_nothing_changes_nothing(admin_client: Client, changelist: str, action: str, pk: str) -> None:
     answer: Any = admin_client.post(f"/admin/{changelist}/", {"action": action, "_selected_action": pk}, follow=True)
     assert "Nothing was changed: what was selected does not exist." in answer.content.decode()
+
+
+@pytest.mark.parametrize("member", ["groups", "user_permissions"])
+@pytest.mark.parametrize("pk", ["abc", "\0", "9" * 23, "-" + "9" * 23, "9" * 5000, ""])
+def test_nobody_is_given_what_does_not_exist(admin_client: Client, admin_user: User, member: str, pk: str) -> None:
+    for page in ("add/", f"{admin_user.pk}/change/"):
+        answer = admin_client.post(f"/admin/auth/user/{page}", {"username": "jane", member: pk})
+        assert answer.status_code == 200
+    assert list(User.objects.all()) == [admin_user]
+
+
+@pytest.mark.parametrize("page", ["change", "delete"])
+@pytest.mark.parametrize("name", ["", "%00", "password", "abc"])
+def test_the_page_of_a_row_takes_no_other_column(admin_client: Client, admin_user: User, page: str, name: str) -> None:
+    answer = admin_client.get(f"/admin/auth/user/{admin_user.pk}/{page}/?_to_field={name}")
+    assert answer.status_code == (400 if name else 200)
 
 
 def test_a_body_cannot_say_it_is_larger_than_it_is(api: httpx.Client) -> None:
