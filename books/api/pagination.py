@@ -1,19 +1,17 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import msgspec
 from django.conf import settings
-from django.db.models import F, OrderBy, Q, Value
+from django.db.models import F, Q
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.pagination import BasePagination
 from rest_framework.views import APIView
 
-from books.fields import FormattedTimestamp, TimestampField
-from books.lookup.pages import build_after_condition
-from books.models import sort_expression
+from books.fields import FormattedTimestamp
+from books.lookup.pages import SORT_KEYS, build_after_condition, order_by, parse_bigint
 from books.read_model import Column, Representation, Selection
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.api.query import (
@@ -28,22 +26,10 @@ from library_site.api.query import (
 )
 from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
-from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import Row
 from library_site.http.fast_path import Answer
 
 MAX_CURSOR_LENGTH = 2_000
-
-
-class SortOrder(NamedTuple):
-    """An order of books; those with equal keys are sorted by id.
-
-    `cursor_value` is the key as it is in a cursor, and `parse` converts that back to a key.
-    """
-
-    key: Column
-    cursor_value: Column
-    parse: Callable[[object], Any]
 
 
 class BookCursor(Cursor):
@@ -55,39 +41,11 @@ class BookCursor(Cursor):
     pk: int
 
 
-def parse_bigint(value: object) -> int:
-    if not isinstance(value, int) or abs(value) >= BIGINT_MAX:
-        raise InvalidCursor
-    return value
-
-
-def parse_text(value: object) -> str:
-    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
-    if not isinstance(value, str) or b"\0" in value.encode():
-        raise InvalidCursor
-    return value
-
-
-def parse_timestamp(value: object) -> Value:
-    timestamp = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # the column is naive, too
-    return Value(timestamp, TimestampField())
-
-
-TITLE, AUTHOR = sort_expression("title"), sort_expression("author")
-SORT_ORDERS = {
-    "id": SortOrder(F("id"), F("id"), parse_bigint),
-    "title": SortOrder(TITLE, TITLE, parse_text),
-    "author": SortOrder(AUTHOR, AUTHOR, parse_text),
-    "year": SortOrder(F("year"), F("year"), parse_bigint),
-    "created_at": SortOrder(F("created_at"), FormattedTimestamp("created_at"), parse_timestamp),
+# The key of each order, as it is in a cursor. Books with equal keys are sorted by id.
+SORT_ORDERS: dict[str, Column] = {
+    **{name: SORT_KEYS[name].expression for name in ("id", "title", "author", "year")},
+    "created_at": FormattedTimestamp("created_at"),
 }
-
-
-def order_by(name: str, descending: bool) -> tuple[OrderBy, ...]:
-    keys = [F("id")] if name == "id" else [SORT_ORDERS[name].key, F("id")]
-    return tuple(OrderBy(key, descending=descending) for key in keys)
-
-
 # Created once, because they are part of the key of cached statements.
 ORDER_BY = {(name, descending): order_by(name, descending) for name in SORT_ORDERS for descending in (False, True)}
 
@@ -123,7 +81,7 @@ class KeysetPagination(BasePagination):
             books = books.filter(after_condition(self.cursor, name, descending != backward))
         # One row more than the limit shows whether there is another page.
         selection = selection._replace(books=books)
-        rows = representation.fetch_rows(selection, 0, self.limit + 1, SORT_ORDERS[name].cursor_value, F("id"))
+        rows = representation.fetch_rows(selection, 0, self.limit + 1, SORT_ORDERS[name], F("id"))
         page = rows[: self.limit][:: -1 if backward else 1]
         self.link_pages(page, has_more=len(rows) > self.limit)
         return representation.to_structs(page)
@@ -206,11 +164,11 @@ def decode_cursor(text: str, sort: str) -> BookCursor:
     cursor = BookCursor.decode(text, MAX_CURSOR_LENGTH)
     if cursor.sort != sort:
         raise InvalidCursor
-    SORT_ORDERS[sort.removeprefix("-")].parse(cursor.key)
+    SORT_KEYS[sort.removeprefix("-")].parse(cursor.key)
     parse_bigint(cursor.pk)
     return cursor
 
 
 def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
     """The books after the cursor's position, in this direction."""
-    return build_after_condition(name, SORT_ORDERS[name].parse(cursor.key), cursor.pk, descending)
+    return build_after_condition(name, SORT_KEYS[name].parse(cursor.key), cursor.pk, descending)

@@ -1,6 +1,6 @@
 """Reads pages of books, whose positions are keys and not numbers: the last page costs as much as the first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -14,18 +14,43 @@ from books.models import Book, sort_expression
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.db.integers import BIGINT_MAX
 
-# Each is a key of an index, behind which the index has the id.
-SORT_KEYS: dict[str, F | Func] = {
-    "id": F("id"),
-    "title": sort_expression("title"),
-    "author": sort_expression("author"),
-    "genre": sort_expression("genre"),
-    "year": F("year"),
-    "isbn": F("isbn"),
-    "created_at": F("created_at"),
-}
-INTEGER_KEYS = ("id", "year")
 MAX_POSITION_LENGTH = 2_000
+
+
+class SortKey(NamedTuple):
+    """A key of an index, behind which the index has the id. `parse` reads it from a cursor."""
+
+    expression: F | Func
+    parse: Callable[[object], Any]
+
+
+def parse_bigint(value: object) -> int:
+    if not isinstance(value, int) or abs(value) >= BIGINT_MAX:
+        raise InvalidCursor
+    return value
+
+
+def parse_text(value: object) -> str:
+    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
+    if not isinstance(value, str) or b"\0" in value.encode():
+        raise InvalidCursor
+    return value
+
+
+def parse_timestamp(value: object) -> Value:
+    timestamp = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # the column is naive, too
+    return Value(timestamp, TimestampField())
+
+
+SORT_KEYS = {
+    "id": SortKey(F("id"), parse_bigint),
+    "title": SortKey(sort_expression("title"), parse_text),
+    "author": SortKey(sort_expression("author"), parse_text),
+    "genre": SortKey(sort_expression("genre"), parse_text),
+    "year": SortKey(F("year"), parse_bigint),
+    "isbn": SortKey(F("isbn"), parse_text),
+    "created_at": SortKey(F("created_at"), parse_timestamp),
+}
 
 
 class Section(NamedTuple):
@@ -98,20 +123,23 @@ def read_section(
     books: QuerySet[Book], section: Section, limit: int, start: Position | None, backward: bool
 ) -> Iterable[Any]:
     """Returns books with their `sort_key`."""
-    descending, key = section.is_descending != backward, SORT_KEYS[section.key]
+    descending, (key, parse) = section.is_descending != backward, SORT_KEYS[section.key]
     rows = books.filter(section.condition)
     if start:
-        rows = rows.filter(build_after_condition(section.key, parse_key(section.key, start.key), start.pk, descending))
-    keys = [F("id")] if section.key == "id" else [key, F("id")]
-    order = [OrderBy(expression, descending=descending) for expression in keys]
-    return rows.annotate(sort_key=key).order_by(*order)[:limit]
+        rows = rows.filter(build_after_condition(section.key, parse(start.key), start.pk, descending))
+    return rows.annotate(sort_key=key).order_by(*order_by(section.key, descending))[:limit]
+
+
+def order_by(name: str, descending: bool) -> tuple[OrderBy, ...]:
+    keys = [F("id")] if name == "id" else [SORT_KEYS[name].expression, F("id")]
+    return tuple(OrderBy(key, descending=descending) for key in keys)
 
 
 def build_after_condition(name: str, key: Any, pk: int, descending: bool) -> Q:
     """The books behind a key and an id, in this direction."""
     if name == "id":
         return Q(id__lt=pk) if descending else Q(id__gt=pk)
-    expression = SORT_KEYS[name]
+    expression = SORT_KEYS[name].expression
     lookup, key_lookup = (TupleLessThan, LessThanOrEqual) if descending else (TupleGreaterThan, GreaterThanOrEqual)
     # SQLite can use an index only for a condition on the key alone.
     return Q(key_lookup(expression, key)) & Q(lookup(Tuple(expression, F("id")), (key, pk)))
@@ -119,26 +147,16 @@ def build_after_condition(name: str, key: Any, pk: int, descending: bool) -> Q:
 
 def build_position(number: int, section: Section, book: Any) -> Position:
     key = book.sort_key
-    return Position(number, key.isoformat() if isinstance(key, datetime) else key, book.pk)
+    is_time = isinstance(key, datetime)
+    return Position(number, key.isoformat(timespec="microseconds") if is_time else key, book.pk)
 
 
 def parse_position(text: str, sections: Sequence[Section]) -> Position | None:
     """Returns None for a text that is no position in these sections."""
     try:
         position = Position.decode(text, MAX_POSITION_LENGTH)
-        parse_key(sections[position.section].key, position.key)
-        return position if position.section >= 0 and abs(position.pk) <= BIGINT_MAX else None
+        SORT_KEYS[sections[position.section].key].parse(position.key)
+        parse_bigint(position.pk)
     except (ValueError, IndexError):
         return None
-
-
-def parse_key(name: str, key: str | int) -> Any:
-    """Raises ValueError unless books can be compared with the key."""
-    if name in INTEGER_KEYS:
-        if not isinstance(key, int) or abs(key) > BIGINT_MAX:
-            raise InvalidCursor
-        return key
-    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
-    if not isinstance(key, str) or b"\0" in key.encode():
-        raise InvalidCursor
-    return Value(datetime.fromisoformat(key), TimestampField()) if name == "created_at" else key
+    return position if position.section >= 0 else None

@@ -81,6 +81,12 @@ def test_foreign_positions_are_none(position: Any) -> None:
     assert parse_position(position.encode(), HALVES) is None
 
 
+@pytest.mark.parametrize("key", ["0001-01-01T00:00:00.000000+23:59", "2026-01-31", "2026-01-31T09:30:00.000000Z"])
+def test_times_that_no_position_has_are_none(key: str) -> None:
+    """The first is before the first year in UTC."""
+    assert parse_position(Position(0, key, 1).encode(), [Section(Q(), "created_at")]) is None
+
+
 @pytest.mark.parametrize("text", ["", "x", "W10", "é", "A" * 5_000])
 def test_texts_that_are_no_positions_are_none(text: str) -> None:
     assert parse_position(text, [Section(Q(), "created_at")]) is None
