@@ -19,10 +19,10 @@ from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
-from books.admin.lending import change_state, find_scanned, require_change_permission, show_lending
-from books.admin.list_settings import COLUMNS, delete_view, list_views, require_list, save_settings, save_view
+from books.admin.lending import change_state, find_scanned, show_lending
+from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
-from books.admin.pages import VIEW_HISTORY, View, find_librarian, require_view_history
+from books.admin.pages import ADD_BOOK, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, View, find_librarian, require_permission
 from books.admin.recent_changes import show_recent_changes
 from books.admin.scan import show_scan
 from books.history.states import UnknownVersion, find_state
@@ -82,20 +82,21 @@ class BookAdmin(ValidatingAdmin):
         return BookList
 
     def get_urls(self) -> list[URLPattern]:
+        warnings = partial(show_warnings, self)
         pages: list[tuple[str, View, str]] = [
-            ("scan/", show_scan, "scan"),
-            ("lend/", require_change_permission(show_lending), "lend"),
-            ("lend/find/", require_change_permission(find_scanned), "lend_find"),
-            ("lend/change/", require_change_permission(change_state), "lend_change"),
-            ("columns/", require_list(save_settings), "books_book_columns"),
-            ("views/save/", require_list(save_view), "books_book_save_view"),
-            ("views/delete/", require_list(delete_view), "books_book_delete_view"),
-            ("changes/", require_view_history(show_recent_changes), "recent_changes"),
-            ("deleted/", require_view_history(show_deleted_books), "deleted_books"),
-            ("<path:object_id>/history/state/", require_view_history(show_state), "books_book_state"),
-            ("<path:object_id>/restore/", require_view_history(restore_deleted_book), "books_book_restore"),
-            ("suggestions/", show_suggestions, "books_book_suggestions"),
-            ("warnings/", partial(show_warnings, self), "books_book_warnings"),
+            ("scan/", require_permission(show_scan, *SEE_BOOKS), "scan"),
+            ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
+            ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),
+            ("lend/change/", require_permission(change_state, CHANGE_BOOK), "lend_change"),
+            ("columns/", require_permission(save_settings, *SEE_BOOKS), "books_book_columns"),
+            ("views/save/", require_permission(save_view, *SEE_BOOKS), "books_book_save_view"),
+            ("views/delete/", require_permission(delete_view, *SEE_BOOKS), "books_book_delete_view"),
+            ("changes/", require_permission(show_recent_changes, VIEW_HISTORY), "recent_changes"),
+            ("deleted/", require_permission(show_deleted_books, VIEW_HISTORY), "deleted_books"),
+            ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
+            ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),
+            ("suggestions/", require_permission(show_suggestions, ADD_BOOK, CHANGE_BOOK), "books_book_suggestions"),
+            ("warnings/", require_permission(warnings, ADD_BOOK, CHANGE_BOOK), "books_book_warnings"),
         ]
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
@@ -170,7 +171,7 @@ class BookAdmin(ValidatingAdmin):
         changes.delete_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        return require_view_history(show_history)(request, object_id)
+        return require_permission(show_history, VIEW_HISTORY)(request, object_id)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         context = {"saved_views": list_views(request)}

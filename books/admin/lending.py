@@ -4,13 +4,11 @@ The page looks a code up first, and then asks for a state of that book. Such a r
 that was seen, so a request that is sent again, because its answer was lost, changes nothing more.
 """
 
-from functools import wraps
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -19,11 +17,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from books import changes
-from books.admin.pages import View, find_librarian, render_page
+from books.admin.pages import find_librarian, render_page
 from books.admin.scan import build_add_address, explain_absence, explain_layout
 from books.history.actors import ActorRef
 from books.isbn import hyphenate_isbn
-from books.lookup.codes import find_by_code
+from books.lookup.matches import find_by_code
 from books.lookup.scans import MAX_SCAN_LENGTH, Kind, Scan, read_scan
 from books.models import Book, Change
 from books.rows import BookRow
@@ -64,18 +62,6 @@ class StateForm(forms.Form):
 class ScanForm(forms.Form):
     code = forms.CharField(max_length=MAX_SCAN_LENGTH, required=False)
     state = forms.ChoiceField(choices=list(STATES.items()))
-
-
-def require_change_permission(view: View) -> View:
-    """Wraps a view of people who are signed in to the admin."""
-
-    @wraps(view)
-    def checked_view(request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm("books.change_book"):
-            raise PermissionDenied
-        return view(request)
-
-    return checked_view
 
 
 @require_GET

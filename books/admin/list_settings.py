@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.views.decorators.http import require_POST
 
 from books.admin.list_filters import build_query
 from books.models import ListSettings, SavedView
@@ -68,6 +68,7 @@ def list_views(request: HttpRequest) -> list[tuple[SavedView, str]]:
     return [(view, build_query(QueryDict(view.query), view=view.pk)) for view in views]
 
 
+@require_POST
 def save_settings(request: HttpRequest) -> HttpResponse:
     form = SettingsForm(request.POST)
     if form.is_valid():
@@ -80,6 +81,7 @@ def save_settings(request: HttpRequest) -> HttpResponse:
     return redirect_to_list(request.POST.get("query", ""), view="")
 
 
+@require_POST
 def save_view(request: HttpRequest) -> HttpResponse:
     """Saves the list's query and columns under a name. A view that has the name already is replaced."""
     form = ViewForm(request.POST)
@@ -98,23 +100,13 @@ def save_view(request: HttpRequest) -> HttpResponse:
     return redirect_to_list(query, view=view.pk)
 
 
+@require_POST
 def delete_view(request: HttpRequest) -> HttpResponse:
     view = find_view(request, request.POST.get("view", ""))
     if view:
         view.delete()
         messages.success(request, f"The view “{view.name}” is deleted.")
     return redirect_to_list("")
-
-
-def require_list(view: Any) -> Any:
-    """Wraps a view that changes what the person sees, for people who see the list of books."""
-
-    def checked_view(request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm("books.view_book") and not request.user.has_perm("books.change_book"):
-            raise PermissionDenied
-        return view(request) if request.method == "POST" else HttpResponseNotAllowed(["POST"])
-
-    return checked_view
 
 
 def find_person(request: HttpRequest) -> Any:

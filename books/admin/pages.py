@@ -1,6 +1,6 @@
 """What the pages of the history have in common: who may see them, how they are rendered, and links between pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import wraps
 from typing import Annotated, Any, NamedTuple
@@ -21,6 +21,9 @@ from library_site.db.integers import BIGINT_MAX
 PAGE_SIZE = 50
 MAX_CURSOR_LENGTH = 200
 VIEW_HISTORY = "books.view_history"
+ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
+# With any of these, Django shows the list of books.
+SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
 View = Callable[..., HttpResponse]
 CursorInteger = Annotated[int, msgspec.Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
 
@@ -46,16 +49,20 @@ class Links(NamedTuple):
     newest: str | None
 
 
-def require_view_history(view: View) -> View:
-    """Wraps a view of people who are signed in to the admin."""
+def require_permission(view: View, *permissions: str) -> View:
+    """Wraps a view of people who are signed in to the admin: they need one of these permissions."""
 
     @wraps(view)
     def checked_view(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        if not request.user.has_perm(VIEW_HISTORY):
+        if not has_any_permission(request, permissions):
             raise PermissionDenied
         return view(request, *arguments, **options)
 
     return checked_view
+
+
+def has_any_permission(request: HttpRequest, permissions: Iterable[str]) -> bool:
+    return any(request.user.has_perm(permission) for permission in permissions)
 
 
 def render_page(request: HttpRequest, name: str, title: str, **context: Any) -> TemplateResponse:

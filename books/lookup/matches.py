@@ -48,9 +48,23 @@ def build_code_condition(scan: Scan) -> Q:
     return Q(isbn13=scan.isbn13) | Q(isbn=scan.text) if scan.kind is Kind.ISBN else Q(isbn=scan.text)
 
 
+def find_by_code(scan: Scan, limit: int) -> list[Book]:
+    """Returns the books for which a code stands. Unlike a search, it compares no titles, authors and genres."""
+    if scan.kind is Kind.NOTHING:
+        return []
+    condition = build_id_condition(scan) if scan.kind is Kind.ID else Q(pk__in=[])
+    if not scan.is_marked:
+        condition |= build_code_condition(scan)
+    return list(Book.objects.filter(condition).order_by("pk")[:limit])
+
+
+def build_id_condition(scan: Scan) -> Q:
+    return Q(pk=scan.number) if scan.number <= BIGINT_MAX else Q(pk__in=[])
+
+
 def search_id(scan: Scan) -> Search:
     """The book with this id; without a # before it the number can be a title, too, or the beginning of an ISBN."""
-    has_id = Q(pk=scan.number) if scan.number <= BIGINT_MAX else Q(pk__in=[])
+    has_id = build_id_condition(scan)
     if scan.is_marked:
         return Search(has_id, [Section(has_id)])
     condition, sections = search_words(scan.text)

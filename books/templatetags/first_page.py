@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from books.admin.descriptions import Description, describe_entries
-from books.admin.pages import VIEW_HISTORY
+from books.admin.pages import SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import Filters, Start, read_recent_page
 from books.lookup.quality import QUALITIES, build_quality_condition
 from books.models import Book
@@ -35,7 +35,7 @@ class QualityCount(NamedTuple):
 def show_first_page(context: Context) -> dict[str, Any]:
     """Shows each part to those who may see it."""
     request: HttpRequest = context["request"]
-    may_view = request.user.has_perm("books.view_book") or request.user.has_perm("books.change_book")
+    may_view = has_any_permission(request, SEE_BOOKS)
     return {
         "may_view": may_view,
         "counts": count_qualities() if may_view else [],
