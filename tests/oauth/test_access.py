@@ -32,6 +32,8 @@ from tests.support.oauth_flows import (
     obtain_tokens,
 )
 
+pytestmark = pytest.mark.database_independent
+
 CHALLENGE = 'Bearer realm="Library API"'
 INVALID = f'{CHALLENGE}, error="invalid_token"'
 VERSIONS = ["/api/books", "/api/v2/books"]

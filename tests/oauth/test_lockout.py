@@ -32,6 +32,8 @@ from tests.support.oauth_flows import (
     submit_sign_in,
 )
 
+pytestmark = pytest.mark.database_independent
+
 GUESS = "a-guess-that-must-be-nowhere"
 MAX_FAILURES = 10
 

@@ -28,6 +28,8 @@ from tests.support.oauth_flows import (
     sign_in,
 )
 
+pytestmark = pytest.mark.database_independent
+
 PAGES = [
     "/accounts/login",
     "/accounts/logout",

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import psycopg
 from django.db import connection
 
+from tests.support.concurrency import wait_until
+
 # Where libpq looks for the socket of a server, in the folder that is its host.
 SOCKET_NAME, PORT = ".s.PGSQL.{}", 5432
 CHUNK = 64 * 1024
@@ -73,7 +75,17 @@ class DatabaseProxy(ThreadingUnixStreamServer):
 
     def terminate(self, pid: int) -> None:
         """Makes PostgreSQL end a session, and waits until it has ended."""
-        self.control.execute("SELECT pg_terminate_backend(%s, 30000)", [pid])
+        end_session(self.control, pid)
+
+
+def end_session(control: psycopg.Connection, pid: int) -> None:
+    """Makes PostgreSQL end a session, and waits until it has ended: its own time-out only looks each 100 ms."""
+    control.execute("SELECT pg_terminate_backend(%s)", [pid])
+    wait_until(lambda: not has_session(control, pid))
+
+
+def has_session(control: psycopg.Connection, pid: int) -> bool:
+    return bool(control.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).rowcount)
 
 
 Proxy = TypeVar("Proxy", bound=DatabaseProxy)

@@ -31,6 +31,8 @@ from tests.support.strategies import hypothesis_settings
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+pytestmark = pytest.mark.database_independent
+
 REQUEST_ID = {"X-Request-ID": "one-and-the-same"}
 
 

@@ -24,7 +24,13 @@ from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import ACTOR, build_book
 from tests.support.concurrency import wait_until
 from tests.support.credentials import Credentials
-from tests.support.database_proxy import DatabaseProxy, Fault, connect_through_proxy
+from tests.support.database_proxy import (
+    DatabaseProxy,
+    Fault,
+    connect_through_proxy,
+    end_session,
+    has_session,
+)
 from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, NOW, VERSION_2, encode_body, restore_books
 from webhooks.models import Delivery
@@ -118,7 +124,7 @@ def close_connection() -> None:
 
 def terminate_session() -> None:
     with psycopg.connect(**connection.get_connection_params()) as control:
-        control.execute("SELECT pg_terminate_backend(%s, 30000)", [connection.connection.info.backend_pid])
+        end_session(control, connection.connection.info.backend_pid)
 
 
 @pytest.mark.parametrize("write", [PUT, POST, DELETE], ids=["PUT", "POST", "DELETE"])
@@ -288,7 +294,7 @@ def test_a_connection_that_ends_while_a_statement_runs(
         ended_session = pool.submit(end_waiting_session, proxy, is_terminated)
         answer = compiled.send(write)
         blocker.rollback()
-    wait_until(lambda: not has_session(proxy, ended_session.result()))
+    wait_until(lambda: not has_session(proxy.control, ended_session.result()))
     assert (answer.status, answer.get_header("Retry-After")) == (UNAVAILABLE, "1")
     # PostgreSQL does not notice that the client has gone before the statement ends. DELETE still has to commit.
     assert count_complete_changes() == (not is_terminated and write is not DELETE)
@@ -304,10 +310,6 @@ def end_waiting_session(proxy: DatabaseProxy, is_terminated: bool) -> int:
     else:
         proxy.disconnect()
     return int(pid)
-
-
-def has_session(proxy: DatabaseProxy, pid: int) -> bool:
-    return bool(proxy.control.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).rowcount)
 
 
 def has_other_sessions(proxy: DatabaseProxy) -> bool:

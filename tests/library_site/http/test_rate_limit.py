@@ -37,6 +37,8 @@ from tests.support.books import build_book
 from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
 
+pytestmark = pytest.mark.database_independent
+
 POLICY = '"default";q=3;w=60'
 READ = frozenset({"read"})
 
@@ -377,9 +379,10 @@ def test_one_thread_in_a_second_waits_for_a_redis_that_hangs() -> None:
         assert counter.count("caller", now=0.0 + REDIS_RETRY_AFTER).requests == 130
 
 
-def exhaust_limit(service: Service, amount: int) -> list[httpx.Response]:
+def exhaust_limit(service: Service, amount: int, **headers: str) -> list[httpx.Response]:
     """Sends three times the allowed number of requests in sixteen threads; returns the answers that are not 429."""
     with service.open_client() as client, ThreadPoolExecutor(16) as pool:
+        client.headers.update(headers)
         answers = list(pool.map(lambda _: client.get("/api/books/1"), range(3 * amount)))
     assert Counter(answer.status_code for answer in answers) == {200: amount, 429: 2 * amount}
     return [answer for answer in answers if answer.status_code == 200]
@@ -390,15 +393,19 @@ def read_remaining(answers: list[httpx.Response]) -> list[int]:
     return sorted(int(answer.headers["RateLimit"].split(";")[1].removeprefix("r=")) for answer in answers)
 
 
-@pytest.fixture
-def local_service(tmp_path: Path) -> Iterator[Service]:
-    """A service of one process with eight threads, which counts without Redis."""
-    with serve_library(tmp_path, API_RATE_LIMIT="100/hour") as service:
+@pytest.fixture(scope="module")
+def local_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service of one process with eight threads, which counts without Redis.
+
+    It is behind two proxies, so that each test can have addresses of its own.
+    """
+    with serve_library(tmp_path_factory.mktemp("limited"), API_RATE_LIMIT="100/hour", NUM_PROXIES="2") as service:
         yield service
 
 
 def test_threads_together_keep_the_limit_exactly(local_service: Service) -> None:
-    assert read_remaining(exhaust_limit(local_service, 100)) == list(range(100))
+    answers = exhaust_limit(local_service, 100, **{"X-Forwarded-For": "192.0.2.10, 198.51.100.1"})
+    assert read_remaining(answers) == list(range(100))
 
 
 def test_processes_together_keep_the_limit_exactly(tmp_path: Path, redis: RedisServer) -> None:
@@ -423,13 +430,9 @@ def test_the_document_describes_the_limit(local_service: Service) -> None:
     assert set(map(frozenset, documented.values())) == {frozenset({True})}
 
 
-@pytest.mark.database_independent
-def test_lines_of_forwarded_addresses_are_one_list(tmp_path: Path) -> None:
+def test_lines_of_forwarded_addresses_are_one_list(local_service: Service) -> None:
     """The server joins them; with the last line alone, a client could choose its address."""
-    with (
-        serve_library(tmp_path, API_RATE_LIMIT="100/hour", NUM_PROXIES="2") as service,
-        service.open_client() as client,
-    ):
+    with local_service.open_client() as client:
         addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
         answers = [
             client.get("/api/books", headers=[("X-Forwarded-For", address), ("X-Forwarded-For", "198.51.100.1")])

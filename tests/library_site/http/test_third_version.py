@@ -15,6 +15,8 @@ from library_site.http.versions import KNOWN_VERSIONS, Version, select_served
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
 
+pytestmark = pytest.mark.database_independent
+
 BOOKS = "/api/v3/books"
 URLCONF = "library_site.urls_with_version_3"
 

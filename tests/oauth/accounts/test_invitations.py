@@ -12,6 +12,8 @@ from oauth.accounts import mails
 from oauth.models import AccountMail
 from tests.support.admin_pages import read_text, submit_action
 
+pytestmark = pytest.mark.database_independent
+
 USERS = "/admin/auth/user/"
 
 

@@ -21,6 +21,8 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
+pytestmark = pytest.mark.database_independent
+
 RESOURCE = "/oauth/resource"
 CHALLENGE = 'Bearer realm="Library API"'
 INVALID = f'{CHALLENGE}, error="invalid_token"'

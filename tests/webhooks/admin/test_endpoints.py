@@ -30,7 +30,7 @@ from webhooks import endpoints
 from webhooks.encryption import decrypt
 from webhooks.models import Delivery, Endpoint, Event
 
-pytestmark = pytest.mark.usefixtures("db")
+pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.database_independent]
 
 
 def decrypt_secrets(endpoint: Endpoint) -> dict[str, str]:

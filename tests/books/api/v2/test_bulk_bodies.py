@@ -30,6 +30,8 @@ from tests.support.request_strategies import (
     write_object,
 )
 
+pytestmark = pytest.mark.database_independent
+
 BULK = "/api/v2/books/bulk"
 MIB = 2**20
 
@@ -62,7 +64,6 @@ def read_operations(parse: Parse, body: bytes) -> Any:
     return repr(operations), ValidationError(problems).get_full_details() if problems else None
 
 
-@pytest.mark.database_independent
 @comparison_settings
 @given(body=encode_bodies(documents))
 def test_a_body_that_is_split_gives_the_same_operations_and_problems(body: bytes) -> None:
