@@ -148,9 +148,24 @@ class AccountMail(models.Model):
     due_at = models.DateTimeField(null=True, db_index=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)
+    # Of the page on which it was asked for.
+    language = models.CharField(max_length=10, blank=True, db_default="")
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.created_at}"
+
+
+class Profile(models.Model):
+    """What a person chose for pages and mails."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="profile")
+    language = models.CharField(max_length=10)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.language} for {self.user}"

@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from oauth.accounts import granted_apps, passwords, profile, sign_in, two_factor
+from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor
 from oauth.accounts.tokens import invitation_tokens
 from oauth.server import consent, endpoints, metadata
 
@@ -22,6 +22,7 @@ account_patterns = [
     re_path(r"^login/code/?$", sign_in.CodeView.as_view(), name="code"),
     re_path(r"^logout/?$", sign_in.SignOutView.as_view(), name="logout"),
     re_path(r"^apps/?$", granted_apps.list_apps, name="apps"),
+    re_path(r"^language/?$", languages.change_language, name="language"),
     re_path(r"^profile/?$", profile.edit_profile, name="profile"),
     re_path(r"^password/?$", passwords.PasswordChangeView.as_view(), name="password"),
     re_path(r"^password/forgotten/?$", passwords.ResetRequestView.as_view(), name="password-reset"),

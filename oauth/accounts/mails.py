@@ -17,7 +17,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import get_language, override
 
+from oauth.accounts.languages import find_mail_language
 from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
 from oauth.models import AccountMail
 
@@ -54,7 +56,9 @@ def request_reset(address: str, network: str, now: datetime) -> None:
     A request counts itself before it may send: of many at the same time no more than the limit see less than it.
     """
     kind, address = AccountMail.Kind.RESET, normalize_address(address)
-    mail = AccountMail.objects.create(kind=kind, address=address, network=network, created_at=now)
+    mail = AccountMail.objects.create(
+        kind=kind, address=address, network=network, created_at=now, language=get_language() or ""
+    )
     recent = AccountMail.objects.filter(kind=kind, created_at__gt=now - MAIL_PERIOD)
     if recent.filter(network=network).count() > MAX_MAILS_PER_NETWORK:
         mail.delete()
@@ -71,7 +75,9 @@ def normalize_address(address: str) -> str:
 
 def invite(user: User, now: datetime) -> None:
     """Asks for a mail with which the person chooses the first password."""
-    AccountMail.objects.create(kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now)
+    AccountMail.objects.create(
+        kind=AccountMail.Kind.INVITATION, user=user, created_at=now, due_at=now, language=get_language() or ""
+    )
 
 
 def send_due(now: datetime) -> int:
@@ -91,7 +97,8 @@ def send(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server took it. Failures are logged, and tried again later."""
     try:
         for user in find_recipients(mail):
-            send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user), None, [user.email])
+            with override(find_mail_language(mail, user)):
+                send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user), None, [user.email])
     except (SMTPException, OSError, ValueError) as error:
         log.warning("A mail about a password could not be sent: %s", type(error).__name__)
         return False

@@ -1,7 +1,7 @@
 """The pages on which people sign in and out."""
 
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from csp.decorators import csp_update
 from django.contrib import admin
@@ -16,6 +16,7 @@ from oauth import lockout
 from oauth.accounts import second_factor, sessions
 from oauth.accounts.forms import CodeForm
 from oauth.accounts.granted_apps import find_application
+from oauth.accounts.next_page import redirect_with_next
 from oauth.server import redirect_uris
 
 
@@ -99,11 +100,6 @@ def sign_in_to_admin(request: HttpRequest) -> HttpResponseBase:
     if request.user.is_authenticated and not admin.site.has_permission(request):
         return render(request, "accounts/no_admin.html", status=403)
     return SignInView.as_view(next_page="admin:index")(request)
-
-
-def redirect_with_next(page: str, next_page: str) -> HttpResponse:
-    query = urlencode({"next": next_page}, safe="/") if next_page else ""
-    return HttpResponseRedirect(f"{reverse(page)}{'?' if query else ''}{query}")
 
 
 class SignOutView(LogoutView):

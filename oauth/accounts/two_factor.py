@@ -1,16 +1,12 @@
 """The page on which people turn two-factor sign-in on and off, and get recovery codes."""
 
-from typing import Any
-
 import segno
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -20,6 +16,7 @@ from library_site import encryption
 from oauth import lockout
 from oauth.accounts import second_factor, sessions
 from oauth.accounts.forms import CodeForm, SetUpForm
+from oauth.accounts.next_page import get_next_page
 from oauth.models import SecondFactor
 
 # The secret of an app that is being set up, encrypted as in the table of second factors.
@@ -109,9 +106,3 @@ def render_factor(request: HttpRequest, user: User, factor: SecondFactor, form: 
 def render_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
     """Shows the recovery codes, this once."""
     return render(request, "accounts/recovery_codes.html", {"codes": codes, "next": get_next_page(request)})
-
-
-def get_next_page(request: HttpRequest) -> str:
-    url: Any = request.GET.get("next", "")
-    is_safe = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
-    return url if is_safe else resolve_url(settings.LOGIN_REDIRECT_URL)

@@ -27,7 +27,7 @@ from oauth.accounts.sessions import get_session_user_id
 from oauth.lockout import USER_PREFIX
 from oauth.makers import announce_end
 from oauth.management.users import Person
-from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, SecondFactor
+from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, SecondFactor
 from oauth.signals import revoke_all_access
 
 ACCOUNT_COLUMNS = (
@@ -38,7 +38,7 @@ KEY_COLUMNS = (
     "id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "authorization_id",
 )  # fmt: skip
 APP_COLUMNS = ("client_id", "name", "client_type", "redirect_uris", "created", "updated")
-MAIL_COLUMNS = ("kind", "address", "network", "created_at", "sent_at")
+MAIL_COLUMNS = ("kind", "address", "network", "created_at", "sent_at", "language")
 AUTHORIZATION_COLUMNS = ("id", "scopes", "created_at", "refreshed_at", "ended_at")
 
 
@@ -79,8 +79,10 @@ def export_account(user_id: int) -> dict[str, Any] | None:
         return None
     user = User(pk=user_id)
     permissions = user.user_permissions.order_by("pk").values_list("content_type__app_label", "codename")
+    profile = Profile.objects.filter(user=user_id).first()
     return {
         **account,
+        "language": profile and profile.language,
         "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
         "permissions": [".".join(names) for names in permissions],
     }

@@ -55,6 +55,7 @@ accounts/^login/?$ accounts:login
 accounts/^login/code/?$ accounts:code
 accounts/^logout/?$ accounts:logout
 accounts/^apps/?$ accounts:apps
+accounts/^language/?$ accounts:language
 accounts/^profile/?$ accounts:profile
 accounts/^password/?$ accounts:password
 accounts/^password/forgotten/?$ accounts:password-reset

@@ -25,7 +25,7 @@ from books.history.actors import find_actor
 from books.models import Actor, Change
 from oauth import api_keys
 from oauth.accounts import mails, second_factor
-from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, RecoveryCode
+from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
@@ -82,6 +82,7 @@ def ada(api: httpx.Client, client: Client) -> Scenario:
     api.cookies.clear()
     oauth_flows.create_public_app(user=user)
     Application.objects.filter(user=user).update(name=NAMES[4], client_type="confidential")
+    Profile.objects.create(user=user, language="de")
     _, key = api_keys.create_key(user, NAMES[3], SCOPES, timezone.now())
     headers = [{"X-API-Key": key}, oauth_flows.build_bearer_header(tokens["access_token"])]
     client.force_login(user)
@@ -299,6 +300,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
             "is_superuser": False,
             "date_joined": format_time(ada.user.date_joined),
             "last_login": ada.user.last_login and format_time(ada.user.last_login),
+            "language": "de",
             "groups": ["Developers", "Librarians"],
             "permissions": [],
         },
@@ -348,6 +350,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "network": "192.0.2.7",
                 "created_at": format_time(mail.created_at),
                 "sent_at": None,
+                "language": "en-us",
             }
         ],
         "sessions": 2,
@@ -441,7 +444,8 @@ def test_each_table_of_persons_is_known() -> None:
     """A table that is not here needs a place in the export, and must not keep what is forgotten."""
     assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
         "admin.LogEntry", "books.ListSettings", "books.SavedView",
-        "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.SecondFactor",
+        "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.Profile",
+        "oauth.SecondFactor",
         "oauth2_provider.AccessToken", "oauth2_provider.Application", "oauth2_provider.DeviceGrant",
         "oauth2_provider.Grant", "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
     }  # fmt: skip

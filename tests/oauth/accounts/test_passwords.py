@@ -100,7 +100,7 @@ def test_the_answer_does_not_tell_who_has_an_account(api: httpx.Client, jane: Us
         ) as queries:
             form = {"email": email, "csrfmiddlewaretoken": api.cookies["csrftoken"]}
             known.append((api.post(REQUEST_PAGE, data=form).headers["Location"], len(queries)))
-        pages.append((form_page.status_code, api.get(SENT_PAGE).text))
+        pages.append((form_page.status_code, read_text(api.get(SENT_PAGE))))
     assert known[0] == known[1]
     assert pages[0] == pages[1]
 

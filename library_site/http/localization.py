@@ -1,0 +1,80 @@
+"""The language and the time zone of the pages for people. Programs are answered in English, with times in UTC."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone, translation
+from django.utils.cache import patch_vary_headers
+
+from library_site.http.error_pages import HTML, is_program_path
+
+# The script `time-zone.js` sets it.
+ZONE_COOKIE = "time_zone"
+# The root answers programs, and the documentation shows texts of the interface.
+is_documentation_path = re.compile(r"/(docs(?![\w-])|$)").match
+
+
+def localize_pages(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Renders a page in the reader's language, with the times of the reader's zone.
+
+    Django's LocaleMiddleware leaves the language to the next request of the thread, which can be a program's.
+    """
+
+    def wrapper(request: HttpRequest) -> HttpResponse:
+        if is_program_path(request.path_info) or is_documentation_path(request.path_info):
+            return get_response(request)
+        try:
+            activate_language(request)
+            timezone.activate(find_zone(request) or timezone.get_default_timezone())
+            return finish_response(request, get_response(request))
+        finally:
+            translation.deactivate()
+            timezone.deactivate()
+
+    return wrapper
+
+
+def activate_language(request: HttpRequest) -> None:
+    """Takes the language of the cookie, otherwise the one that the browser prefers (RFC 9110, 12.5.4)."""
+    translation.activate(translation.get_language_from_request(request))
+
+
+def find_zone(request: HttpRequest) -> ZoneInfo | None:
+    name = request.COOKIES.get(ZONE_COOKIE, "")
+    return ZoneInfo(name) if name in list_zones() else None
+
+
+@cache
+def list_zones() -> frozenset[str]:
+    """The names of the IANA's database. To list them takes milliseconds: they are files."""
+    return frozenset(available_timezones())
+
+
+def finish_response(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    if response.get("Content-Type", "").startswith(HTML):
+        response.headers.setdefault("Content-Language", translation.get_language())
+        patch_vary_headers(response, ["Accept-Language", "Cookie"])
+    if language := request.META.get("library.language"):
+        set_language_cookie(response, language)
+    return response
+
+
+def choose_language(request: HttpRequest, language: str) -> None:
+    """Lets the answer to this request set the browser's language."""
+    if language in dict(settings.LANGUAGES):
+        request.META["library.language"] = language
+
+
+def set_language_cookie(response: HttpResponse, language: str) -> None:
+    response.set_cookie(
+        settings.LANGUAGE_COOKIE_NAME,
+        language,
+        max_age=settings.LANGUAGE_COOKIE_AGE,
+        secure=settings.LANGUAGE_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )

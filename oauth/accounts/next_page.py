@@ -1,0 +1,21 @@
+"""The page to which a person goes on, as `next` in the query names it."""
+
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def get_next_page(request: HttpRequest) -> str:
+    """Returns an address of the library: a link could name any."""
+    url = request.GET.get("next", "")
+    is_safe = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
+    return url if is_safe else resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def redirect_with_next(page: str, next_page: str) -> HttpResponse:
+    query = urlencode({"next": next_page}, safe="/") if next_page else ""
+    return HttpResponseRedirect(f"{reverse(page)}{'?' if query else ''}{query}")

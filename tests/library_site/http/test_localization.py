@@ -1,0 +1,140 @@
+"""People read pages in their language, with times in their zone. Programs are always answered in English, in UTC."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from library_site.http.localization import ZONE_COOKIE
+from oauth.models import Profile
+from tests.support.account_pages import PASSWORD, submit
+from tests.support.admin_pages import read_text
+from tests.support.books import build_book
+from tests.support.oauth_flows import submit_sign_in
+
+GERMAN = {"Accept-Language": "de-AT, de;q=0.9, en;q=0.5"}
+BROWSER = {"Accept": "text/html"}
+# Of the fast path, of Django's handler for programs, and of the one for pages.
+PROGRAM_REQUESTS: list[tuple[str, str, object]] = [
+    ("GET", "/", None),
+    ("GET", "/api/books", None),
+    ("GET", "/api/books/0", None),
+    ("GET", "/api/books?year=x", None),
+    ("POST", "/api/books", {"title": "", "year": "x", "isbn": "\0"}),
+    ("POST", "/api/books", build_book(isbn="9" * 65)),
+    ("GET", "/api/v2/books?limit=x", None),
+    ("GET", "/api/v2/nothing", None),
+    ("PUT", "/api/v2/books/0", {"title": 5}),
+    ("GET", "/openapi.json", None),
+    ("GET", "/docs", None),
+    ("POST", "/oauth/token", None),
+    ("POST", "/webhooks/nothing", None),
+    ("GET", "/.well-known/nothing", None),
+]
+
+
+def read_language(page: httpx.Response) -> str:
+    match = re.search(r'<html lang="([^"]+)"', page.text)
+    assert match
+    return match[1]
+
+
+def answer_programs(api: httpx.Client, **headers: str) -> Iterator[tuple[int, bytes, str | None, str | None]]:
+    for method, path, body in PROGRAM_REQUESTS:
+        answer = api.request(method, path, json=body, headers=headers)
+        content = answer.content.replace(answer.headers["X-Request-ID"].encode(), b"")
+        yield answer.status_code, content, answer.headers.get("Vary"), answer.headers.get("Content-Language")
+
+
+@pytest.mark.usefixtures("book")
+def test_after_a_german_page_programs_are_answered_in_english(api: httpx.Client) -> None:
+    """One thread serves people and programs."""
+    expected = list(answer_programs(api))
+    api.cookies.set(ZONE_COOKIE, "Asia/Tokyo")
+    for path in ("/accounts/login", "/nothing", "/accounts/profile"):
+        page = api.get(path, headers=GERMAN | BROWSER)
+        assert page.is_redirect or read_language(page) == "de"
+    api.cookies.clear()
+    assert list(answer_programs(api)) == expected
+    # REST framework reads times without a zone in it.
+    assert timezone.get_current_timezone_name() == "UTC"
+
+
+@pytest.mark.usefixtures("book")
+def test_programs_are_answered_in_english_whatever_they_send(api: httpx.Client) -> None:
+    expected = list(answer_programs(api))
+    cookies = f"django_language=de; {ZONE_COOKIE}=Asia/Tokyo"
+    assert list(answer_programs(api, Cookie=cookies, **GERMAN)) == expected
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [("de", "de"), ("DE-ch", "de"), ("fr, de;q=0.1", "de"), ("fr", "en"), ("en, de", "en"), ("", "en"), ("*", "en"),
+     (";;q=,de-" + "x" * 1000, "en")],
+)  # fmt: skip
+def test_a_page_is_in_the_language_that_the_browser_prefers(api: httpx.Client, accepted: str, language: str) -> None:
+    page = api.get("/accounts/login", headers={"Accept-Language": accepted})
+    assert read_language(page) == page.headers["Content-Language"] == language
+    assert {"Accept-Language", "Cookie"} <= set(page.headers["Vary"].split(", "))
+
+
+@pytest.mark.parametrize("cookie", ["fr", "xx", "../de", "", "de\x7f"])
+def test_an_unknown_language_of_a_cookie_is_ignored(api: httpx.Client, cookie: str) -> None:
+    page = api.get("/accounts/login", headers={"Cookie": f"django_language={cookie}", **GERMAN})
+    assert read_language(page) == "de"
+
+
+def test_a_person_chooses_the_language_before_signing_in(api: httpx.Client) -> None:
+    answer = submit(api, "/accounts/language?next=/accounts/login", "/accounts/login", language="de")
+    assert answer.headers["Location"] == "/accounts/login"
+    assert read_language(api.get("/accounts/login", headers={"Accept-Language": "en"})) == "de"
+    assert not Profile.objects.exists()
+
+
+@pytest.mark.parametrize("next_page", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert()"])
+def test_the_choice_of_a_language_leads_to_no_other_site(api: httpx.Client, next_page: str) -> None:
+    answer = submit(api, f"/accounts/language?next={next_page}", "/accounts/login", language="de")
+    assert answer.headers["Location"] == "/accounts/apps"
+
+
+def test_an_unknown_language_is_not_chosen(api: httpx.Client) -> None:
+    answer = submit(api, "/accounts/language", "/accounts/login", language="fr")
+    assert (answer.status_code, answer.headers.get("Set-Cookie")) == (302, None)
+
+
+def test_only_a_form_of_the_library_changes_the_language(api: httpx.Client) -> None:
+    assert api.get("/accounts/language?language=de").status_code == 405
+    assert api.post("/accounts/language", data={"language": "de"}).status_code == 403
+
+
+def test_the_account_keeps_the_language_for_the_next_sign_in(api: httpx.Client) -> None:
+    jane = User.objects.create_user("jane", password=PASSWORD)
+    submit_sign_in(api, "jane", PASSWORD)
+    submit(api, "/accounts/language", "/accounts/profile", language="de")
+    assert Profile.objects.get().language == "de"
+    api.cookies.clear()
+    assert read_language(api.get("/accounts/login")) == "en"
+    submit_sign_in(api, "jane", PASSWORD)
+    assert read_language(api.get("/accounts/profile")) == "de"
+    jane.delete()
+    assert not Profile.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [("Europe/Berlin", "Europe/Berlin"), ("Asia/Calcutta", "Asia/Calcutta"), ("", "UTC"), ("Mars/Base", "UTC"),
+     ("../../etc/passwd", "UTC"), ("/etc/localtime", "UTC"), ("x" * 4000, "UTC"), ("%00", "UTC"), ("europe", "UTC")],
+)  # fmt: skip
+def test_a_page_names_the_zone_of_its_times(root: Client, zone: str, shown: str) -> None:
+    root.cookies[ZONE_COOKIE] = zone
+    assert f"Times: {shown}<" in read_text(root.get("/admin/auth/user/"))
+
+
+def test_times_are_those_of_the_readers_zone(root: Client) -> None:
+    User.objects.update(last_login="2026-07-31T22:30:00Z")
+    root.cookies[ZONE_COOKIE] = "Asia/Tokyo"
+    assert 'value="2026-08-01"' in read_text(root.get(f"/admin/auth/user/{User.objects.get().pk}/change/"))
