@@ -4,7 +4,9 @@
 import os
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
+from django.db import OperationalError, ProgrammingError
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
 PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker"}
@@ -14,6 +16,12 @@ if __name__ == "__main__":
     os.environ["LIBRARY_PROCESS"] = PROCESSES.get("".join(sys.argv[1:2]), "command")
     try:
         execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"{error}")
+    except (OperationalError, ProgrammingError) as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(f"The database failed: {' '.join(str(error).split())}")
     except KeyboardInterrupt:
         # 128 and the number of SIGINT, as shells say it.
         sys.exit(130)

@@ -9,4 +9,5 @@ class LibrarySiteConfig(AppConfig):
     def ready(self) -> None:
         # Importing these modules registers checks and receivers.
         from library_site import checks  # noqa: F401
+        from library_site.db import checks as database_checks  # noqa: F401
         from library_site.db import connections  # noqa: F401

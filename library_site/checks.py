@@ -1,13 +1,16 @@
 """System checks for dangerous combinations of settings (`manage.py check`)."""
 
-import stat
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
-from django.db import connection
+from django.http.request import split_domain_port, validate_host
 
+from library_site.env import local_origin
+
+# As many as 128 bits have in hexadecimal digits.
+MIN_SECRET_KEY_LENGTH = 32
 LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -107,18 +110,92 @@ def check_lifecycles(app_configs: Any, **options: Any) -> list[checks.CheckMessa
 
 
 @checks.register
-def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    """A group may share the file: web processes and workers can have users of their own."""
-    path = Path(connection.settings_dict["NAME"])
-    if connection.vendor != "sqlite" or not path.exists():
+def check_secret_key(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if settings.DEBUG or len(settings.SECRET_KEY) >= MIN_SECRET_KEY_LENGTH:
         return []
-    if not path.stat().st_mode & stat.S_IRWXO or not path.absolute().parent.stat().st_mode & stat.S_IXOTH:
+    return [
+        checks.Error(
+            f"SECRET_KEY has {len(settings.SECRET_KEY)} characters: who guesses it forges sessions.",
+            hint=f"Set {MIN_SECRET_KEY_LENGTH} random characters or more: `openssl rand -base64 48` prints such a key.",
+            id="library_site.E002",
+        )
+    ]
+
+
+@checks.register
+def check_allowed_hosts(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if "*" not in settings.ALLOWED_HOSTS:
         return []
     return [
         checks.Warning(
-            f"Every user of this machine can access {path}: it holds sessions and hashes of passwords.",
-            hint=f"chmod o= {path}*",
-            id="library_site.W005",
+            "ALLOWED_HOSTS is *: a page of any name that leads here can read what the library answers.",
+            hint="Set ALLOWED_HOSTS to the names of the library.",
+            id="library_site.W007",
+        )
+    ]
+
+
+@checks.register
+def check_public_url(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    messages: list[checks.CheckMessage] = []
+    if settings.HTTPS and settings.PUBLIC_URL.startswith("http:"):
+        messages.append(
+            checks.Warning(
+                f"HTTPS is on, and PUBLIC_URL is {settings.PUBLIC_URL}: links lead away from HTTPS, and apps refuse the"
+                " issuer of the tokens.",
+                hint="Set PUBLIC_URL to the address of the library that begins with https://.",
+                id="library_site.W008",
+            )
+        )
+    host = split_domain_port(urlsplit(settings.PUBLIC_URL).netloc)[0]
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        messages.append(
+            checks.Warning(
+                f"PUBLIC_URL is {settings.PUBLIC_URL}, and ALLOWED_HOSTS refuses requests to {host}.",
+                hint=f"Add {host} to ALLOWED_HOSTS.",
+                id="library_site.W009",
+            )
+        )
+    return messages
+
+
+@checks.register
+def check_redis(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.REDIS_URL or settings.API_RATE_LIMIT:
+        return []
+    return [
+        checks.Warning(
+            "REDIS_URL is set without API_RATE_LIMIT: nothing is limited, and Redis is not used.",
+            hint="Set API_RATE_LIMIT, or remove REDIS_URL.",
+            id="library_site.W010",
+        )
+    ]
+
+
+@checks.register
+def check_static_files(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Other processes than the server must start: `collectstatic` copies the files."""
+    if settings.LIBRARY_PROCESS != "web" or settings.STATIC_ROOT.exists():
+        return []
+    return [
+        checks.Warning(
+            f"STATIC_ROOT is {settings.STATIC_ROOT}, which does not exist: pages have no styles and scripts.",
+            hint="`manage.py collectstatic` copies them there.",
+            id="library_site.W011",
+        )
+    ]
+
+
+@checks.register
+def check_direct_callers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.REST_FRAMEWORK["NUM_PROXIES"] or local_origin(settings.HOST, settings.PORT) != settings.PUBLIC_URL:
+        return []
+    return [
+        checks.Warning(
+            "NUM_PROXIES counts proxies, and PUBLIC_URL is the address of the server itself: a caller that reaches it"
+            " without a proxy chooses its own address, and so escapes limits and lockouts.",
+            hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
+            id="library_site.W012",
         )
     ]
 

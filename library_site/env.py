@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -12,11 +13,16 @@ from django.core.management.utils import get_random_secret_key
 
 FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
+HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
 SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+# From this similarity on, from 0 to 1, a name is that of a setting with a mistake. PGPORT and PORT have 0.8.
+MIN_SIMILARITY = 0.85
+read_names: set[str] = set()
 
 
 def text(name: str, default: str) -> str:
     """Returns the variable's value, or the default if it is unset or empty."""
+    read_names.add(name)
     return os.environ.get(name, "").strip() or default
 
 
@@ -52,6 +58,14 @@ def choice(name: str, default: str, choices: Collection[str]) -> str:
 def comma_list(name: str, default: str) -> list[str]:
     """Returns the values between commas."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def host_names(name: str, default: str) -> list[str]:
+    """Returns the names between commas: without scheme, port or path, which no Host header would equal."""
+    values = comma_list(name, default)
+    if wrong := [value for value in values if not HOST_PATTERN.fullmatch(value)]:
+        raise ImproperlyConfigured(f"{name} has {wrong[0]!r}; it takes names of hosts, such as library.example.")
+    return values
 
 
 def version_numbers(prefix: str, suffixes: Collection[str]) -> list[int]:
@@ -106,6 +120,23 @@ def local_origin(host: str, port: int) -> str:
     return f"http://{f'[{reachable_host}]' if ':' in reachable_host else reachable_host}:{port}"
 
 
+def path(name: str, default: Path) -> Path:
+    """Returns an absolute path."""
+    return Path(text(name, str(default))).absolute()
+
+
+def folder(name: str, default: Path) -> Path:
+    """Returns the path of a folder, which is created for its owner alone if it does not exist."""
+    value = path(name, default)
+    try:
+        value.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name} is {value}, which cannot be created: {error.strerror}. It takes a folder of this user."
+        ) from error
+    return value
+
+
 def rate(name: str) -> tuple[int, int] | None:
     """Reads a rate such as `600/minute` or `10/5minutes`.
 
@@ -141,3 +172,13 @@ def secret_key(name: str, file: Path, debug: bool) -> str:
     if debug:
         return get_random_secret_key()
     raise ImproperlyConfigured(f"{name} is not set and {file} does not exist. `make run` makes one.")
+
+
+def refuse_misspelt_names() -> None:
+    """Raises ImproperlyConfigured for a variable that is no setting, and whose name is nearly that of one.
+
+    Call it when all settings are read. Variables of other programs are left alone.
+    """
+    for name in sorted(os.environ.keys() - read_names):
+        if os.environ[name].strip() and (near := get_close_matches(name, read_names, 1, MIN_SIMILARITY)):
+            raise ImproperlyConfigured(f"{name} is no setting. Did you mean {near[0]}?")

@@ -11,14 +11,13 @@ from library_site import env
 from library_site.db.config import parse_database_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = BASE_DIR / ".data"
-DATA_DIR.mkdir(mode=0o700, exist_ok=True)
+DATA_DIR = env.folder("DATA_DIR", BASE_DIR / ".data")
 
 # Core
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
-ALLOWED_HOSTS = env.comma_list("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.comma_list("CSRF_TRUSTED_ORIGINS", "")
 # manage.py sets it by its command; only requests have limits, and not a migration or a delivery.
 LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
@@ -209,7 +208,7 @@ USE_TZ = True
 
 # Static files
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = env.path("STATIC_ROOT", DATA_DIR / "static")
 # Files with addresses of their own: browsers ask for /favicon.ico.
 WHITENOISE_ROOT = BASE_DIR / "library_site" / "root_files"
 
@@ -262,7 +261,7 @@ WEBHOOKS_MAX_WAITING = env.integer("WEBHOOKS_MAX_WAITING", 100_000, 1, 10_000_00
 
 # Apps and keys (specification, Section 5)
 LIBRARY_ACCESS = env.choice("LIBRARY_ACCESS", "open", ("open", "protect-writes", "protected"))
-OAUTH_JWKS_FILE = Path(env.text("OAUTH_JWKS_FILE", str(DATA_DIR / "jwks.json")))
+OAUTH_JWKS_FILE = env.path("OAUTH_JWKS_FILE", DATA_DIR / "jwks.json")
 # The toolkit's own model; migrations refer to it by this name.
 OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
 OAUTH2_PROVIDER = {
@@ -362,3 +361,5 @@ SPECTACULAR_SETTINGS = {
         *(["library_site.api.openapi.document_rate_limit"] if API_RATE_LIMIT else []),
     ],
 }
+
+env.refuse_misspelt_names()

@@ -1,5 +1,7 @@
 """Identifies the caller of a request, for everything that is stored or counted per caller."""
 
+import logging
+from functools import cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, cast
 
@@ -8,6 +10,8 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from oauth.credentials import sha256_hex
+
+log = logging.getLogger(__name__)
 
 
 def get_caller_key(request: Request) -> str:
@@ -40,10 +44,19 @@ def get_client_address(request: HttpRequest | Request) -> str:
     proxies = cast("int", settings.REST_FRAMEWORK["NUM_PROXIES"])
     entries = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
     peer = request.META.get("REMOTE_ADDR") or ""
-    if not proxies or len(entries) < proxies:
+    if not proxies:
+        return peer
+    if len(entries) < proxies:
+        report_missing_proxies(proxies)
         return peer
     address = entries[-proxies].strip()
     return address if is_address(address) else peer
+
+
+@cache
+def report_missing_proxies(proxies: int) -> None:
+    """Logs once in each process: with too high a NUM_PROXIES callers can choose their own addresses."""
+    log.warning("A request came through fewer proxies than NUM_PROXIES, which is %s. Are there so many?", proxies)
 
 
 def is_address(text: str) -> bool:

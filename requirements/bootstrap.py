@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / ".data"
+# The library's folder for what it keeps; the lock belongs to the checkout.
+LIBRARY_DATA = Path(os.environ.get("DATA_DIR", "").strip() or DATA)
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 # It exists while packages are being installed. An installation that was interrupted starts anew.
@@ -121,9 +123,10 @@ def install_node_packages(folder: Path, what: str) -> None:
 
 def create_secret_key() -> None:
     """Writes the key that signs sessions. Its file is complete from the beginning, and its owner's alone."""
-    path, new_path = DATA / "secret_key", DATA / "secret_key.new"
+    path, new_path = LIBRARY_DATA / "secret_key", LIBRARY_DATA / "secret_key.new"
     if path.exists():
         return
+    LIBRARY_DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
     new_path.unlink(missing_ok=True)
     with os.fdopen(os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{secrets.token_urlsafe(64)}\n")

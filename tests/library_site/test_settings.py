@@ -1,6 +1,7 @@
 """Settings come from the environment; an invalid one stops the start with a message that names it."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,18 +13,16 @@ from pytest_django import Settings
 
 from library_site import env
 from library_site.db.config import parse_database_url
-from tests.support.server import REQUIRED_SECRETS
+from tests.support.settings import REQUIRED_SECRETS, read_settings, run_checks_with
 
 pytestmark = pytest.mark.database_independent
 
-ROOT = Path(__file__).parent.parent.parent
-
-
-def run_check(**environment: str) -> "subprocess.CompletedProcess[str]":
-    """Runs `manage.py check` with no other environment variables than these."""
-    variables = {"PATH": os.environ["PATH"], **REQUIRED_SECRETS, **environment}
-    command = [sys.executable, "manage.py", "check"]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+BEHIND_PROXY = {
+    "HTTPS": "true",
+    "PUBLIC_URL": "https://library.example",
+    "ALLOWED_HOSTS": "library.example",
+    "NUM_PROXIES": "1",
+}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +46,9 @@ def run_check(**environment: str) -> "subprocess.CompletedProcess[str]":
         ("LIBRARY_ACCESS", "closed"),
         ("CORS_ALLOWED_ORIGINS", "https://app.example, *"),
         ("HOST", "localhost"),
+        ("ALLOWED_HOSTS", "https://library.example"),
+        ("ALLOWED_HOSTS", "library.example:443"),
+        ("PUBLIC_URL", "library.example"),
         ("DATABASE_URL", "mysql://localhost/library"),
         ("DATABASE_URL", "no address"),
         ("DATABASE_URL", "sqlite://"),
@@ -54,13 +56,52 @@ def run_check(**environment: str) -> "subprocess.CompletedProcess[str]":
     ],
 )
 def test_an_invalid_value_stops_the_start(name: str, value: str) -> None:
-    start = run_check(**{name: value})
-    assert start.returncode == 1
-    assert f"ImproperlyConfigured: {name}" in start.stderr
+    with pytest.raises(ImproperlyConfigured, match=rf"^{name}\b"):
+        read_settings({name: value})
+
+
+def test_a_refusal_is_one_line(tmp_path: Path) -> None:
+    refusals = [
+        run_command("check", PORT="eighty"),
+        run_command("seed_books", "--skip-checks", DATABASE_URL=f"sqlite:///{tmp_path}/x/y"),
+    ]
+    assert [(refusal.returncode, refusal.stdout, refusal.stderr) for refusal in refusals] == [
+        (1, "", "PORT is 'eighty'; it takes a whole number from 1 to 65535.\n"),
+        (1, "", "The database failed: unable to open database file\n"),
+    ]
+
+
+def run_command(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command of manage.py with no other environment variables than these."""
+    variables = {"PATH": os.environ["PATH"], **REQUIRED_SECRETS, **environment}
+    return subprocess.run(
+        [sys.executable, "manage.py", *command], env=variables, capture_output=True, text=True, check=False
+    )
 
 
 def test_an_empty_variable_is_an_unset_one() -> None:
-    assert run_check(PORT="", DATABASE_URL="", DEBUG="").returncode == 0
+    assert read_settings({"PORT": "", "DEBUG": "", "PORTS": ""})["PORT"] == 8000
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("LIBRARY_ACESS", "LIBRARY_ACCESS"),
+        ("API_RATELIMIT", "API_RATE_LIMIT"),
+        ("ALLOWED_HOST", "ALLOWED_HOSTS"),
+        ("SECRET_KEY_FALLBACK", "SECRET_KEY_FALLBACKS"),
+        ("DATABASE_URI", "DATABASE_URL"),
+        ("HTTP", "HTTPS"),
+    ],
+)
+def test_a_misspelt_name_stops_the_start(name: str, meant: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} is no setting. Did you mean {meant}\\?$"):
+        read_settings({name: "protected"})
+
+
+def test_variables_of_other_programs_are_left_alone() -> None:
+    names = ("PGPORT", "PGHOST", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY", "LOGNAME", "DEBUGINFOD_URLS", "NOTIFY_SOCKET")
+    assert read_settings(dict.fromkeys(names, "1"))["PORT"] == 8000
 
 
 def test_without_a_secret_key_the_library_does_not_start(tmp_path: Path) -> None:
@@ -112,32 +153,44 @@ def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[
     assert parse_database_url(f"postgresql://db.example/library{query}", "web", timeouts)["OPTIONS"] == expected
 
 
-def test_debug_in_public_gives_a_warning(settings: Settings) -> None:
-    settings.DEBUG = True
-    settings.ALLOWED_HOSTS = ["library.example"]
-    assert "library_site.W001" in {message.id for message in run_checks()}
-
-
-def test_passwords_without_encryption_give_a_warning(settings: Settings) -> None:
-    settings.HOST = "0.0.0.0"
-    assert "library_site.W002" in {message.id for message in run_checks()}
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"DEBUG": "true", "ALLOWED_HOSTS": "library.example"}, "library_site.W001"),
+        ({"HOST": "0.0.0.0"}, "library_site.W002"),
+        ({"API_RATE_LIMIT": "600/minute"}, "library_site.W003"),
+        ({"WEBHOOKS_ALLOW_PRIVATE": "true", "ALLOWED_HOSTS": "library.example"}, "library_site.W004"),
+        ({"HTTPS": "true", "PUBLIC_URL": "http://127.0.0.1"}, "library_site.W006"),
+        ({"PUBLIC_URL": "https://library.example"}, "library_site.W006"),
+        ({"ALLOWED_HOSTS": "*"}, "library_site.W007"),
+        ({"HTTPS": "true"}, "library_site.W008"),
+        ({**BEHIND_PROXY, "PUBLIC_URL": "http://library.example"}, "library_site.W008"),
+        ({**BEHIND_PROXY, "PUBLIC_URL": "https://books.example:8443"}, "library_site.W009"),
+        ({"REDIS_URL": "redis://localhost"}, "library_site.W010"),
+        ({"NUM_PROXIES": "1"}, "library_site.W012"),
+        ({"SECRET_KEY": "x"}, "library_site.E002"),
+        ({"API_V1_SUNSET_ON": "2026-12-31"}, "library_site.E001"),
+        ({"LIBRARY_ACCESS": "open"}, "oauth.W002"),
+        ({"CSRF_TRUSTED_ORIGINS": "library.example"}, "4_0.E001"),
+    ],
+)
+def test_a_dangerous_setting_is_reported_with_a_hint(environment: dict[str, str], expected: str) -> None:
+    assert run_checks_with(environment)[expected].hint or expected == "4_0.E001"
 
 
 @pytest.mark.parametrize(
-    ("https", "public_url", "proxies", "is_reported"),
+    "environment",
     [
-        (True, "http://127.0.0.1", 0, True),
-        (False, "https://library.example", 0, True),
-        (True, "https://library.example", 1, False),
-        (False, "http://127.0.0.1", 0, False),
+        {},
+        BEHIND_PROXY,
+        {**BEHIND_PROXY, "ALLOWED_HOSTS": ".example", "API_RATE_LIMIT": "9/second", "REDIS_URL": "redis://localhost"},
+        {"API_RATE_LIMIT": "600/minute", "WEB_CONCURRENCY": "1"},
+        {"WEBHOOKS_ALLOW_PRIVATE": "true"},
+        {"DEBUG": "true", "SECRET_KEY": "x"},
     ],
 )
-def test_a_proxy_that_is_not_counted_gives_a_warning(
-    settings: Settings, https: bool, public_url: str, proxies: int, is_reported: bool
-) -> None:
-    settings.HTTPS, settings.PUBLIC_URL = https, public_url
-    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
-    assert ("library_site.W006" in {message.id for message in run_checks()}) == is_reported
+def test_what_is_not_dangerous_is_not_reported(environment: dict[str, str]) -> None:
+    assert run_checks_with({"LIBRARY_ACCESS": "protected", **environment}) == {}
 
 
 @pytest.mark.parametrize("proxies", [0, 1])
@@ -162,31 +215,21 @@ def test_a_rate_is_a_number_of_requests_in_a_period(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_password_in_a_bad_address_is_not_repeated() -> None:
-    assert "sesame" not in run_check(REDIS_URL="redis://:sesame/@localhost").stderr
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        read_settings({"REDIS_URL": "redis://:sesame/@localhost"})
+    assert "sesame" not in str(refusal.value)
 
 
-def test_a_limit_that_each_process_counts_alone_gives_a_warning(settings: Settings) -> None:
-    settings.API_RATE_LIMIT = (600, 60)
-    assert "library_site.W003" in {message.id for message in run_checks()}
-    settings.REDIS_URL = "redis://localhost"
-    assert "library_site.W003" not in {message.id for message in run_checks()}
+def test_a_folder_for_data_is_created_for_its_owner_alone(tmp_path: Path) -> None:
+    values = read_settings({"DATA_DIR": f"{tmp_path}/var/library", "OAUTH_JWKS_FILE": ""})
+    folder = tmp_path / "var" / "library"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (values["STATIC_ROOT"], values["OAUTH_JWKS_FILE"]) == (folder / "static", folder / "jwks.json")
+    assert values["DATABASES"]["default"]["NAME"] == str(folder / "library.sqlite3")
+    assert read_settings({"STATIC_ROOT": "/srv/static"})["STATIC_ROOT"] == Path("/srv/static")
 
 
-def test_webhooks_to_private_addresses_give_a_warning_in_public(settings: Settings) -> None:
-    settings.WEBHOOKS_ALLOW_PRIVATE = True
-    settings.ALLOWED_HOSTS = ["library.example"]
-    assert "library_site.W004" in {message.id for message in run_checks()}
-    settings.ALLOWED_HOSTS = ["127.0.0.1"]
-    assert "library_site.W004" not in {message.id for message in run_checks()}
-
-
-def test_the_defaults_give_only_the_warning_of_open_writes(settings: Settings) -> None:
-    assert [message.id for message in run_checks()] == ["oauth.W002"]
-    settings.DEBUG = True
-    assert "oauth.W002" not in {message.id for message in run_checks()}
-
-
-@pytest.mark.parametrize("access", ["protect-writes", "protected"])
-def test_writes_that_need_a_credential_give_no_warning(settings: Settings, access: str) -> None:
-    settings.LIBRARY_ACCESS = access
-    assert run_checks() == []
+def test_a_folder_that_cannot_be_created_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ImproperlyConfigured, match=r"^DATA_DIR is .*cannot be created: Not a directory"):
+        read_settings({"DATA_DIR": f"{tmp_path}/file/library"})

@@ -18,14 +18,11 @@ from typing import Any, LiteralString, NamedTuple
 
 import httpx
 import psycopg
-from django.conf import settings
 from psycopg import sql
 
 from tests.support.sql import count_rows, fetch_all
 
 SEEDED_BOOK_COUNT = 400
-# The library does not start without these.
-REQUIRED_SECRETS = {"SECRET_KEY": "a-key-for-this-test-alone", "OAUTH_JWKS_FILE": str(settings.OAUTH_JWKS_FILE)}
 # Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
 EMPTY_TRUST_STORE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

@@ -25,9 +25,10 @@ class Command(BaseCommand):
             if example_books:
                 call_command("seed_books", if_empty=True, stdout=self.stdout)
         except OperationalError as error:
-            raise CommandError(f"The database of DATABASE_URL does not answer: {error}") from error
+            reason = " ".join(str(error).split())
+            raise CommandError(f"The database of DATABASE_URL does not answer: {reason}") from error
         if not settings.STATIC_ROOT.exists():
-            self.stdout.write("Copying the styles and scripts of the pages to .data/static.")
+            self.stdout.write(f"Copying the styles and scripts of the pages to {settings.STATIC_ROOT}.")
         call_command("collectstatic", interactive=False, verbosity=0)
 
     def migrate(self) -> None:

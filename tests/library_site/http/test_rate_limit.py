@@ -30,6 +30,7 @@ from library_site.http.rate_limit import (
     RedisCounter,
     make_counter,
 )
+from oauth import callers
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
 from oauth.throttling import CallerThrottle
@@ -222,11 +223,15 @@ def test_a_credential_is_counted_wherever_it_comes_from(limited: httpx.Client, n
     assert uses_up_limit(limited)
 
 
-def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(limited: httpx.Client, settings: Settings) -> None:
+def test_with_fewer_forwarded_addresses_than_proxies_the_peer_counts(
+    limited: httpx.Client, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    callers.report_missing_proxies.cache_clear()
     settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": 2}
     addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
     answers = [limited.get("/api/books", headers={"X-Forwarded-For": address}) for address in addresses]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert caplog.text.count("fewer proxies than NUM_PROXIES, which is 2") == 1
 
 
 @pytest.mark.parametrize("entry", ["", "unknown", "192.0.2.1:80", "_hidden"])

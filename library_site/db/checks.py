@@ -1,0 +1,102 @@
+"""System checks of the database (`manage.py check`, `serve` and `deliver_webhooks`)."""
+
+import stat
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+
+# Of the connections that are not kept for superusers; the database and the role may allow fewer.
+MAX_CONNECTIONS_SQL = """
+SELECT least(
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+    nullif(datconnlimit, -1), nullif(rolconnlimit, -1)
+) FROM pg_database CROSS JOIN pg_roles WHERE datname = current_database() AND rolname = current_user
+"""
+
+
+@checks.register
+def check_database_mode(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """A group may share the file: web processes and workers can have users of their own."""
+    path = Path(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or not path.exists():
+        return []
+    if not path.stat().st_mode & stat.S_IRWXO or not path.absolute().parent.stat().st_mode & stat.S_IXOTH:
+        return []
+    return [
+        checks.Warning(
+            f"Every user of this machine can access {path}: it holds sessions and hashes of passwords.",
+            hint=f"chmod o= {path}*",
+            id="library_site.W005",
+        )
+    ]
+
+
+@checks.register
+def check_readiness(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Other processes than the library's own must start: they create the database and its tables."""
+    if settings.LIBRARY_PROCESS == "command":
+        return []
+    # A connection of its own: the process may leave the other one open for as long as it runs.
+    with closing(connection.copy()) as database:
+        try:
+            return [*find_unapplied_migrations(database), *find_missing_connections(database)]
+        except OperationalError as error:
+            return [describe_failure(error)]
+
+
+def describe_failure(error: OperationalError) -> checks.CheckMessage:
+    """Only a warning: the library answers 503 until the database is there, and then goes on by itself."""
+    return checks.Warning(
+        f"The database of DATABASE_URL does not answer: {' '.join(str(error).split())}",
+        hint="Until it does, requests get a 503.",
+        id="library_site.W013",
+    )
+
+
+def find_unapplied_migrations(database: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+    names = list_unapplied_migrations(database)
+    if not names:
+        return []
+    return [
+        checks.Error(
+            f"{len(names)} migrations of the database are not applied, the first of them {names[0]}.",
+            hint="`manage.py deploy` applies them.",
+            id="library_site.E003",
+        )
+    ]
+
+
+def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
+    """Returns the names of migrations, such as `books.0001_books`, in their order."""
+    executor = MigrationExecutor(database)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+
+
+def find_missing_connections(database: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+    needed, available = settings.WEB_CONCURRENCY * settings.WEB_THREADS, count_connections(database)
+    if available is None or needed <= available:
+        return []
+    return [
+        checks.Warning(
+            f"WEB_CONCURRENCY × WEB_THREADS needs {needed} connections, and PostgreSQL takes {available}: requests"
+            " beyond them get a 503.",
+            hint="Lower WEB_THREADS, raise max_connections, or put PgBouncer between.",
+            id="library_site.W014",
+        )
+    ]
+
+
+def count_connections(database: BaseDatabaseWrapper) -> int | None:
+    """Returns how many connections PostgreSQL takes from this user, or None on SQLite."""
+    if database.vendor == "sqlite":
+        return None
+    with database.cursor() as cursor:
+        cursor.execute(MAX_CONNECTIONS_SQL)
+        return int(cursor.fetchone()[0])
