@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from axes.models import AccessAttempt
+from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
@@ -32,6 +33,7 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     yield "authorizations", Authorization.objects.filter(is_ended | is_lapsed, apikey=None)
     yield "changed rights", ChangedRights.objects.filter(changed_at__lte=cutoff)
     yield "mails about passwords", AccountMail.objects.filter(created_at__lte=now - MAIL_RETENTION)
+    yield "sessions", Session.objects.filter(expire_date__lte=now)
     yield "failed sign-ins", AccessAttempt.objects.filter(attempt_time__lte=now - lockout.COOLOFF)
 
 

@@ -244,3 +244,16 @@ class Received(LeasedModel):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.event_id} from {self.source}"
+
+
+class Clearing(models.Model):
+    """When workers delete expired rows again, or when the lease of the worker that does it ends: a single row.
+
+    Only `webhooks.clearing` writes it.
+    """
+
+    # By the database's clock, which all workers share.
+    next_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"clearing at {self.next_at}"

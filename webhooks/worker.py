@@ -21,6 +21,7 @@ from library_site.db import sql
 from oauth.accounts import mails
 from webhooks import delivery, inbox
 from webhooks.attempts import Outcome, name_result, record_outcomes
+from webhooks.clearing import clear_if_due
 from webhooks.delivery import Backlog, LeasedDelivery
 from webhooks.endpoints import disable_ended, mail_owner
 from webhooks.models import Endpoint
@@ -43,8 +44,9 @@ INBOX_BATCH = 20
 MAIL_POLL_INTERVAL = 2.0
 # Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
 CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
-# Seconds between readings of the database's clock, and between searches for endpoints whose access has ended.
-CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = 60
+# Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
+# questions whether it is time to clear.
+CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = CLEARING_CHECK_INTERVAL = 60
 # Those of Django's connection parameters that are Django's own or psycopg's, and not libpq's.
 DJANGO_ONLY_PARAMETERS = {"context", "cursor_factory", "prepare_threshold"}
 
@@ -59,6 +61,7 @@ class Worker:
         self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
         # Its own too: a mail server can be slow.
         self.mail_executor = ThreadPoolExecutor(1)
+        self.clearing_executor = ThreadPoolExecutor(1)
         self.is_stopping = False
         self.stop_event = asyncio.Event()
         self.wake_events = {self.claim_executor: asyncio.Event(), self.inbox_executor: asyncio.Event()}
@@ -76,13 +79,19 @@ class Worker:
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
             loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
             background_tasks = [group.create_task(loop) for loop in (*loops, self.disable_ended_regularly())]
+            background_tasks += [] if once else [group.create_task(self.clear_regularly())]
             await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
             await self.report(clock)
             for task in background_tasks:
                 task.cancel()
-        for executor in (self.claim_executor, self.record_executor, self.inbox_executor, self.mail_executor):
+        for executor in self.executors:
             executor.submit(close_connection)
             executor.shutdown()
+
+    @property
+    def executors(self) -> list[ThreadPoolExecutor]:
+        executors = [self.claim_executor, self.record_executor, self.inbox_executor, self.mail_executor]
+        return [*executors, self.clearing_executor]
 
     def stop(self) -> None:
         self.is_stopping = True
@@ -212,6 +221,11 @@ class Worker:
         while True:
             await self.run_in_thread(self.inbox_executor, disable_ended)
             await asyncio.sleep(ENDED_CHECK_INTERVAL)
+
+    async def clear_regularly(self) -> None:
+        while True:
+            await self.run_in_thread(self.clearing_executor, partial(clear_if_due, lambda: self.is_stopping))
+            await asyncio.sleep(CLEARING_CHECK_INTERVAL)
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:

@@ -1,7 +1,7 @@
 """Deletes expired rows in batches."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -12,29 +12,43 @@ from django.utils.module_loading import import_string
 PURGE_BATCH = 1_000
 
 
-def purge_all(now: datetime) -> dict[str, int]:
-    """Deletes what the functions of EXPIRED_ROWS list. Returns the number of deleted rows by kind, in their order."""
+class PurgeStopped(Exception):
+    """Someone stopped a purge between two batches. The next one deletes the rest."""
+
+
+def ignore_stop() -> None:
+    """For a purge that runs to its end."""
+
+
+def purge_all(now: datetime, check_stop: Callable[[], None] = ignore_stop) -> dict[str, int]:
+    """Deletes what the functions of EXPIRED_ROWS list. Returns the number of deleted rows by kind, in their order.
+
+    `check_stop` is called before each batch, and may raise PurgeStopped.
+    """
     counts: dict[str, int] = {}
     for name in settings.EXPIRED_ROWS:
-        counts |= purge(import_string(name)(now))
+        counts |= purge(import_string(name)(now), check_stop)
     return counts
 
 
-def purge(rows_by_kind: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, int]:
+def purge(
+    rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = ignore_stop
+) -> dict[str, int]:
     """Deletes the rows of each kind, which can come in parts. Returns the number of deleted rows by kind."""
     counts: Counter[str] = Counter()
     for kind, rows in rows_by_kind:
-        counts[kind] += delete_in_batches(rows)
+        counts[kind] += delete_in_batches(rows, check_stop)
     return counts
 
 
-def delete_in_batches(rows: QuerySet[Any]) -> int:
+def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = ignore_stop) -> int:
     """Deletes rows in batches, so that no writer waits long. Returns the number of deleted rows.
 
     A row that no longer matches when its batch is deleted stays.
     """
     count = 0
     while batch := list(rows.values_list("pk", flat=True)[:PURGE_BATCH]):
+        check_stop()
         _, counts_by_model = rows.filter(pk__in=batch).delete()
         count += counts_by_model.get(rows.model._meta.label, 0)
     return count

@@ -107,6 +107,13 @@ def test_a_library_that_was_down_receives_the_events_later(north: Service, south
             wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
 
 
+def test_a_running_worker_deletes_expired_sessions(north: Service) -> None:
+    north.fetch_all("DELETE FROM webhooks_clearing")
+    north.fetch_all("INSERT INTO django_session VALUES ('expired', '', '2026-01-01 00:00:00+00:00')")
+    with start_worker(north.database_url):
+        wait_until(lambda: north.fetch_all("SELECT * FROM django_session") == [])
+
+
 def test_no_event_is_lost_when_a_worker_is_killed(north: Service, south: Library) -> None:
     with socket.create_server(("127.0.0.1", south.port)), start_worker(north.database_url) as worker:
         with north.open_client() as sender:
