@@ -10,6 +10,7 @@ class WebhooksConfig(AppConfig):
 
     def ready(self) -> None:
         from oauth.accounts.roles import register_sentence
+        from webhooks import checks  # noqa: F401  # the import registers them
 
         actions = ("add", "change", "delete", "view")
         register_sentence(

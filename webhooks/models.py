@@ -257,3 +257,12 @@ class Clearing(models.Model):
 
     def __str__(self) -> str:
         return f"clearing at {self.next_at}"
+
+
+class Restoration(models.Model):
+    """A backup was restored. Only `webhooks.stream` writes it."""
+
+    restored_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"restored at {self.restored_at}"

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
 import msgspec
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
 from library_site.api.cursors import Cursor
 from library_site.db.sql import fetch_all
 from library_site.http.refusals import Refusal
-from webhooks.models import EVENT_RETENTION, Event
+from webhooks.models import EVENT_RETENTION, Event, Restoration
 
 MAX_CURSOR_LENGTH = 200
 # A reader that starts at the oldest event has this time to read on; rows are stored for longer.
@@ -26,7 +26,7 @@ CursorTime = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class CursorTooOld(Refusal):
-    """The events after the cursor are no longer stored."""
+    """The events after the cursor are no longer stored, or the cursor is older than the last restored backup."""
 
     status = 410
     message = "The cursor is older than the events that are kept: begin anew without it"
@@ -50,7 +50,7 @@ class Page(NamedTuple):
 
 def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> Page:
     """Events of these kinds after a cursor, or the oldest in the stream. Raises CursorTooOld."""
-    if after and after.read_at < now - EVENT_RETENTION - READING_GRACE:
+    if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
         raise CursorTooOld
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
     # One more row shows whether there is another page.
@@ -60,6 +60,29 @@ def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, no
     if len(rows) > limit:
         return Page(bodies, StreamCursor(*rows[limit - 1][1:]), has_more=True)
     return Page(bodies, last_position(events, after, now), has_more=False)
+
+
+def list_restorations() -> list[datetime]:
+    return list(Restoration.objects.values_list("restored_at", flat=True))
+
+
+def restart_stream(now: datetime) -> None:
+    """Begins the stream anew after a backup was restored, which may be in another PostgreSQL.
+
+    There transactions are counted from the beginning: the stored events come before all new ones, in the order of their
+    ids. Cursors from before now would skip events, so they are refused.
+    """
+    with transaction.atomic():
+        Event.objects.exclude(transaction=0).update(transaction=0)
+        Restoration.objects.create(restored_at=now)
+
+
+def is_from_elsewhere() -> bool:
+    """Whether there are events of transactions that this PostgreSQL has not had yet: they come from a dump."""
+    if connection.vendor == "sqlite":
+        return False
+    [(next_transaction,)] = fetch_all("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+    return Event.objects.filter(transaction__gte=int(next_transaction)).exists()
 
 
 def settled_events() -> QuerySet[Event]:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from library_site.management.commands.migrate import ADVISORY_LOCK
 from tests.support.concurrency import wait_until
 from tests.support.server import copy_seeded_database, run_command
 from tests.support.sql import fetch_all
@@ -32,6 +33,9 @@ DESCRIBE_TABLE = """
     FROM pg_attribute WHERE attrelid = 'books_book'::regclass AND attnum > 0
 """
 IS_WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock')"
+ASKS_FOR_LOCK = """
+    SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_lock%' AND pid <> pg_backend_pid()
+"""
 # As long as a request waits for a lock.
 LOCK_TIMEOUT = "?options=-c%20lock_timeout%3D2s"
 READ = "SELECT title FROM books_book WHERE isbn LIKE '97%' ORDER BY id LIMIT 1"
@@ -47,8 +51,8 @@ def database_url(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def migrate(database_url: str, target: str) -> None:
-    run_command(os.environ | {"DATABASE_URL": database_url}, "migrate", "-v0", "books", target)
+def migrate(database_url: str, target: str, app: str = "books") -> None:
+    run_command(os.environ | {"DATABASE_URL": database_url}, "migrate", "-v0", app, target)
 
 
 def describe_table(database_url: str) -> list[tuple[Any, ...]]:
@@ -63,6 +67,29 @@ def test_migrations_let_requests_pass_and_can_be_taken_back(database_url: str) -
         migrate_while_others_read(database_url, target)
     migrate(database_url, LAST)
     assert describe_table(database_url) == before
+
+
+def test_a_migration_of_another_table_lets_requests_pass(database_url: str) -> None:
+    """Those in one transaction give up soon, and are tried again."""
+    with ThreadPoolExecutor(1) as pool, closing(psycopg.connect(database_url)) as reader:
+        reader.execute("SELECT FROM webhooks_endpoint")
+        migration = pool.submit(migrate, database_url, "0002", "webhooks")
+        wait_until(lambda: migration.done() or fetch_all(database_url, IS_WAITING) == [(True,)])
+        assert fetch_all(database_url + LOCK_TIMEOUT, "SELECT url FROM webhooks_endpoint") == []
+        assert not migration.done()
+        reader.rollback()
+        migration.result()
+
+
+def test_migrations_run_one_after_the_other(database_url: str) -> None:
+    with ThreadPoolExecutor(1) as pool, closing(psycopg.connect(database_url)) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        migration = pool.submit(migrate, database_url, "0005", "webhooks")
+        wait_until(lambda: migration.done() or fetch_all(database_url, ASKS_FOR_LOCK) == [(1,)])
+        assert fetch_all(database_url, "SELECT count(*) FROM webhooks_restoration") == [(0,)]
+        assert not migration.done()
+        other.close()
+        migration.result()
 
 
 def migrate_while_others_read(database_url: str, target: str) -> None:

@@ -22,7 +22,7 @@ MAX_README_LINES = 200
 PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
-CHECK_ID = re.compile(r"(?:library_site|oauth|books)\.[EIW]\d{3}")
+CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 

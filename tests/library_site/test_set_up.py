@@ -10,10 +10,12 @@ import pytest
 pytestmark = pytest.mark.database_independent
 
 
-def set_up(database_url: str, key_file: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+def set_up(
+    database_url: str, key_file: Path, *options: str, command: str = "set_up"
+) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"DATABASE_URL": database_url, "OAUTH_JWKS_FILE": str(key_file)}
-    command = [sys.executable, "manage.py", "set_up", *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    arguments = [sys.executable, "manage.py", command, *options]
+    return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_it_says_once_what_it_creates(tmp_path: Path) -> None:
@@ -26,6 +28,16 @@ def test_it_says_once_what_it_creates(tmp_path: Path) -> None:
         "1000 books added.",
     ]
     assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", "")
+
+
+def test_a_deployment_ends_with_the_checks_and_makes_no_second_key(tmp_path: Path) -> None:
+    database_url, key_file = f"sqlite:///{tmp_path / 'library.sqlite3'}", tmp_path / "jwks.json"
+    first = set_up(database_url, key_file, command="deploy")
+    key_file.rename(tmp_path / "elsewhere")
+    second = set_up(database_url, key_file, command="deploy")
+    assert (first.returncode, "library_site.W005" in first.stderr, "oauth.W002" in first.stderr) == (0, False, True)
+    assert (second.returncode, second.stdout, key_file.exists()) == (1, "", False)
+    assert f"The library has a database already, and no keys in {key_file}." in second.stderr
 
 
 def test_a_database_that_does_not_answer_is_reported(tmp_path: Path) -> None:

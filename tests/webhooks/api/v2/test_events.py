@@ -142,6 +142,19 @@ def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, key_header: dict[st
     assert (response.status_code, response.json()["error"]["code"]) == (410, "GONE")
 
 
+def test_after_a_restored_backup_readers_begin_anew(api: httpx.Client, key_header: dict[str, str]) -> None:
+    add_book("before")
+    Event.objects.update(transaction=2**62 if connection.vendor == "postgresql" else 0)
+    cursor = StreamCursor(2**62, 10**9, timezone.now()).encode()
+    stream.restart_stream(timezone.now())
+    add_book("after")
+    assert api.get(EVENTS, params={"after": cursor}, headers=key_header).status_code == 410
+    page = read_page(api, key_header)
+    assert list_titles(page) == ["before", "after"]
+    add_book("later")
+    assert list_titles(read_page(api, key_header, after=page["cursor"])) == ["later"]
+
+
 def test_a_new_reader_sees_the_last_thirty_days(api: httpx.Client, key_header: dict[str, str]) -> None:
     add_book("past")
     Event.objects.update(created_at=timezone.now() - timedelta(days=30, hours=6))

@@ -1,0 +1,139 @@
+"""A backup of the running library, and what is restored from it."""
+
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
+from django.db import connection
+from psycopg import sql
+from pytest_django import Settings
+
+from tests.support.books import build_book
+from tests.support.endpoints import create_endpoint
+from tests.support.postgres import find_binary
+from tests.support.server import build_database_url, create_database, drop_database, run_command
+from tests.support.sql import fetch_all
+from webhooks.models import Event
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+LIST_TABLES = {
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1",
+}
+# ANALYZE writes the statistics of SQLite.
+TABLES_OF_AFTER_RESTORE = {"webhooks_event", "webhooks_restoration", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
+
+
+@pytest.fixture
+def restored_url(tmp_path: Path) -> Iterator[str]:
+    """The address of a database that `restore` fills."""
+    if connection.vendor == "sqlite":
+        yield f"sqlite:///{tmp_path / 'restored.sqlite3'}"
+        return
+    name = create_database("CREATE DATABASE {}")
+    yield build_database_url(name)
+    drop_database(name)
+
+
+def restore(backup: Path, url: str) -> None:
+    """What docs/operations.md says."""
+    if connection.vendor == "sqlite":
+        shutil.copy(backup, url.removeprefix("sqlite:///"))
+    else:
+        subprocess.run([find_binary("pg_restore"), "--no-owner", f"--dbname={url}", backup], check=True)
+
+
+def get_url() -> str:
+    """The address of the database of this test."""
+    name = str(connection.settings_dict["NAME"])
+    return f"sqlite:///{name}" if connection.vendor == "sqlite" else build_database_url(name)
+
+
+def read_database(url: str) -> dict[str, Any]:
+    """Returns the rows of each table, as PostgreSQL copies them or as SQLite gives them."""
+    tables = [name for (name,) in fetch_all(url, LIST_TABLES[connection.vendor])]
+    return {table: read_table(url, table) for table in tables}
+
+
+def read_table(url: str, table: str) -> Any:
+    if connection.vendor == "sqlite":
+        return fetch_all(url, f'SELECT * FROM "{table}" ORDER BY 1, 2')  # noqa: S608  # a name of the database
+    with psycopg.connect(url) as reader, reader.cursor() as cursor:
+        statement = sql.SQL("COPY (SELECT * FROM {} ORDER BY 1, 2) TO STDOUT").format(sql.Identifier(table))
+        with cursor.copy(statement) as copy:
+            return b"".join(copy)
+
+
+def fill_library(api: httpx.Client) -> None:
+    create_endpoint()
+    book = api.post("/api/v2/books", json=build_book(title="Ä\\n\t'")).json()
+    api.patch(f"/api/v2/books/{book['id']}", json={"year": -1})
+    api.delete(f"/api/v2/books/{api.post('/api/v2/books', json=build_book(isbn='gone')).json()['id']}")
+
+
+def test_a_restored_library_is_equal_to_the_byte(api: httpx.Client, tmp_path: Path, restored_url: str) -> None:
+    fill_library(api)
+    call_command("back_up", tmp_path / "backup")
+    restore(tmp_path / "backup", restored_url)
+    original, restored = read_database(get_url()), read_database(restored_url)
+    assert restored == original
+    assert Event.objects.count() == 4
+
+    run_command(os.environ | {"DATABASE_URL": restored_url}, "after_restore")
+    restarted = read_database(restored_url)
+    assert {name for name in restarted if restarted[name] != original.get(name)} <= TABLES_OF_AFTER_RESTORE
+    assert fetch_all(restored_url, 'SELECT DISTINCT "transaction" FROM webhooks_event') == [(0,)]
+
+
+def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settings: Settings) -> None:
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "it's # a $key", ["older", "oldest"]
+    call_command("back_up", tmp_path / "backup")
+    files = {path.name: path for path in tmp_path.iterdir()}
+    assert files.keys() == {"backup", "backup.jwks.json", "backup.env"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
+    assert files["backup.jwks.json"].read_bytes() == settings.OAUTH_JWKS_FILE.read_bytes()
+    assert shlex.split(files["backup.env"].read_text()) == [
+        "SECRET_KEY=it's # a $key",
+        "SECRET_KEY_FALLBACKS=older,oldest",
+    ]
+
+
+def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
+    (tmp_path / "backup.env").write_text("of an earlier one")
+    with pytest.raises(CommandError, match=r"backup\.env exists already"):
+        call_command("back_up", tmp_path / "backup")
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.env"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"/nowhere/backup\.part: No such file or directory\."):
+        call_command("back_up", tmp_path / "nowhere" / "backup")
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite needs no pg_dump")
+def test_without_pg_dump_its_call_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandError, match=r"pg_dump --format=custom --file=FILE"):
+        call_command("back_up", tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite counts no transactions")
+def test_a_restored_stream_must_be_restarted(api: httpx.Client, settings: Settings) -> None:
+    settings.LIBRARY_PROCESS = "web"
+    api.post("/api/v2/books", json=build_book())
+    assert "webhooks.E001" not in {message.id for message in run_checks()}
+    Event.objects.update(transaction=2**62)
+    assert "webhooks.E001" in {message.id for message in run_checks()}
+    call_command("after_restore")
+    assert "webhooks.E001" not in {message.id for message in run_checks()}
