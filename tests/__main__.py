@@ -12,7 +12,13 @@ from pathlib import Path
 
 from tests.support.postgres import PostgresMissing, start_cluster
 
-COMMANDS = {"Chromium": "chromium", "Node": "node", "Redis": "redis-server"}
+COMMANDS = {
+    "Chromium": "chromium",
+    "nginx": "nginx",
+    "Node": "node",
+    "Redis": "redis-server",
+    "systemd": "systemd-analyze",
+}
 # `make test` installs it with npm.
 OAUTH4WEBAPI = Path(__file__).parent / "clients" / "node_modules" / "oauth4webapi"
 
