@@ -105,6 +105,12 @@ PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)
 
+# Where each process answers probes too; 0 is nowhere.
+HEALTH_HOST = env.address("HEALTH_HOST", "127.0.0.1")
+HEALTH_PORT = env.integer("HEALTH_PORT", 0, 0, 65535)
+# What must work besides the database for `/readyz`, by name: functions that raise otherwise.
+READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
+
 # The origin at which clients reach the library; links begin with it.
 PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
 

@@ -23,11 +23,13 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.http.request_log import log_requests
     from library_site.http.versioning import negotiate_version
     from library_site.http.versions import DEFAULT_VERSION, VERSIONS
+    from library_site.monitoring.probes import answer_probes
 
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH:
         application = try_fast_path(application)
-    return log_requests(mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION)))
+    application = log_requests(mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION)))
+    return answer_probes(application)
 
 
 # This comes first, because it sets Django up.

@@ -18,6 +18,7 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.utils import timezone
 
 from library_site.db import sql
+from library_site.db.connections import get_libpq_parameters
 from oauth.accounts import mails
 from webhooks import delivery, inbox
 from webhooks.attempts import Outcome, name_result, record_outcomes
@@ -47,8 +48,6 @@ CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
 # Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
 # questions whether it is time to clear.
 CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = CLEARING_CHECK_INTERVAL = 60
-# Those of Django's connection parameters that are Django's own or psycopg's, and not libpq's.
-DJANGO_ONLY_PARAMETERS = {"context", "cursor_factory", "prepare_threshold"}
 
 
 class Worker:
@@ -201,11 +200,8 @@ class Worker:
             return
         while True:
             with suppress(psycopg.OperationalError):
-                parameters = connection.get_connection_params()
-                libpq_parameters = {
-                    name: value for name, value in parameters.items() if name not in DJANGO_ONLY_PARAMETERS
-                }
-                connect = partial(psycopg.AsyncConnection.connect, **libpq_parameters, autocommit=True)
+                parameters = get_libpq_parameters(connection)
+                connect = partial(psycopg.AsyncConnection.connect, **parameters, autocommit=True)
                 async with await connect() as listener:
                     await listener.execute(f"LISTEN {NOTIFY_CHANNEL}")
                     async for _ in listener.notifies():

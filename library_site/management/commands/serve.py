@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from library_site.monitoring.listener import start_listener
+from library_site.monitoring.readiness import describe_problem, run_checks
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
@@ -31,8 +34,12 @@ class Command(BaseCommand):
         parser.add_argument("--with", metavar="COMMAND", help="run this command of manage.py as long as the server")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        require_free_port(settings.HOST, settings.PORT)
+        require_free_port("", settings.HOST, settings.PORT)
+        if settings.HEALTH_PORT:
+            require_free_port("HEALTH_", settings.HEALTH_HOST, settings.HEALTH_PORT)
         self.check()
+        if problem := describe_problem(run_checks()):
+            self.stderr.write(self.style.WARNING(problem))
         self.stdout.write(describe_addresses(settings.PUBLIC_URL))
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
@@ -51,15 +58,18 @@ class Command(BaseCommand):
         sys.exit(status)
 
 
-def require_free_port(host: str, port: int) -> None:
-    """Raises CommandError if the port is in use: two servers on one port would share the requests."""
+def require_free_port(prefix: str, host: str, port: int) -> None:
+    """Raises CommandError if the port is in use: two servers on one port would share the requests.
+
+    `prefix` is that of the settings' names.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise CommandError(f"Port {port} of {host} is in use. Set PORT to another one.") from error
-        raise CommandError(f"HOST {host}, PORT {port}: {os.strerror(error.errno or 0)}.") from error
+            raise CommandError(f"Port {port} of {host} is in use. Set {prefix}PORT to another one.") from error
+        raise CommandError(f"{prefix}HOST {host}, {prefix}PORT {port}: {os.strerror(error.errno or 0)}.") from error
 
 
 def describe_addresses(origin: str) -> str:
@@ -106,6 +116,8 @@ def load_application() -> "WSGIApplication":
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     from library_site.wsgi import application
 
+    if settings.HEALTH_PORT:
+        start_listener(settings.HEALTH_HOST, settings.HEALTH_PORT)
     return application
 
 

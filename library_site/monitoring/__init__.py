@@ -1,0 +1,1 @@
+"""What operators watch: health, metrics, traces, reports of errors, and how a process stops."""

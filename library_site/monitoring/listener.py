@@ -1,0 +1,58 @@
+"""Answers the probes on a port of their own, also while all threads of the server hang.
+
+Each process of the server has such a thread. All listen on the same port (SO_REUSEPORT), so the system chooses which
+of them answers.
+"""
+
+import socket
+from collections.abc import Iterable
+from socketserver import TCPServer, ThreadingMixIn
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from library_site.monitoring.probes import answer_probes
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+# Seconds that a client has for its request.
+REQUEST_TIMEOUT = 5
+
+
+class Listener(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    allow_reuse_port = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), ProbeHandler)
+        self.set_app(answer_probes(answer_not_found))
+
+    def server_bind(self) -> None:
+        """Does not look up the name of the host, as http.server does: that can take long."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that disconnects is no error of the library."""
+
+
+class ProbeHandler(WSGIRequestHandler):
+    timeout = REQUEST_TIMEOUT
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Probes come every few seconds: they have no access log."""
+
+
+def answer_not_found(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    start_response("404 Not Found", [("Content-Length", "0")])
+    return []
+
+
+def start_listener(host: str, port: int) -> Listener:
+    """Listens until the process ends."""
+    listener = Listener(host, port)
+    Thread(target=listener.serve_forever, name="probes", daemon=True).start()
+    return listener

@@ -1,0 +1,144 @@
+"""Tells whether this process can answer requests: what `/readyz` and the start of the server report."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.utils.module_loading import import_string
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from library_site.db.connections import get_libpq_parameters
+
+log = logging.getLogger(__name__)
+
+# Whether each check passed, by its name.
+Results = Mapping[str, bool]
+
+# Seconds for which a result is given again: anybody may request it, as often as they like.
+RESULT_LIFETIME = 1.0
+# Seconds after which checks that have not ended count as failed, and that a connection may take.
+CHECK_TIMEOUT, CONNECT_TIMEOUT = 3.0, 2
+MIGRATIONS_TABLE = "django_migrations"
+# What the start of the server says, by the first check that failed.
+ADVICE = {
+    "database_server": "The database cannot be reached. Requests get 503 until it is there.",
+    "database": "The database does not exist, or does not let the library in. Requests get 503 until it does.",
+    "migrations": "The database lacks migrations: run `manage.py migrate`. Requests may fail until then.",
+    "signing_key": "There is no key that signs access tokens: run `manage.py rotate_signing_key --if-missing`.",
+}
+
+
+class Readiness:
+    """Runs the checks in a thread, one run at a time, and keeps their results for RESULT_LIFETIME.
+
+    A run that hangs keeps its thread. No other begins then, and all checks count as failed.
+    """
+
+    def __init__(self, run_checks: Callable[[], Results], timeout: float = CHECK_TIMEOUT) -> None:
+        self.run_checks = run_checks
+        self.timeout = timeout
+        self.lock = Lock()
+        self.run: Future[Results] | None = None
+        self.began_at = 0.0
+        self.was_ready = True
+
+    def get_results(self) -> Results:
+        """Returns within the timeout."""
+        now = time.monotonic()
+        with self.lock:
+            if self.run is None or (self.run.done() and now - self.began_at > RESULT_LIFETIME):
+                self.run, self.began_at = self.start(), now
+            run = self.run
+        try:
+            results = run.result(max(0.0, self.began_at + self.timeout - now))
+        except TimeoutError:
+            results = dict.fromkeys(ADVICE, False)
+        self.log_change(results)
+        return results
+
+    def start(self) -> "Future[Results]":
+        run: Future[Results] = Future()
+        Thread(target=lambda: run.set_result(self.run_checks()), name="readiness", daemon=True).start()
+        return run
+
+    def log_change(self, results: Results) -> None:
+        with self.lock:
+            was_ready, self.was_ready = self.was_ready, all(results.values())
+        if was_ready and not self.was_ready:
+            log.warning("Not ready: %s", ", ".join(name for name, has_passed in results.items() if not has_passed))
+        elif self.was_ready and not was_ready:
+            log.warning("Ready again.")
+
+
+def run_checks() -> Results:
+    checks: dict[str, str] = settings.READINESS_CHECKS
+    return {**check_database(), **{name: passes(import_string(check)) for name, check in checks.items()}}
+
+
+def passes(check: Callable[[], object]) -> bool:
+    """Whether a check returns. Why it raises is not for everybody to read."""
+    try:
+        check()
+    except Exception:
+        log.debug("A check failed.", exc_info=True)
+        return False
+    return True
+
+
+def check_database() -> Results:
+    """Uses a connection of its own: those of the threads can be in use, and wait."""
+    database = connection.copy()
+    database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT} if database.vendor == "postgresql" else {}
+    try:
+        applied = read_migrations(database)
+    except DatabaseError:
+        return {"database_server": is_server_running(database), "database": False, "migrations": False}
+    finally:
+        database.close()
+    return {"database_server": True, "database": True, "migrations": list_migrations() <= applied}
+
+
+def read_migrations(database: BaseDatabaseWrapper) -> set[tuple[str, str]]:
+    """Returns app and name of each migration that the database has. Raises DatabaseError."""
+    if database.vendor == "sqlite" and not Path(database.settings_dict["NAME"]).exists():
+        # SQLite would create it.
+        raise DatabaseError("There is no such file.")
+    with database.cursor() as cursor:
+        if MIGRATIONS_TABLE not in database.introspection.table_names(cursor):
+            return set()
+        # Django's own function would use the connection of the thread.
+        cursor.execute(f"SELECT app, name FROM {MIGRATIONS_TABLE}")  # noqa: S608  # a constant
+        return set(cursor.fetchall())
+
+
+@cache
+def list_migrations() -> frozenset[tuple[str, str]]:
+    """Returns app and name of each migration of the code."""
+    loader = MigrationLoader(None, load=False)
+    loader.load_disk()
+    return frozenset(loader.disk_migrations or ())
+
+
+def is_server_running(database: BaseDatabaseWrapper) -> bool:
+    """Whether the server of a database accepts connections, to whatever database. SQLite's is the folder."""
+    if database.vendor == "sqlite":
+        return Path(database.settings_dict["NAME"]).absolute().parent.is_dir()
+    conninfo = make_conninfo(**get_libpq_parameters(database))
+    return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
+
+
+def describe_problem(results: Results) -> str:
+    """Returns a sentence about the first check that failed, or ""."""
+    return next((ADVICE[name] for name, has_passed in results.items() if not has_passed), "")
+
+
+readiness = Readiness(run_checks)
