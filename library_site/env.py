@@ -163,6 +163,14 @@ def redis_url(name: str) -> str:
     return value
 
 
+def token(name: str) -> str:
+    """Returns a token, or "". No error repeats it."""
+    value = text(name, "")
+    if value and not re.fullmatch(r"[!-~]{16,}", value):
+        raise ImproperlyConfigured(f"{name} takes at least 16 characters of ASCII without a space.")
+    return value
+
+
 def secret_key(name: str, file: Path, debug: bool) -> str:
     """Returns the variable, else the file's content, else a random key; the last only with DEBUG."""
     if value := text(name, ""):

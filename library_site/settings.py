@@ -111,6 +111,13 @@ HEALTH_PORT = env.integer("HEALTH_PORT", 0, 0, 65535)
 # What must work besides the database for `/readyz`, by name: functions that raise otherwise.
 READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
 
+# Who shows this token may read `/metrics`; without it there are none.
+METRICS_TOKEN = env.token("METRICS_TOKEN")
+# The processes of one server share their counts there.
+METRICS_DIR = DATA_DIR / "metrics" / str(PORT)
+# Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
+METRIC_SOURCES = ["library_site.monitoring.sources.read_redis", "webhooks.metrics.read_deliveries"]
+
 # The origin at which clients reach the library; links begin with it.
 PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))
 

@@ -4,11 +4,13 @@ import gc
 import os
 from typing import TYPE_CHECKING
 
+import django
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+    from library_site.http.request_log import RequestObserver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 
@@ -28,12 +30,27 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH:
         application = try_fast_path(application)
-    application = log_requests(mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION)))
-    return answer_probes(application)
+    application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
+    return answer_probes(log_requests(application, load_observers()))
 
 
-# This comes first, because it sets Django up.
-pages_handler = get_wsgi_application()
+def load_observers() -> "list[RequestObserver]":
+    observers: list[RequestObserver] = []
+    if settings.METRICS_TOKEN:
+        from library_site.monitoring.metrics import get_server_metrics
+
+        observers.append(get_server_metrics().observe)
+    return observers
+
+
+def build_pages_handler() -> "WSGIApplication":
+    from library_site.http.handlers import PagesHandler
+
+    return PagesHandler()
+
+
+django.setup(set_prefix=False)
+pages_handler = build_pages_handler()
 application = build_application(pages_handler)
 # Imported modules are never garbage: to scan them repeatedly takes a twentieth of the time of a write.
 gc.freeze()

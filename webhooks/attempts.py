@@ -1,5 +1,6 @@
 """Records the outcomes of attempts, unless another worker has leased the delivery since."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from django.db import connection, transaction
 from django.db.models import F
 
+from library_site.db.sql import execute
 from webhooks.delivery import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
@@ -21,6 +23,14 @@ VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
 # On PostgreSQL, one statement for many rows costs half as much as one statement for each row.
 UNNEST_SQL = (
     "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::smallint[], %s::text[], %s::bytea[])"
+)
+# Which row of DeliveryCount this process adds to.
+COUNT_SHARDS = 16
+COUNT_SHARD = os.getpid() % COUNT_SHARDS
+ADD_COUNTS_SQL = (
+    "INSERT INTO webhooks_deliverycount (shard, sent, failed, dead) VALUES (%s, %s, %s, %s)"
+    " ON CONFLICT (shard) DO UPDATE SET sent = webhooks_deliverycount.sent + excluded.sent,"
+    " failed = webhooks_deliverycount.failed + excluded.failed, dead = webhooks_deliverycount.dead + excluded.dead"
 )
 
 
@@ -61,6 +71,8 @@ def record_outcomes(outcomes: Sequence[Outcome], chance: Callable[[], float]) ->
     for outcome in current:
         if not outcome.is_delivered and not is_dead(outcome):
             retry_row(Delivery, outcome.delivery.pk, get_next_delay(outcome, chance()))
+    # Last: other workers may wait for the row until the end of the transaction.
+    add_counts(Counter(map(name_result, current)))
     return disabled_endpoints
 
 
@@ -78,6 +90,12 @@ def insert_attempts(outcomes: Collection[Outcome]) -> None:
             cursor.executemany(INSERT_ATTEMPTS_SQL.format(VALUES_SQL), rows)
         elif rows:
             cursor.execute(INSERT_ATTEMPTS_SQL.format(UNNEST_SQL), [list(column) for column in zip(*rows, strict=True)])
+
+
+def add_counts(counts: Counter[str]) -> None:
+    """Adds to what metrics report; `counts` is by the names of `name_result`."""
+    if counts:
+        execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])
 
 
 def build_attempt_row(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:

@@ -197,6 +197,21 @@ class Attempt(models.Model):
         return f"{self.status or self.error} at {self.started_at}"
 
 
+class DeliveryCount(models.Model):
+    """How many attempts had which result. The sums over all rows never fall, whatever is deleted.
+
+    Each worker has one of a few rows, so that workers hardly wait for each other.
+    """
+
+    shard = models.PositiveSmallIntegerField(primary_key=True)
+    sent = models.BigIntegerField()
+    failed = models.BigIntegerField()
+    dead = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"sent {self.sent}, failed {self.failed}, dead {self.dead}"
+
+
 class Source(models.Model):
     """Another service that may send events here."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.core.exceptions import BadRequest, RequestDataTooBig
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
@@ -27,6 +27,8 @@ ErrorFormat = Callable[[Failure, str], tuple[int, dict[str, Any]]]
 
 UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
 BUSY = Failure(503, "The library is busy, try again later")
+# The environ's key of how the database failed a request.
+DATABASE_ERROR_KEY = "library.database_error"
 # Seconds after which a request that was answered 503 can be sent again.
 RETRY_AFTER = "1"
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
@@ -141,6 +143,7 @@ def describe_known(error: BaseException | None, request: HttpRequest | Request) 
     if isinstance(error, Refusal):
         return error.to_failure(request)
     if error and is_timeout(error):
+        request.META[DATABASE_ERROR_KEY] = "busy"
         log.warning("The database is busy: %s", type(error.__cause__ or error).__name__)
         return BUSY
     # Django's InternalError can hide a more exact exception of the database.
@@ -148,7 +151,10 @@ def describe_known(error: BaseException | None, request: HttpRequest | Request) 
     failures = (FAILURES_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
     failure = next(filter(None, failures), None)
     if failure is UNAVAILABLE:
+        request.META[DATABASE_ERROR_KEY] = "unavailable"
         log.error("The database did not answer.", exc_info=error)
+    elif isinstance(error, DatabaseError):
+        request.META[DATABASE_ERROR_KEY] = "failed"
     return failure
 
 

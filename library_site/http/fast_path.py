@@ -9,6 +9,7 @@ only words its failure.
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
@@ -23,6 +24,7 @@ from library_site.db.timeouts import is_timeout
 from library_site.http.bodies import get_body_limit
 from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
+from library_site.http.request_log import ROUTE_KEY
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -65,6 +67,14 @@ STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HT
 FAILURE_KEY = "library.failure"
 
 
+@dataclass
+class LearnedRoute:
+    """What Django's own answers have shown of a route: its name, and the headers of its answers."""
+
+    name: str = ""
+    headers: LearnedHeaders = field(default_factory=dict)
+
+
 class Answer(NamedTuple):
     """What an operation answers; `headers` has some of VARYING_HEADERS."""
 
@@ -103,7 +113,7 @@ FastRoute = Callable[[FastRequest], Operation | None]
 
 def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
     """Answers with the fast routes of the request's version; the application answers all other requests."""
-    learned_headers: defaultdict[tuple[Any, ...], LearnedHeaders] = defaultdict(dict)
+    learned_routes: defaultdict[tuple[Any, ...], LearnedRoute] = defaultdict(LearnedRoute)
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
@@ -115,20 +125,21 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         index, operation = match
         method = environ["REQUEST_METHOD"]
         key = (version.number, index, method, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
-        learned = learned_headers[key]
-        if None in learned.values():
+        learned = learned_routes[key]
+        if None in learned.headers.values():
             return application(environ, start_response)
         # A write has one kind of answer. Its headers must be known before it begins: it cannot be handed on afterwards.
-        headers = next(iter(learned.values()), None)
+        headers = next(iter(learned.headers.values()), None)
         if method != "GET" and not headers:
-            return application(environ, learn_headers(start_response, learned))
+            return application(environ, learn_headers(start_response, learned, environ))
         answer = run_operation(operation, environ)
         if not answer:
             return application(environ, start_response)
         if method == "GET":
-            headers = learned.get((answer.status, frozenset(answer.headers)))
+            headers = learned.headers.get((answer.status, frozenset(answer.headers)))
         if not headers:
-            return application(environ, learn_headers(start_response, learned))
+            return application(environ, learn_headers(start_response, learned, environ))
+        environ[ROUTE_KEY] = learned.name
         start_response(STATUS_LINES[answer.status], fill_headers(headers, answer))
         return [answer.body]
 
@@ -208,8 +219,10 @@ def keep_failure(error: Exception, environ: "WSGIEnvironment") -> None:
         connection.close_if_unusable_or_obsolete()
 
 
-def learn_headers(start_response: "StartResponse", learned: LearnedHeaders) -> "StartResponse":
-    """Stores the headers of an answer that is no failure."""
+def learn_headers(
+    start_response: "StartResponse", learned: LearnedRoute, environ: "WSGIEnvironment"
+) -> "StartResponse":
+    """Stores the headers of an answer that is no failure, and the name of its route."""
 
     def start_learned_response(status: str, headers: Headers, *arguments: Any) -> Any:
         if status[0] == "2" or status.startswith("304"):
@@ -217,7 +230,9 @@ def learn_headers(start_response: "StartResponse", learned: LearnedHeaders) -> "
             varying_names = VARYING_HEADERS.intersection(name for name, _ in headers)
             known_names = CONSTANT_HEADERS | {LENGTH_HEADER, *map(str.lower, varying_names)}
             is_known = names <= known_names and len(names) == len(headers)
-            learned[int(status[:3]), varying_names] = dict(headers) if is_known else None
+            # First: another thread may use the headers at once.
+            learned.name = environ.get(ROUTE_KEY, "")
+            learned.headers[int(status[:3]), varying_names] = dict(headers) if is_known else None
         return start_response(status, headers, *arguments)
 
     return start_learned_response

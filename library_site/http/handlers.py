@@ -9,8 +9,10 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch
 from django.utils.module_loading import import_string
 
+from library_site.http.request_log import ROUTE_KEY
 from library_site.http.versions import API_ROOT
 
 if TYPE_CHECKING:
@@ -29,7 +31,22 @@ class APIRequest(WSGIRequest):
         return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY_SAFE, 'latin-1')}" if query else "")
 
 
-class APIHandler(WSGIHandler):
+class PagesHandler(WSGIHandler):
+    """Django's handler, which names the route of a request to the outer layers."""
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        match: ResolverMatch = super().resolve_request(request)
+        request.META[ROUTE_KEY] = name_route(match)
+        return match
+
+
+def name_route(match: ResolverMatch) -> str:
+    """The name of a pattern with its namespaces, without that of a version: metrics have the version beside it."""
+    namespaces = match.namespaces[1:] if match.route.startswith(API_PREFIXES[0][1:]) else match.namespaces
+    return ":".join([*namespaces, match.url_name or match.route])
+
+
+class APIHandler(PagesHandler):
     """Django's handler with API_MIDDLEWARE only: programs need no sessions and no CSRF tokens."""
 
     request_class = APIRequest

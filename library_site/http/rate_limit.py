@@ -6,6 +6,7 @@ atomic step, so exactly as many requests pass as the limit allows.
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from functools import cache
 from threading import Lock
 from typing import NamedTuple
@@ -74,10 +75,7 @@ class RedisCounter:
         self.fallback = LocalCounter(seconds)
         self.lock = Lock()
         self.next_try: float | None = None
-        # A second try would count the request twice. Protocol 2 needs no HELLO, so it works with every Redis.
-        timeouts = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
-        redis = Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **timeouts)
-        self.script = redis.register_script(COUNT_SCRIPT)
+        self.script = open_redis(url).register_script(COUNT_SCRIPT)
 
     def count(self, caller: str, now: float) -> Window:
         was_unreachable = self.next_try is not None
@@ -112,6 +110,18 @@ class RedisCounter:
             is_first, self.next_try = self.next_try is not None, None
         if is_first:
             log.warning("Redis answers again and counts requests.")
+
+
+def open_redis(url: str) -> Redis:
+    """A second try would count a request twice. Protocol 2 needs no HELLO, so it works with every Redis."""
+    timeouts = {"socket_timeout": REDIS_TIMEOUT, "socket_connect_timeout": REDIS_TIMEOUT}
+    return Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0), **timeouts)
+
+
+def is_redis_up(url: str) -> bool:
+    with suppress(RedisError), open_redis(url) as redis:
+        return bool(redis.ping())
+    return False
 
 
 def get_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:

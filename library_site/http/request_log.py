@@ -1,13 +1,19 @@
-"""Gives each request an id, which is sent with its answer, and writes one line to the access log."""
+"""Gives each request an id, which is sent with its answer, writes one line to the access log, and knows which requests
+are under way.
+"""
 
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from library_site.db.sql import thread_connection
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -17,10 +23,28 @@ log = logging.getLogger("library_site.access")
 LINE_FORMAT = "%(method)s %(path)s %(status)d %(duration_ms)s ms"
 NO_REQUEST = "-"
 current_request_id = ContextVar("current_request_id", default=NO_REQUEST)
+# The environ's key of the name of the route that answers, such as `books`.
+ROUTE_KEY = "library.route"
 is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 
 
-def log_requests(application: "WSGIApplication") -> "WSGIApplication":
+class RequestUnderWay(NamedTuple):
+    """A request that is not answered yet; `began_at` is of perf_counter, `database` the connection of its thread."""
+
+    method: str
+    path: str
+    request_id: str
+    began_at: float
+    database: BaseDatabaseWrapper
+
+
+# Called when a request has ended, with its environ, its method, the status and the seconds that it took.
+RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]
+# By the id of the environ.
+requests_under_way: dict[int, RequestUnderWay] = {}
+
+
+def log_requests(application: "WSGIApplication", observers: Sequence[RequestObserver] = ()) -> "WSGIApplication":
     """Sends `X-Request-ID` with every answer: the caller's own if it is acceptable, else a new one.
 
     `current_request_id` holds it until the body is closed. If the application fails, it stays there: the server logs
@@ -35,6 +59,8 @@ def log_requests(application: "WSGIApplication") -> "WSGIApplication":
         current_request_id.set(request_id)
         # Read them first: the application may change the path.
         method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""
+        key = id(environ)
+        requests_under_way[key] = RequestUnderWay(method, path, request_id, started_at, thread_connection.database)
 
         def start_logged_response(status_line: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
             nonlocal status
@@ -42,11 +68,20 @@ def log_requests(application: "WSGIApplication") -> "WSGIApplication":
             return start_response(status_line, [*headers, ("X-Request-ID", request_id)], *exc_info)
 
         def end_request() -> None:
+            seconds = perf_counter() - started_at
             if log.isEnabledFor(logging.INFO):
-                log.handle(make_record(method, path, status, perf_counter() - started_at))
+                log.handle(make_record(method, path, status, seconds))
+            for observe in observers:
+                observe(environ, method, int(status[:3]), seconds)
+            requests_under_way.pop(key, None)
             current_request_id.set(NO_REQUEST)
 
-        return call_on_close(application(environ, start_logged_response), end_request)
+        try:
+            body = application(environ, start_logged_response)
+        except BaseException:
+            requests_under_way.pop(key, None)
+            raise
+        return call_on_close(body, end_request)
 
     return wrapper
 

@@ -3,10 +3,13 @@
 They are for anybody, whatever the Host, without a redirect, a limit or a line in the access log.
 """
 
+import hmac
 import json
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
 
 from library_site.http.errors import RETRY_AFTER
 from library_site.monitoring.readiness import Results, readiness
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METHODS = ("GET", "HEAD")
 
 
@@ -30,6 +34,8 @@ Probe = Callable[["WSGIEnvironment"], ProbeAnswer]
 def answer_probes(application: "WSGIApplication") -> "WSGIApplication":
     """Answers GET and HEAD of the probes' addresses; the application answers all others."""
     probes: dict[str, Probe] = {"/livez": report_liveness, "/readyz": report_readiness}
+    if settings.METRICS_TOKEN:
+        probes["/metrics"] = report_metrics
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         probe = probes.get(environ["PATH_INFO"])
@@ -60,6 +66,17 @@ def format_results(results: Results) -> ProbeAnswer:
     status = HTTPStatus.OK if is_available else HTTPStatus.SERVICE_UNAVAILABLE
     headers = JSON_HEADERS | ({} if is_available else {"Retry-After": RETRY_AFTER})
     return ProbeAnswer(status, headers, json.dumps(body).encode())
+
+
+def report_metrics(environ: "WSGIEnvironment") -> ProbeAnswer:
+    """Prometheus' text format, for who shows METRICS_TOKEN."""
+    expected = f"Bearer {settings.METRICS_TOKEN}"
+    if not hmac.compare_digest(environ.get("HTTP_AUTHORIZATION", "").encode(), expected.encode()):
+        return ProbeAnswer(HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, b"")
+    # To import it costs time and memory, and it reads a variable that `serve` sets.
+    from library_site.monitoring.metrics import render_metrics
+
+    return ProbeAnswer(HTTPStatus.OK, {"Content-Type": METRICS_TYPE}, render_metrics())
 
 
 def refuse_method() -> ProbeAnswer:

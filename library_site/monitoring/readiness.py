@@ -1,12 +1,10 @@
 """Tells whether this process can answer requests: what `/readyz` and the start of the server report."""
 
 import logging
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -17,6 +15,7 @@ from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
 from library_site.db.connections import get_libpq_parameters
+from library_site.monitoring.shared_runs import SharedRun
 
 log = logging.getLogger(__name__)
 
@@ -38,37 +37,18 @@ ADVICE = {
 
 
 class Readiness:
-    """Runs the checks in a thread, one run at a time, and keeps their results for RESULT_LIFETIME.
-
-    A run that hangs keeps its thread. No other begins then, and all checks count as failed.
-    """
+    """The results of the checks, and a line in the log when they change."""
 
     def __init__(self, run_checks: Callable[[], Results], timeout: float = CHECK_TIMEOUT) -> None:
-        self.run_checks = run_checks
-        self.timeout = timeout
+        self.shared_run = SharedRun(run_checks, RESULT_LIFETIME, timeout)
         self.lock = Lock()
-        self.run: Future[Results] | None = None
-        self.began_at = 0.0
         self.was_ready = True
 
     def get_results(self) -> Results:
-        """Returns within the timeout."""
-        now = time.monotonic()
-        with self.lock:
-            if self.run is None or (self.run.done() and now - self.began_at > RESULT_LIFETIME):
-                self.run, self.began_at = self.start(), now
-            run = self.run
-        try:
-            results = run.result(max(0.0, self.began_at + self.timeout - now))
-        except TimeoutError:
-            results = dict.fromkeys(ADVICE, False)
+        """Returns within the timeout: checks that have not ended count as failed."""
+        results = self.shared_run.get() or dict.fromkeys(ADVICE, False)
         self.log_change(results)
         return results
-
-    def start(self) -> "Future[Results]":
-        run: Future[Results] = Future()
-        Thread(target=lambda: run.set_result(self.run_checks()), name="readiness", daemon=True).start()
-        return run
 
     def log_change(self, results: Results) -> None:
         with self.lock:

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from library_site.monitoring.listener import start_listener
+from library_site.monitoring.metrics_files import prepare_directory
 from library_site.monitoring.readiness import describe_problem, run_checks
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Command(BaseCommand):
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])
         os.environ.setdefault(*MMAP_THRESHOLD)
+        if settings.METRICS_TOKEN:
+            prepare_directory(settings.METRICS_DIR)
         command = build_granian_command(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
         command += [
             "--log-config",
@@ -118,6 +121,10 @@ def load_application() -> "WSGIApplication":
 
     if settings.HEALTH_PORT:
         start_listener(settings.HEALTH_HOST, settings.HEALTH_PORT)
+    if settings.METRICS_TOKEN:
+        from library_site.monitoring.metrics import start_sampling
+
+        start_sampling()
     return application
 
 

@@ -20,7 +20,7 @@ PROBES = ["/livez", "/readyz"]
 
 @pytest.fixture(autouse=True)
 def forget_results(db: None) -> None:
-    readiness.run, readiness.was_ready = None, True
+    readiness.shared_run.run, readiness.was_ready = None, True
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_checks_that_hang_count_as_failed_and_do_not_pile_up(caplog: pytest.LogC
     assert [set(patient.get_results().values()) for _ in range(3)] == [{False}] * 3
     assert checks.runs == 1
     checks.released.set()
-    assert patient.run
-    patient.run.result()
+    assert patient.shared_run.run
+    patient.shared_run.run.result()
     assert patient.get_results() == ALL_PASSED
     assert [message.partition(":")[0] for message in caplog.messages] == ["Not ready", "Ready again."]
 
@@ -134,7 +134,7 @@ def test_a_result_is_kept_for_a_second() -> None:
     busy = Readiness(checks)
     assert [busy.get_results() for _ in range(5)] == [ALL_PASSED] * 5
     assert checks.runs == 1
-    busy.began_at = time.monotonic() - 1.1
+    busy.shared_run.began_at = time.monotonic() - 1.1
     busy.get_results()
     assert checks.runs == 2
 

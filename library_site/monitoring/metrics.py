@@ -1,0 +1,149 @@
+"""Counts requests and reports metrics in Prometheus' format.
+
+Each process of the server writes its counts to files in a folder that they share, and a scrape adds them up. What the
+database or another service knows is read for the scrape, by the functions of METRIC_SOURCES.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from library_site.http.errors import DATABASE_ERROR_KEY
+from library_site.http.request_log import ROUTE_KEY, requests_under_way
+from library_site.monitoring.metrics_files import DIRECTORY_VARIABLE, forget_dead_processes
+from library_site.monitoring.readiness import readiness
+from library_site.monitoring.shared_runs import SharedRun
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+log = logging.getLogger(__name__)
+
+REQUEST_LABELS = ("method", "route", "version", "status")
+# In seconds. Each multiplies the lines of a scrape.
+BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
+# A client can send any method; others are counted together.
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+# Names of routes for requests that reach no view.
+STATIC_ROUTE, NO_ROUTE = "static", "none"
+# Seconds between the writings of how many threads are busy: to write it at each request would cost each two writes.
+SAMPLE_INTERVAL = 1.0
+# Seconds for which the sources are not read again, and that a scrape waits for them.
+SOURCES_LIFETIME, SOURCES_TIMEOUT = 5.0, 2.0
+
+# Reads metrics for a scrape, in a thread of its own with a connection of its own. May raise any exception.
+MetricSource = Callable[[], Iterable[Metric]]
+
+
+class ServerMetrics:
+    """What the processes of the server count."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.durations = Histogram(
+            "library_request_duration_seconds",
+            "Requests and the seconds until their answers were complete.",
+            REQUEST_LABELS,
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self.database_errors = Counter(
+            "library_database_errors",
+            "Requests that failed at the database: it was unavailable or busy, or refused a statement.",
+            ["kind"],
+            registry=registry,
+        )
+        self.busy_threads = Gauge(
+            "library_threads_busy",
+            "Threads that answer a request.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        # To look a child up by its labels costs as much as to observe a request.
+        self.children: dict[tuple[object, ...], Histogram] = {}
+
+    def observe(self, environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
+        version = environ.get("library.version")
+        route = environ.get(ROUTE_KEY) or name_without_view(environ)
+        key = method if method in METHODS else "other", route, version.number if version else "", status
+        child = self.children.get(key)
+        if child is None:
+            child = self.children[key] = self.durations.labels(*key)
+        child.observe(seconds)
+        if error := environ.get(DATABASE_ERROR_KEY):
+            self.database_errors.labels(error).inc()
+
+    def sample_threads(self) -> None:
+        self.busy_threads.set(len(requests_under_way))
+
+    def sample_regularly(self) -> None:
+        while True:
+            self.sample_threads()
+            time.sleep(SAMPLE_INTERVAL)
+
+
+class ScrapeCollector(Collector):
+    """What is read when a scrape comes. A source that fails or hangs is left out."""
+
+    def collect(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily(
+            "library_threads", "Threads of the server.", value=settings.WEB_CONCURRENCY * settings.WEB_THREADS
+        )
+        checks = GaugeMetricFamily("library_check_up", "Whether a check of /readyz passes.", labels=["check"])
+        for name, has_passed in readiness.get_results().items():
+            checks.add_metric([name], has_passed)
+        yield checks
+        yield from shared_sources.get() or ()
+
+
+@cache
+def get_server_metrics() -> ServerMetrics:
+    return ServerMetrics(CollectorRegistry())
+
+
+def name_without_view(environ: "WSGIEnvironment") -> str:
+    return STATIC_ROUTE if environ["PATH_INFO"].startswith(settings.STATIC_URL) else NO_ROUTE
+
+
+def render_metrics() -> bytes:
+    metrics = get_server_metrics()
+    metrics.sample_threads()
+    registry = CollectorRegistry()
+    registry.register(ScrapeCollector())
+    if directory := os.environ.get(DIRECTORY_VARIABLE):
+        forget_dead_processes(Path(directory))
+        MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]  # it has no types
+        return generate_latest(registry)
+    return generate_latest(registry) + generate_latest(metrics.registry)
+
+
+def read_sources() -> list[Metric]:
+    return [metric for name in settings.METRIC_SOURCES for metric in read_source(import_string(name))]
+
+
+def read_source(source: MetricSource) -> list[Metric]:
+    try:
+        return list(source())
+    except Exception as error:
+        log.warning("A source of metrics failed: %s", type(error).__name__)
+        return []
+
+
+shared_sources = SharedRun(read_sources, SOURCES_LIFETIME, SOURCES_TIMEOUT)
+
+
+def start_sampling() -> None:
+    """Keeps the gauge of busy threads up to date until the process ends."""
+    Thread(target=get_server_metrics().sample_regularly, name="metrics", daemon=True).start()

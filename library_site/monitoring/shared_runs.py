@@ -1,0 +1,44 @@
+"""Runs a function for everybody who requests its result, however often, one run at a time."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock, Thread
+from typing import Generic, TypeVar
+
+from django.db import connections
+
+Result = TypeVar("Result")
+
+
+class SharedRun(Generic[Result]):
+    """Keeps a result for `lifetime` seconds. A run that hangs keeps its thread, and no other begins then."""
+
+    def __init__(self, function: Callable[[], Result], lifetime: float, timeout: float) -> None:
+        self.function = function
+        self.lifetime, self.timeout = lifetime, timeout
+        self.lock = Lock()
+        self.run: Future[Result] | None = None
+        self.began_at = 0.0
+
+    def get(self) -> Result | None:
+        """Returns the result, or None if the run has not ended within the timeout. Raises what the function raises."""
+        now = time.monotonic()
+        with self.lock:
+            if self.run is None or (self.run.done() and now - self.began_at > self.lifetime):
+                self.run, self.began_at = Future(), now
+                Thread(target=self.fulfil, args=[self.run], name="monitoring", daemon=True).start()
+            run, time_left = self.run, self.began_at + self.timeout - now
+        try:
+            return run.result(max(0.0, time_left))
+        except TimeoutError:
+            return None
+
+    def fulfil(self, run: "Future[Result]") -> None:
+        try:
+            run.set_result(self.function())
+        except Exception as error:
+            run.set_exception(error)
+        finally:
+            # Those of this thread.
+            connections.close_all()

@@ -1,0 +1,155 @@
+"""/metrics: who may read them, and what they count."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
+from django.test.utils import override_settings
+from prometheus_client.metrics_core import Metric
+from psycopg import errors
+from pytest_django import Settings
+
+from library_site import env
+from library_site.http.request_log import requests_under_way
+from library_site.monitoring import metrics, metrics_files
+from library_site.monitoring.sources import read_redis
+from tests.support.books import build_book
+from tests.support.failures import break_database
+from tests.support.metrics import TOKEN, scrape, subtract
+from tests.support.redis_server import start_redis
+
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def client(api: httpx.Client) -> Iterator[httpx.Client]:
+    """A client of a library with metrics."""
+    metrics.shared_sources.run = None
+    with override_settings(METRICS_TOKEN=TOKEN):
+        from library_site.wsgi import build_application, pages_handler
+
+        transport = httpx.WSGITransport(build_application(pages_handler))
+        with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
+            yield client
+
+
+@pytest.mark.database_independent
+def test_without_a_token_there_are_no_metrics(api: httpx.Client) -> None:
+    assert api.get("/metrics", headers=HEADERS).status_code == 404
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("value", [None, "", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x"])
+def test_only_the_token_opens_the_metrics(client: httpx.Client, value: Any) -> None:
+    answer = client.get("/metrics", headers={} if value is None else {"Authorization": value})
+    assert (answer.status_code, answer.headers["WWW-Authenticate"], answer.content) == (401, "Bearer", b"")
+
+
+def test_every_request_is_counted_by_its_route(client: httpx.Client) -> None:
+    """On the fast path too, which answers the second of equal requests. Probes are not counted."""
+    address = client.post("/api/v2/books", json=build_book()).headers["Location"]
+    before = scrape(client.get)
+    for version in ("/api", "/api/v2"):
+        for _ in range(3):
+            client.get(f"{version}/books/{address.rpartition('/')[2]}")
+            client.get(f"{version}/books/0")
+        client.get(f"{version}/books?limit=1")
+    client.post("/api/v2/books", content=b"{")
+    client.request("BREW", "/api/v2/books")
+    for page in ("/", "/docs", "/static/admin/css/base.css", "/nowhere", "/admin/login/", "/livez"):
+        client.get(page)
+    count = "request_duration_seconds_count"
+    assert subtract(scrape(client.get), before) == {
+        (count, "GET", "book", "200", "1"): 3,
+        (count, "GET", "book", "404", "1"): 3,
+        (count, "GET", "books", "200", "1"): 1,
+        (count, "GET", "book", "200", "2"): 3,
+        (count, "GET", "book", "404", "2"): 3,
+        (count, "GET", "books", "200", "2"): 1,
+        (count, "POST", "books", "400", "2"): 1,
+        (count, "other", "books", "405", "2"): 1,
+        (count, "GET", "root", "200", ""): 1,
+        (count, "GET", "docs", "200", ""): 1,
+        (count, "GET", "static", "200", ""): 1,
+        (count, "GET", "none", "404", ""): 1,
+        (count, "GET", "admin/login/", "200", ""): 1,
+    }
+
+
+def test_failures_of_the_database_are_counted(client: httpx.Client) -> None:
+    busy = OperationalError()
+    busy.__cause__ = errors.LockNotAvailable()
+    before = scrape(client.get)
+    for failure in (OperationalError("gone"), busy):
+        with break_database(failure):
+            client.get("/api/v2/books/1")
+    assert subtract(scrape(client.get), before) == {
+        ("request_duration_seconds_count", "GET", "book", "503", "2"): 2,
+        ("database_errors_total", "unavailable"): 1,
+        ("database_errors_total", "busy"): 1,
+    }
+
+
+def test_a_scrape_has_the_state_of_the_library(client: httpx.Client, settings: Settings) -> None:
+    samples = scrape(client.get)
+    assert samples["threads",] == settings.WEB_CONCURRENCY * settings.WEB_THREADS
+    assert samples["threads_busy",] == 0
+    assert samples["check_up", "database"] == samples["check_up", "signing_key"] == 1
+    assert {("deliveries_waiting",), ("deliveries_oldest_seconds",), ("deliveries_total", "sent")} <= samples.keys()
+    assert ("redis_up",) not in samples
+
+
+def test_a_request_is_busy_until_its_answer_is_complete(client: httpx.Client) -> None:
+    with client.stream("GET", "/static/admin/css/base.css"):
+        assert [request.path for request in requests_under_way.values()] == ["/static/admin/css/base.css"]
+        assert scrape(client.get)["threads_busy",] == 1
+    assert requests_under_way == {}
+
+
+def fail_to_read() -> list[Metric]:
+    raise ConnectionError("a secret address")
+
+
+def test_a_source_that_fails_leaves_the_others(client: httpx.Client, settings: Settings) -> None:
+    settings.METRIC_SOURCES = [f"{__name__}.fail_to_read", *settings.METRIC_SOURCES]
+    assert ("deliveries_waiting",) in scrape(client.get)
+
+
+@pytest.mark.database_independent
+def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path) -> None:
+    def read_state() -> list[float]:
+        return [sample.value for metric in read_redis() for sample in metric.samples]
+
+    assert read_state() == []
+    with start_redis(tmp_path) as redis:
+        settings.REDIS_URL = redis.url
+        assert read_state() == [1]
+    assert read_state() == [0]
+
+
+@pytest.mark.database_independent
+def test_a_dead_process_has_no_busy_threads_and_keeps_its_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(metrics_files.DIRECTORY_VARIABLE, raising=False)
+    counts = {tmp_path / f"{kind}_{pid}.db" for kind in ("counter", "gauge_livesum") for pid in (os.getpid(), 2**22)}
+    for path in counts:
+        path.touch()
+    metrics_files.forget_dead_processes(tmp_path)
+    assert counts - set(tmp_path.iterdir()) == {tmp_path / f"gauge_livesum_{2**22}.db"}
+    metrics_files.prepare_directory(tmp_path)
+    assert (list(tmp_path.iterdir()), os.environ[metrics_files.DIRECTORY_VARIABLE]) == ([], str(tmp_path))
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("value", ["short", "with a space in the middle", "a" * 15])
+def test_a_weak_token_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("METRICS_TOKEN", value)
+    with pytest.raises(ImproperlyConfigured, match="METRICS_TOKEN") as refusal:
+        env.token("METRICS_TOKEN")
+    assert value not in str(refusal.value)

@@ -1,0 +1,53 @@
+"""What metrics say of deliveries is what the tables have."""
+
+from datetime import timedelta
+from random import random
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from tests.support.endpoints import claim_deliveries, create_endpoint, publish_event
+from webhooks.attempts import Outcome, record_outcomes
+from webhooks.metrics import read_deliveries
+from webhooks.models import Attempt, Delivery, DeliveryCount, Event
+
+pytestmark = pytest.mark.usefixtures("db")
+
+
+def read_samples() -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name.removeprefix("library_deliveries_"), *sample.labels.values()): sample.value
+        for metric in read_deliveries()
+        for sample in metric.samples
+    }
+
+
+def test_without_deliveries_all_is_zero() -> None:
+    assert set(read_samples().values()) == {0}
+    assert len(read_samples()) == 5
+
+
+def test_attempts_are_counted_by_their_result() -> None:
+    create_endpoint()
+    for number in range(6):
+        publish_event(number)
+    Delivery.objects.update(created_at=Now() - timedelta(seconds=90))
+    sent, sent_too, failed, dead, late, *_ = claim_deliveries()
+    dead = dead._replace(attempted=4)
+    outcomes = [(sent, 200), (sent_too, 204), (failed, 500), (dead, 410)]
+    record_outcomes([Outcome(delivery, timezone.now(), 5, status) for delivery, status in outcomes], random)
+    # Another worker has it now.
+    Delivery.objects.filter(pk=late.pk).update(lease=None)
+    record_outcomes([Outcome(late, timezone.now(), 5, 200)], random)
+    samples = read_samples()
+    assert 89 < samples.pop(("oldest_seconds",)) < 150
+    assert samples == {("waiting",): 3, ("total", "sent"): 2, ("total", "failed"): 1, ("total", "dead"): 1}
+    assert Delivery.objects.filter(state="delivered").count() == samples["total", "sent"]
+    assert Attempt.objects.count() == 4
+
+
+def test_counts_stay_when_deliveries_are_deleted() -> None:
+    DeliveryCount.objects.bulk_create([DeliveryCount(shard=shard, sent=5, failed=2, dead=1) for shard in (14, 15)])
+    Event.objects.all().delete()
+    assert read_samples()["total", "sent"] == 10

@@ -1,0 +1,28 @@
+"""What a scrape reads of the deliveries."""
+
+from collections.abc import Iterable
+
+from django.db.models import Count, Min, Sum
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from library_site.db.sql import get_database_time
+from webhooks.delivery import pending_deliveries
+from webhooks.models import DeliveryCount
+
+
+def read_deliveries() -> Iterable[Metric]:
+    pending = pending_deliveries().aggregate(count=Count("pk"), oldest=Min("created_at"))
+    age = (get_database_time() - pending["oldest"]).total_seconds() if pending["oldest"] else 0
+    yield GaugeMetricFamily(
+        "library_deliveries_waiting", "Deliveries that wait or are being sent.", value=pending["count"]
+    )
+    yield GaugeMetricFamily(
+        "library_deliveries_oldest_seconds", "The age of the oldest delivery that waits.", value=max(0, age)
+    )
+    results = CounterMetricFamily(
+        "library_deliveries", "Attempts by their result: sent, failed and tried again, or dead.", labels=["result"]
+    )
+    totals = DeliveryCount.objects.aggregate(sent=Sum("sent"), failed=Sum("failed"), dead=Sum("dead"))
+    for result, total in totals.items():
+        results.add_metric([result], total or 0)
+    yield results
