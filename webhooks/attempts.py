@@ -10,10 +10,11 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from library_site.db.sql import execute
+from library_site.jobs.leases import finish_rows, keep_leased
 from webhooks.delivery import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
-from webhooks.queue import MAX_RETRY_DELAY, finish_rows, get_retry_delay, is_last_attempt, keep_leased, retry_row
+from webhooks.queue import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt, retry_row
 
 # After so many dead deliveries in a row, an endpoint is disabled.
 MAX_DEAD_IN_A_ROW = 10

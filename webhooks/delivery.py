@@ -12,10 +12,10 @@ from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
 from library_site.encryption import DecryptionError
+from library_site.jobs.leases import is_poisoned, lease_rows
 from webhooks.encryption import decrypt
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
-from webhooks.queue import is_poisoned, lease_rows
 
 # A report counts no more waiting deliveries than these.
 MAX_BACKLOG_COUNT = 10_000

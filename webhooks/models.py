@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from library_site.jobs.leases import LeasedModel
 from oauth.models import APIKey, Authorization
 from webhooks.registry import ALL_KINDS
 from webhooks.ssrf import MAX_URL_LENGTH
@@ -136,21 +137,6 @@ class EndpointSecret(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state} secret of {self.endpoint}"
-
-
-class LeasedModel(models.Model):
-    """A row that one worker at a time leases. `next_at` is when it is due and, during a lease, when the lease ends."""
-
-    # By the database's clock, which all workers share.
-    next_at = models.DateTimeField(null=True, db_default=Now())
-    lease = models.UUIDField(null=True)
-    attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
-    # The number of leases: more than `attempted` if workers died.
-    claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        abstract = True
 
 
 class Delivery(LeasedModel):

@@ -16,10 +16,10 @@ from aiohttp.http import RawResponseMessage
 from django.conf import settings
 from yarl import URL
 
+from library_site.jobs.leases import POISONED_REASON
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
-from webhooks.queue import POISONED_REASON
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 from webhooks.ssrf import ForbiddenAddress, make_socket_factory, validate_url
 

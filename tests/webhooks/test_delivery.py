@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from library_site.db import sql
 from library_site.db.sql import execute
+from library_site.jobs.leases import MAX_LOST_WORKERS
 from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import attempts, delivery, endpoints
 from webhooks.attempts import Outcome, record_outcomes
 from webhooks.delivery import LeasedDelivery
 from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.queue import MAX_LOST_WORKERS
 
 pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)

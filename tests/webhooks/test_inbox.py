@@ -12,6 +12,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS
 from tests.support.sources import create_source, make_all_due, store_received
 from webhooks import inbox
 from webhooks.inbox import (
@@ -25,7 +26,6 @@ from webhooks.inbox import (
     store_event,
 )
 from webhooks.models import Received, Source
-from webhooks.queue import LEASE_TIME, MAX_LOST_WORKERS
 
 CHANCE = 0.5
 KIND = "shelf.moved"

@@ -14,6 +14,7 @@ from uuid import UUID
 import pytest
 from django.conf import LazySettings
 
+from library_site.jobs.leases import POISONED_REASON
 from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import reserve_port
@@ -21,7 +22,6 @@ from webhooks import sending
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
-from webhooks.queue import POISONED_REASON
 from webhooks.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
 from webhooks.signing import verify
 
