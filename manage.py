@@ -9,7 +9,7 @@ from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
-PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker"}
+PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "run_operations": "worker"}
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")

@@ -16,7 +16,13 @@ from rest_framework.request import Request
 
 from books import events, write_statements
 from books.history.actors import ActorRef
-from books.history.records import insert_records, record_change, record_creation, record_deletion
+from books.history.records import (
+    insert_records,
+    record_change,
+    record_creation,
+    record_deletion,
+    record_restoration,
+)
 from books.history.states import read_deleted_book
 from books.links import book_url
 from books.models import Book, Change, MirroredBook
@@ -226,13 +232,39 @@ def set_available(books: QuerySet[Book], available: bool, actor: ActorRef, now: 
     """Sets `available` of all these books. Returns the number of books that changed. Raises ConcurrentChange."""
     count = 0
     for batch in iter_locked_batches(books.filter(available=not available)):
-        locked_books = Book.objects.filter(pk__in=[book.id for book in batch])
-        with translate_db_errors():
-            count += locked_books.update(available=available, updated_at=now, version=F("version") + 1)
-        changed_books = [book._replace(**book.find_changes({"available": available}, now)) for book in batch]
-        insert_records(map(record_change, batch, changed_books), actor, now)
-        publish(map(events.updated_event, batch, changed_books), now)
+        pairs = [(book, book._replace(**book.find_changes({"available": available}, now))) for book in batch]
+        apply_changes(pairs, actor, now)
+        count += len(batch)
     return count
+
+
+def apply_changes(
+    pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
+) -> None:
+    """Writes locked books together: each as it is and as it is to be. All differ, and none gets another isbn.
+
+    Raises ConcurrentChange.
+    """
+    columns = [name for name in BookRow._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)]
+    with translate_db_errors():
+        write_statements.update_books([new for _, new in pairs], columns)
+    insert_records((record_change(*pair) for pair in pairs), actor, now)
+    if announce:
+        publish((events.updated_event(*pair) for pair in pairs), now)
+
+
+def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> set[int]:
+    """Writes deleted books together, under their old ids and with higher versions.
+
+    Returns their ids, without those of books whose id or isbn another book has. Raises ConcurrentChange.
+    """
+    with translate_db_errors():
+        restored_ids = write_statements.restore_books(books)
+    restored_books = [book for book in books if book.id in restored_ids]
+    insert_records(map(record_restoration, restored_books), actor, now)
+    if announce:
+        publish(map(events.created_event, restored_books), now)
+    return restored_ids
 
 
 def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool = True) -> None:
@@ -244,12 +276,18 @@ def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool = 
 def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:
     """Deletes all these books. Raises ConcurrentChange."""
     for batch in iter_locked_batches(books):
-        pks = [book.id for book in batch]
-        with translate_db_errors():
-            MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
-            Book.objects.filter(pk__in=pks).delete()
-        insert_records(map(record_deletion, batch), actor, now)
-        publish(map(events.deleted_event, batch), now)
+        delete_locked_books(batch, actor, now)
+
+
+def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> None:
+    """Deletes locked books together. Raises ConcurrentChange."""
+    pks = [book.id for book in books]
+    with translate_db_errors():
+        MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
+        Book.objects.filter(pk__in=pks).delete()
+    insert_records(map(record_deletion, books), actor, now)
+    if announce:
+        publish(map(events.deleted_event, books), now)
 
 
 def iter_locked_batches(books: QuerySet[Book]) -> Iterator[list[BookRow]]:

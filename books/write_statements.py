@@ -54,6 +54,15 @@ FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".for
 UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 # Rows of mirrored books refer to books. They keep the id, under which the book can come back.
 RELEASE_MIRRORED_SQL = "UPDATE books_mirroredbook SET former_book_id = book_id, book_id = NULL WHERE book_id = %s"
+UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
+# The types of PostgreSQL of columns that are no texts.
+ARRAY_TYPES = {
+    "id": "bigint",
+    "year": "integer",
+    "available": "boolean",
+    "updated_at": "timestamp",
+    "version": "integer",
+}
 DELETE_SQL = "DELETE FROM books_book WHERE id = %s AND version = %s RETURNING id"
 
 
@@ -105,6 +114,29 @@ def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -
     execute(RELEASE_MIRRORED_SQL, [book.id])
     event = events.deleted_event(book) if announce else None
     return execute_write(DELETE_SQL, [book.id, book.version], record_deletion(book), event, actor, now)
+
+
+def update_books(books: Sequence[BookRow], columns: Sequence[str]) -> None:
+    """Writes these columns of locked books, by one statement on PostgreSQL."""
+    rows = [column_values([*columns, "id"], book) for book in books]
+    if can_combine_statements():
+        names = [*columns, "id"]
+        arrays = [f"%s::{ARRAY_TYPES.get(name, 'text')}[]" for name in names]
+        assignments = ", ".join(f"{name} = new.{name}" for name in columns)
+        sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
+        execute(sql, [list(values) for values in zip(*rows, strict=True)])
+    else:
+        with connection.cursor() as cursor:
+            assignments = ", ".join(f"{name} = %s" for name in columns)
+            cursor.executemany(f"UPDATE books_book SET {assignments} WHERE id = %s", rows)
+
+
+def restore_books(books: Sequence[BookRow]) -> set[int]:
+    """Writes deleted books under their old ids, but none whose id or isbn a book has. Returns the ids of the others."""
+    rows = ", ".join([f"({', '.join('%s' for _ in BookRow._fields)})"] * len(books))
+    values = [value for book in books for value in column_values(BookRow._fields, book)]
+    sql = f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
+    return {pk for (pk,) in fetch_all(sql, values)}
 
 
 def execute_write(

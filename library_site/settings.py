@@ -145,6 +145,17 @@ EXPIRED_ROWS = [
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
+# The kinds of operations that a worker does (`books.operations.tasks`), and the filters that choose their books.
+OPERATION_TASKS = {
+    "edit": "books.operations.edits.EditTask",
+    "delete": "books.operations.edits.DeleteTask",
+    "undo": "books.operations.undo.UndoTask",
+}
+BOOK_SELECTIONS = {
+    "list": "books.admin.list_filters.select_listed",
+    "v2": "books.api.filters.select_matching",
+}
+
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
 MAKER_END_HANDLERS = ["webhooks.endpoints.end_made"]
 

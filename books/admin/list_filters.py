@@ -1,18 +1,19 @@
 """The form that narrows the list of books, and the parameters of the list's address."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 from django import forms
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils.http import urlencode
 
 from books.fields import fold
-from books.lookup.matches import is_equal
+from books.lookup.matches import build_search, is_equal
 from books.lookup.quality import QUALITIES, build_quality_condition
-from books.models import MAX_LENGTHS, YEAR_RANGE
+from books.lookup.scans import read_scan
+from books.models import MAX_LENGTHS, YEAR_RANGE, Book
 from books.search import MAX_SEARCH_WORDS, contains_condition
 
 AVAILABILITIES = {"available": ("available", True), "lent": ("lent", False)}
@@ -60,6 +61,13 @@ class ListFilterForm(forms.Form):
 
     def has_values(self) -> bool:
         return any(value not in (None, "") for value in self.cleaned_data.values())
+
+
+def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
+    """Returns the books of a list with these parameters and, as `today`, the day when it was looked at."""
+    today = date.fromisoformat(values["today"])
+    condition = ListFilterForm(values).build_condition(today)
+    return Book.objects.filter(condition, build_search(read_scan(values.get("q", ""))).condition)
 
 
 # What the list's address means, without the position in it.

@@ -148,6 +148,19 @@ def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str
     return Selection(books, conditions)
 
 
+def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
+    """Returns the books that match filters of BookSearchFilter. Raises ValidationError, which names all problems."""
+    filters = get_filters(BookSearchFilter)
+    books = ALL_BOOKS
+    try:
+        cleaned_values = clean_values(filters, values)
+    except forms.ValidationError as error:
+        raise ValidationError(translate_validation(BookSearchFilter(values, books).errors).detail) from error
+    for name, value in cleaned_values.items():
+        books = filters[name].filter(books, value)
+    return books
+
+
 def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:
     filters: Mapping[str, Filter] = filterset.base_filters  # type: ignore[attr-defined]  # its metaclass adds it
     return filters

@@ -22,7 +22,10 @@ def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     if not settings.HISTORY_KEPT_DAYS:
         return
     cutoff = to_naive_utc(now - timedelta(days=settings.HISTORY_KEPT_DAYS))
-    changes, operations = Change.objects.filter(at__lte=cutoff), Operation.objects.filter(created_at__lte=cutoff)
+    changes, operations = (
+        Change.objects.filter(at__lte=cutoff),
+        Operation.objects.filter(created_at__lte=cutoff, next_at=None),
+    )
     has_later_change = Exists(Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version")))
     for rows in split_by_id(changes):
         yield "changes", rows.exclude(kind=Change.Kind.CREATED).filter(has_later_change)

@@ -1,0 +1,146 @@
+"""Stores operations for a worker, cancels them and asks for their undo."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from books.history.actors import ActorRef
+from books.models import Change, Operation
+from books.operations.undo import UNDO
+from library_site.db.integers import BIGINT_MAX
+from library_site.http.refusals import Refusal
+
+State = Operation.State
+UNDER_WAY = (State.WAITING, State.RUNNING)
+NO_COUNTS = {"changed": 0, "unchanged": 0, "refused": 0, "missed": 0}
+
+
+class OperationNotFound(Refusal):
+    """There is no operation with this id."""
+
+    status = 404
+    message = "Operation not found"
+
+
+class OperationEnded(Refusal):
+    """The operation cannot be cancelled: it is done, or it failed."""
+
+    status = 409
+    message = "The operation has ended"
+
+
+class OperationUnderWay(Refusal):
+    """The operation cannot be undone before it has ended."""
+
+    status = 409
+    message = "The operation is under way: cancel it first"
+
+
+class OperationUndone(Refusal):
+    """The operation is undone, or its undo is under way. Undo that to get its changes back."""
+
+    status = 409
+    message = "The operation is undone already"
+
+
+class NothingToUndo(Refusal):
+    """The history has no change of the operation."""
+
+    status = 409
+    message = "The operation changed nothing that is known"
+
+
+def store_operation(
+    kind: str,
+    parameters: Mapping[str, Any],
+    actor: ActorRef,
+    now: datetime,
+    permissions: Sequence[str],
+    token: str | None = None,
+) -> Operation:
+    """Stores an operation for a worker. With a token that an operation has already, returns that one.
+
+    `permissions` are what the user of the actor must have when it starts.
+    """
+    operation = build_operation(kind, {**parameters, "permissions": [*permissions]}, actor, now)
+    operation.token = token
+    try:
+        with transaction.atomic():
+            operation.save(force_insert=True)
+    except IntegrityError:
+        stored_operation = Operation.objects.filter(token=token).first() if token else None
+        if stored_operation is None:
+            raise
+        return stored_operation
+    return operation
+
+
+def build_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:
+    return Operation(
+        kind=kind,
+        actor_id=actor.id,
+        created_at=now,
+        state=State.WAITING,
+        parameters=dict(parameters),
+        next_at=Now(),
+        **NO_COUNTS,
+    )
+
+
+def find_operation(pk: int) -> Operation:
+    """Raises OperationNotFound."""
+    operation = Operation.objects.select_related("actor").filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
+    if operation is None:
+        raise OperationNotFound
+    return operation
+
+
+def cancel_operation(pk: int) -> Operation:
+    """Ends an operation; what it changed stays. When this returns, it changes nothing more.
+
+    It waits for the batch that is being written. Raises OperationNotFound, OperationEnded.
+    """
+    Operation.objects.filter(pk=pk, state__in=UNDER_WAY).update(
+        state=State.CANCELLED, finished_at=Now(), next_at=None, lease=None
+    )
+    operation = find_operation(pk)
+    if operation.state != State.CANCELLED:
+        raise OperationEnded
+    return operation
+
+
+def undo_operation(
+    pk: int, actor: ActorRef, now: datetime, permissions: Sequence[str], token: str | None = None
+) -> Operation:
+    """Stores the undo of an operation that has ended. It leaves out events if the operation did.
+
+    Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo.
+    """
+    undone = find_operation(pk)
+    if undone.state in UNDER_WAY:
+        raise OperationUnderWay
+    if token and (stored_operation := Operation.objects.filter(token=token).first()):
+        return stored_operation
+    if find_undo(undone) is not None:
+        raise OperationUndone
+    if not Change.objects.filter(operation_id=pk).exists():
+        raise NothingToUndo
+    events = (undone.parameters or {}).get("events", True)
+    operation = build_operation(UNDO, {"events": events, "permissions": [*permissions]}, actor, now)
+    operation.undo_of, operation.token = undone, token
+    try:
+        with transaction.atomic():
+            operation.save(force_insert=True)
+    except IntegrityError as error:
+        raise OperationUndone from error
+    return operation
+
+
+def find_undo(operation: Operation) -> Operation | None:
+    """Returns the operation that undoes this one or has undone it."""
+    is_valid = Q(state__in=[*UNDER_WAY, State.DONE])
+    return Operation.objects.filter(is_valid, undo_of=operation.pk).first()

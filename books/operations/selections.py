@@ -1,0 +1,71 @@
+"""The books that an operation is about: a filter, which is applied again when their turn comes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils.module_loading import import_string
+
+from books import changes
+from books.models import Book
+from books.rows import BookRow
+
+# The number of ids that are read ahead: for a filter without an index, each reading costs a pass over the table.
+READ_AHEAD = 5_000
+
+
+class Selection(NamedTuple):
+    """A filter as it is stored: a form of BOOK_SELECTIONS, and the values of its fields."""
+
+    form: str
+    values: Mapping[str, str]
+
+    def list_books(self) -> QuerySet[Book]:
+        """Not to be kept for long: on SQLite the condition may name the books that match now."""
+        books: QuerySet[Book] = import_string(settings.BOOK_SELECTIONS[self.form])(self.values)
+        return books
+
+    def to_parameters(self) -> dict[str, Any]:
+        return {"form": self.form, "values": dict(self.values)}
+
+
+def read_selection(parameters: Mapping[str, Any]) -> Selection:
+    """Returns what `to_parameters` stored."""
+    return Selection(parameters["form"], parameters["values"])
+
+
+class Key(NamedTuple):
+    """A book that matched when it was read, at this version."""
+
+    id: int
+    version: int
+
+
+class SelectionReader:
+    """Reads the keys of the books of a selection in the order of their ids, many at a time."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+
+    def read(self, selection: Selection, cursor: int, last: int, limit: int) -> list[Key]:
+        """Returns at most so many keys beyond the cursor."""
+        self.keys = [key for key in self.keys if key.id > cursor]
+        if not self.keys:
+            books = selection.list_books().filter(pk__gt=cursor, pk__lte=last).order_by("pk")
+            self.keys = [Key(*row) for row in books.values_list("pk", "version")[:READ_AHEAD]]
+        return self.keys[:limit]
+
+
+def lock_matching(selection: Selection, keys: Sequence[Key]) -> dict[int, BookRow]:
+    """Locks those of the books that still match, and returns them by id.
+
+    A book at the version that was read still matches. The others are looked at again. Raises ConcurrentChange.
+    """
+    books = changes.lock_books([key.id for key in keys])
+    changed_ids = [key.id for key in keys if key.id in books and books[key.id].version != key.version]
+    if changed_ids:
+        matching_ids = set(selection.list_books().filter(pk__in=changed_ids).values_list("pk", flat=True))
+        for pk in set(changed_ids) - matching_ids:
+            del books[pk]
+    return books

@@ -1,0 +1,82 @@
+"""What a kind of operation has to say: how much there is to do, the next batch of it, and how a batch is written."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from books.history.actors import ActorRef
+from books.models import Operation
+
+
+class Plan(NamedTuple):
+    """What there is to do when an operation starts: the number of items, and keys before the first and of the last.
+
+    A task goes on from `cursor` to `last`. What comes later is beyond `last`, and no part of the operation.
+    """
+
+    matched: int
+    cursor: int
+    last: int
+
+
+class Batch(NamedTuple):
+    """The next items, in a form of the task's own, and the key of the last of them."""
+
+    cursor: int
+    items: Sequence[Any]
+
+
+class Problem(NamedTuple):
+    """An item that is left as it is. `subject` is the id of a book or the number of a row; `reason` one of
+    OperationProblem.Reason.
+    """
+
+    subject: int
+    reason: str
+    detail: str = ""
+
+
+class Outcome(NamedTuple):
+    """What became of a batch: the numbers of items, and the problems of those that were refused or missed.
+
+    Missed are items that were no longer to be done when their turn came.
+    """
+
+    changed: int
+    unchanged: int = 0
+    refused: int = 0
+    missed: int = 0
+    problems: Sequence[Problem] = ()
+
+
+class Task(Protocol):
+    """The work of one kind of operation. A worker makes one for each operation that it leases.
+
+    The worker passes the operation as it is stored, with the cursor behind which to go on; another worker may have
+    begun it. A task may keep what it has read ahead.
+    """
+
+    def plan(self, operation: Operation) -> Plan:
+        """Called once, before the first batch, outside a transaction."""
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+        """Returns at most so many items behind the operation's cursor, None if there are no more.
+
+        Called outside a transaction: what takes long is done here, and checked again in `write_batch`.
+        """
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        """Writes the items in the transaction that stores the cursor, within a fraction of a second.
+
+        It locks books before it writes any, all at once and in the order of their ids (`changes.lock_books`), so that
+        writers do not wait for each other. The same batch comes again if the database gave the transaction up.
+        """
+
+
+def load_task(kind: str) -> Task:
+    """Returns the task of an operation of this kind (OPERATION_TASKS)."""
+    task: Task = import_string(settings.OPERATION_TASKS[kind])()
+    return task

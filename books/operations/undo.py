@@ -1,0 +1,177 @@
+"""Undoes an operation: its changes are taken back one after the other, the newest first.
+
+What somebody changed since stays as it is, member by member. So an undo is made of changes like any others, and can be
+undone itself.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Q, QuerySet
+
+from books import changes
+from books.history.actors import ActorRef
+from books.history.states import DELETIONS
+from books.models import Change, Operation, OperationProblem
+from books.operations.edits import is_announced, write_pairs
+from books.operations.tasks import Batch, Outcome, Plan, Problem
+from books.rows import BookRow, make_row
+
+UNDO = "undo"
+Reason = OperationProblem.Reason
+
+
+class Step(NamedTuple):
+    """A change that is to be taken back."""
+
+    id: int
+    book_id: int
+    version: int
+    kind: int
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+class UndoTask:
+    """Its keys are the ids of changes with a minus sign, because it goes back."""
+
+    def plan(self, operation: Operation) -> Plan:
+        steps = list_changes(operation)
+        newest = steps.aggregate(newest=Max("pk"))["newest"] or 0
+        return Plan(steps.count(), -newest - 1, 0)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+        rows = list_changes(operation).filter(pk__lt=-(operation.cursor or 0)).order_by("-pk")
+        steps = [Step(*row) for row in rows.values_list(*Step._fields)[:limit]]
+        return Batch(-steps[-1].id, steps) if steps else None
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        steps: Sequence[Step] = batch.items
+        book_ids = {step.book_id for step in steps}
+        books = changes.lock_books(book_ids)
+        writer = UndoWriter(books, find_last_versions(book_ids), actor, now, is_announced(operation))
+        touched_versions = find_touched(operation, book_ids)
+        for step in steps:
+            is_touched = touched_versions.get(step.book_id, 0) > step.version
+            if step.kind in DELETIONS:
+                writer.restore(step, is_touched)
+            elif step.kind in (Change.Kind.CREATED, Change.Kind.RESTORED):
+                writer.delete(step, is_touched)
+            else:
+                writer.change(step)
+        writer.flush()
+        return writer.build_outcome(len(steps))
+
+
+class UndoWriter:
+    """Takes changes back in their order. What can be written together waits until something else comes."""
+
+    def __init__(
+        self, books: dict[int, BookRow], last_versions: dict[int, int], actor: ActorRef, now: datetime, announce: bool
+    ) -> None:
+        """`books` are those that exist, locked; `last_versions` are of all, and a deletion is a version, too."""
+        self.books, self.last_versions = books, last_versions
+        self.actor, self.now, self.announce = actor, now, announce
+        self.problems: list[Problem] = []
+        # The number of steps that wrote something, and of those that wrote a part.
+        self.changed = self.partial = 0
+        self.waiting_kind = ""
+        self.waiting: dict[int, tuple[BookRow, BookRow]] = {}
+
+    def change(self, step: Step) -> None:
+        """Gives each member its value of before, if it still has the one of after."""
+        book = self.find_book(step)
+        if book is None:
+            self.problems.append(Problem(step.book_id, Reason.DELETED))
+            return
+        before, after = step.before or {}, step.after or {}
+        values = {name: value for name, value in before.items() if getattr(book, name) == after[name]}
+        others = [name for name, value in before.items() if name not in values and getattr(book, name) != value]
+        columns = book.find_changes(values, self.now)
+        if others:
+            self.problems.append(Problem(book.id, Reason.CHANGED, ", ".join(others)))
+            self.partial += bool(columns)
+        if columns:
+            self.wait("change", book, book._replace(**columns))
+
+    def delete(self, step: Step, is_touched: bool) -> None:
+        """Deletes a book that the operation added, unless somebody changed it since."""
+        book = self.find_book(step)
+        if book is not None and is_touched:
+            self.problems.append(Problem(step.book_id, Reason.CHANGED))
+        elif book is not None:
+            self.wait("delete", book, book)
+
+    def restore(self, step: Step, is_touched: bool) -> None:
+        """Writes a deleted book again, unless somebody restored it since."""
+        if self.find_book(step) is not None or is_touched:
+            self.problems.append(Problem(step.book_id, Reason.EXISTS))
+            return
+        members = step.before or {}
+        values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
+        version = self.last_versions[step.book_id] + 1
+        book = make_row(values, self.now)._replace(id=step.book_id, version=version)
+        self.wait("restore", book, book)
+
+    def find_book(self, step: Step) -> BookRow | None:
+        """Returns the book as the steps before this one leave it."""
+        if step.book_id in self.waiting:
+            self.flush()
+        return self.books.get(step.book_id)
+
+    def wait(self, kind: str, book: BookRow, changed_book: BookRow) -> None:
+        if kind != self.waiting_kind:
+            self.flush()
+        self.waiting_kind = kind
+        self.waiting[book.id] = book, changed_book
+
+    def flush(self) -> None:
+        """Writes what waits."""
+        pairs, self.waiting = list(self.waiting.values()), {}
+        if not pairs:
+            return
+        refused = set(getattr(self, f"flush_{self.waiting_kind}")(pairs))
+        self.changed += len(pairs) - len(refused)
+        self.problems += [Problem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused)]
+
+    def flush_change(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+        refused = write_pairs(pairs, self.actor, self.now, self.announce)
+        self.books |= {book.id: book for _, book in pairs if book.id not in refused}
+        return refused
+
+    def flush_delete(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+        changes.delete_locked_books([book for book, _ in pairs], self.actor, self.now, self.announce)
+        for book, _ in pairs:
+            del self.books[book.id]
+            self.last_versions[book.id] = book.version + 1
+        return []
+
+    def flush_restore(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
+        books = {book.id: book for book, _ in pairs}
+        restored_ids = changes.restore_books(list(books.values()), self.actor, self.now, self.announce)
+        self.books |= {pk: books[pk] for pk in restored_ids}
+        return sorted(books.keys() - restored_ids)
+
+    def build_outcome(self, step_count: int) -> Outcome:
+        refused = len(self.problems) - self.partial
+        return Outcome(self.changed, step_count - self.changed - refused, refused, problems=self.problems)
+
+
+def list_changes(operation: Operation) -> QuerySet[Change]:
+    return Change.objects.filter(operation=operation.undo_of)
+
+
+def find_touched(operation: Operation, book_ids: Collection[int]) -> dict[int, int]:
+    """Returns the last versions of these books that neither the operation nor its undo made."""
+    own_operations = Q(operation=operation.undo_of) | Q(operation=operation)
+    others = Change.objects.filter(~own_operations | Q(operation=None), book_id__in=book_ids)
+    return read_last_versions(others)
+
+
+def find_last_versions(book_ids: Collection[int]) -> dict[int, int]:
+    return read_last_versions(Change.objects.filter(book_id__in=book_ids))
+
+
+def read_last_versions(rows: QuerySet[Change]) -> dict[int, int]:
+    return dict(rows.order_by().values_list("book_id").annotate(Max("version")))

@@ -1,0 +1,259 @@
+"""The worker of operations: it leases one that is due, and does it batch by batch until it is done or cancelled.
+
+A batch, the cursor behind it and the end of the lease are written in one transaction. After a crash another worker goes
+on from the cursor when the lease has ended. All times are the database's.
+"""
+
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from threading import Event
+from typing import NamedTuple
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from books.changes import ConcurrentChange
+from books.history.actors import ActorRef
+from books.models import Operation, OperationProblem
+from books.operations.tasks import Batch, Outcome, Problem, Task, load_task
+from library_site.db.sql import execute, get_database_time
+from library_site.db.timeouts import is_conflict, is_timeout
+from library_site.jobs.leases import LEASE_TIME, POISONED_REASON, finish_rows, is_poisoned, keep_leased, lease_rows
+
+log = logging.getLogger(__name__)
+State = Operation.State
+
+# Books of a batch, which other writers wait for.
+BATCH_SIZES = {"postgresql": 500, "sqlite": 200}
+# Seconds between batches. On SQLite who waits for a turn sleeps in between, and would find the next batch there.
+PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
+# A batch that waits for somebody's lock gives up soon, since others wait for the books that it has locked.
+LOCK_TIMEOUT = "200ms"
+# Seconds before a batch that gave up is tried again, before a database that failed is called again, and between
+# searches for operations.
+RETRY_DELAY, RECONNECT_DELAY, POLL_INTERVAL = 0.2, 1.0, 0.5
+# So many problems of an operation are kept.
+MAX_PROBLEMS = 10_000
+MAX_ERROR_LENGTH = 500
+CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
+
+
+class Lease(NamedTuple):
+    """An operation, and the lease that a worker has of it."""
+
+    operation_id: int
+    token: UUID
+
+
+class LeaseLost(Exception):
+    """The operation is cancelled, or another worker has it."""
+
+
+class NotPermitted(Exception):
+    """Who began the operation may not do so any more."""
+
+
+def run(once: bool, write_line: Callable[[str], None]) -> None:
+    """Works until SIGTERM or SIGINT; with `once`, until nothing is due any more."""
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        lease = claim_reconnecting(stop)
+        if lease:
+            work_off(lease, stop, write_line)
+        elif once:
+            return
+        else:
+            stop.wait(POLL_INTERVAL)
+
+
+def claim_reconnecting(stop: Event) -> Lease | None:
+    """Returns None also if the database does not answer."""
+    try:
+        return claim_due() if has_due() else None
+    except CONNECTION_ERRORS as error:
+        reconnect(error, stop)
+        return None
+
+
+def has_due() -> bool:
+    """Checks without a transaction, which on SQLite would make writers wait."""
+    return Operation.objects.filter(next_at__lte=Now()).exists()
+
+
+@transaction.atomic(durable=True)
+def claim_due() -> Lease | None:
+    """Leases the operation that waits longest; ends it if too many workers died of it."""
+    due = Operation.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
+    token, rows = lease_rows(Operation, due.values_list("pk", flat=True)[:1], ["id", "attempted", "claimed"])
+    for pk, attempted, claimed in rows:
+        if not is_poisoned(attempted, claimed):
+            return Lease(pk, token)
+        finish_rows(Operation, [pk], State.FAILED, attempts=0, error=POISONED_REASON)
+    return None
+
+
+def work_off(lease: Lease, stop: Event, write_line: Callable[[str], None]) -> None:
+    """Does a leased operation to its end, or gives it back when the worker is stopped."""
+    runner = OperationRunner(lease, stop)
+    try:
+        while not stop.is_set():
+            try:
+                if not runner.do_next():
+                    break
+                stop.wait(PAUSES[connection.vendor])
+            except CONNECTION_ERRORS as error:
+                reconnect(error, stop)
+        else:
+            release(lease)
+    except LeaseLost:
+        write_line(f"Operation {lease.operation_id} was cancelled, or another worker has it.")
+        return
+    operation = Operation.objects.get(pk=lease.operation_id)
+    write_line(f"Operation {operation.pk}, {operation.kind}: {operation.state}, changed {operation.changed:,}")
+
+
+def reconnect(error: Exception, stop: Event) -> None:
+    """Closes a connection that failed, so that the next statement opens a new one."""
+    log.warning("The database did not answer: %s", type(error).__name__)
+    connection.close()
+    stop.wait(RECONNECT_DELAY)
+
+
+class OperationRunner:
+    """Does a leased operation, one step after the other."""
+
+    def __init__(self, lease: Lease, stop: Event) -> None:
+        self.lease, self.stop = lease, stop
+        self.task: Task | None = None
+        # A batch that was read, and gave up when it was to be written.
+        self.batch: Batch | None = None
+
+    def do_next(self) -> bool:
+        """Begins the operation, or writes its next batch. Returns false when it has ended.
+
+        Raises LeaseLost, and the errors of a database that does not answer.
+        """
+        operation = self.load_operation()
+        try:
+            return self.do_step(operation)
+        except (LeaseLost, *CONNECTION_ERRORS):
+            raise
+        # Any exception of a task is stored for people to read: other operations wait behind this one.
+        except Exception as error:
+            log.warning("Operation %s failed.", operation.pk, exc_info=error)
+            self.finish(State.FAILED, error=format_error(error))
+            return False
+
+    def load_operation(self) -> Operation:
+        """Raises LeaseLost."""
+        operation = Operation.objects.filter(pk=self.lease.operation_id, lease=self.lease.token).first()
+        if operation is None:
+            raise LeaseLost
+        return operation
+
+    def do_step(self, operation: Operation) -> bool:
+        task = self.task = self.task or load_task(operation.kind)
+        if operation.state == State.WAITING:
+            self.start(operation, task)
+            return True
+        if self.batch is None:
+            self.batch = task.read_batch(operation, BATCH_SIZES[connection.vendor])
+        if self.batch is None:
+            self.finish(State.DONE)
+            return False
+        try:
+            self.write(operation, task, self.batch)
+        except (ConcurrentChange, OperationalError) as error:
+            if not isinstance(error, ConcurrentChange) and not is_timeout(error) and not is_conflict(error):
+                raise
+            self.wait_for_others()
+        else:
+            self.batch = None
+        return True
+
+    def start(self, operation: Operation, task: Task) -> None:
+        """Raises NotPermitted, LeaseLost."""
+        require_permissions(operation)
+        plan = task.plan(operation)
+        with transaction.atomic(durable=True):
+            self.require_lease()
+            Operation.objects.filter(pk=operation.pk).update(
+                state=State.RUNNING, started_at=Now(), next_at=Now() + LEASE_TIME, **plan._asdict()
+            )
+
+    def write(self, operation: Operation, task: Task, batch: Batch) -> None:
+        """Raises LeaseLost; then nothing is written."""
+        with transaction.atomic(durable=True):
+            if connection.vendor == "postgresql":
+                execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            self.require_lease()
+            actor = ActorRef(operation.actor_id, operation.pk)
+            outcome = task.write_batch(operation, batch, actor, get_database_time())
+            store_problems(operation, outcome.problems)
+            store_progress(operation, batch.cursor, outcome)
+
+    def require_lease(self) -> None:
+        """Locks the operation, so that it is neither cancelled nor leased before the end of the transaction.
+
+        Raises LeaseLost.
+        """
+        if not keep_leased(Operation, {self.lease.operation_id: self.lease.token}, lock=True):
+            raise LeaseLost
+
+    def wait_for_others(self) -> None:
+        """Lets others finish with the books of a batch, and renews the lease."""
+        Operation.objects.filter(pk=self.lease.operation_id, lease=self.lease.token).update(next_at=Now() + LEASE_TIME)
+        self.stop.wait(RETRY_DELAY)
+
+    def finish(self, state: str, error: str = "") -> None:
+        """Raises LeaseLost."""
+        with transaction.atomic(durable=True):
+            self.require_lease()
+            finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
+
+
+def require_permissions(operation: Operation) -> None:
+    """Asks again when an operation starts: the request that made it can be long ago. Raises NotPermitted."""
+    user = User.objects.filter(pk=operation.actor.user_id or 0).first()
+    permissions = (operation.parameters or {}).get("permissions", [])
+    if user is None or not user.is_active or not user.has_perms(permissions):
+        raise NotPermitted("Who began the operation may not do so any more.")
+
+
+def store_progress(operation: Operation, cursor: int, outcome: Outcome) -> None:
+    """A lost worker counts only if there was no progress since."""
+    Operation.objects.filter(pk=operation.pk).update(
+        cursor=cursor,
+        changed=F("changed") + outcome.changed,
+        unchanged=F("unchanged") + outcome.unchanged,
+        refused=F("refused") + outcome.refused,
+        missed=F("missed") + outcome.missed,
+        next_at=Now() + LEASE_TIME,
+        attempted=0,
+        claimed=1,
+    )
+
+
+def store_problems(operation: Operation, problems: Sequence[Problem]) -> None:
+    """Stores the problems, as long as the operation has fewer than MAX_PROBLEMS."""
+    rows = [OperationProblem(operation=operation, **problem._asdict()) for problem in problems]
+    if rows:
+        capacity = MAX_PROBLEMS - OperationProblem.objects.filter(operation=operation).count()
+        OperationProblem.objects.bulk_create(rows[: max(0, capacity)])
+
+
+def release(lease: Lease) -> None:
+    """Gives an operation back: another worker can go on at once."""
+    Operation.objects.filter(pk=lease.operation_id, lease=lease.token).update(lease=None, next_at=Now())
+
+
+def format_error(error: Exception) -> str:
+    """Text that every database can store."""
+    text = str(error) if isinstance(error, NotPermitted) else f"{type(error).__name__}: {error}"
+    return text.encode(errors="replace").decode().replace("\0", "?")[:MAX_ERROR_LENGTH]

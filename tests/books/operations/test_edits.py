@@ -1,0 +1,135 @@
+"""Edits and deletions of many books: which books change, what is refused, and who is told."""
+
+from typing import Any
+
+import pytest
+
+from books.history.actors import ActorRef
+from books.models import Book, Change
+from books.operations import edits, selections
+from books.operations.edits import Edit
+from books.rows import BookRow
+from tests.support.books_admin import change_book, create_book, delete_book
+from tests.support.operations import (
+    begin_edit,
+    count_items,
+    create_head_librarian,
+    do_deletion,
+    do_edit,
+    list_problems,
+    work_off,
+)
+from webhooks.models import Event as StoredEvent
+
+
+@pytest.fixture
+def head(db: None) -> ActorRef:
+    return create_head_librarian()
+
+
+def test_matching_books_get_new_members(head: ActorRef) -> None:
+    books = [create_book(title="Emma", year=1815), create_book(title="Emma II", year=1900, genre="Sequel")]
+    other = create_book(title="Persuasion", year=1817)
+    operation = do_edit(head, Edit({"year": 1815, "genre": "Novel", "available": False}), title="emma")
+    assert [(book.year, book.genre, book.available) for book in Book.objects.order_by("pk")] == [
+        (1815, "Novel", False),
+        (1815, "Novel", False),
+        (other.year, other.genre, True),
+    ]
+    assert (operation.state, count_items(operation)) == ("done", (2, 2, 0, 0, 0))
+    change = Change.objects.get(book_id=books[1].pk, version=2)
+    assert (change.operation_id, change.actor_id) == (operation.pk, head.id)
+    assert change.before == {"year": 1900, "genre": "Sequel", "available": True}
+
+
+def test_books_that_have_the_members_do_not_change(head: ActorRef) -> None:
+    create_book(year=1815)
+    operation = do_edit(head, Edit({"year": 1815}))
+    assert count_items(operation) == (1, 0, 1, 0, 0)
+    assert Book.objects.get().version == 1
+
+
+def test_a_text_is_replaced_wherever_it_is(head: ActorRef) -> None:
+    create_book(title="Emma and emma and Emma")
+    other = create_book(title="emma")
+    operation = do_edit(head, Edit({}, "title", "Emma", "Ema"))
+    assert sorted(Book.objects.values_list("title", flat=True)) == ["Ema and emma and Ema", other.title]
+    assert Book.objects.get(title__startswith="Ema").title_folded == "ema and emma and ema"
+    assert count_items(operation) == (2, 1, 1, 0, 0)
+
+
+def test_what_would_be_blank_or_too_long_is_refused(head: ActorRef) -> None:
+    blank, long = create_book(title="Blank", genre="aa"), create_book(title="Long", genre="a" * 150)
+    operation = do_edit(head, Edit({}, "genre", "aa", ""), q="blank")
+    assert list_problems(operation) == [(blank.pk, "invalid", "")]
+    operation = do_edit(head, Edit({}, "genre", "a", "cc"), q="long")
+    assert list_problems(operation) == [(long.pk, "invalid", "")]
+    assert count_items(operation) == (1, 0, 0, 1, 0)
+
+
+def test_an_isbn_that_another_book_has_is_refused(head: ActorRef) -> None:
+    create_book(isbn="12")
+    taken, free = create_book(isbn="1-2"), create_book(isbn="3-4")
+    operation = do_edit(head, Edit({}, "isbn", "-", ""))
+    assert sorted(Book.objects.values_list("isbn", flat=True)) == ["1-2", "12", "34"]
+    assert list_problems(operation) == [(taken.pk, "isbn_in_use", "")]
+    assert count_items(operation) == (3, 1, 1, 1, 0)
+    assert Book.objects.get(pk=free.pk).version == 2
+
+
+def test_matching_books_are_deleted(head: ActorRef) -> None:
+    create_book(title="Emma")
+    kept = create_book(title="Persuasion")
+    operation = do_deletion(head, title="emma")
+    assert [book.pk for book in Book.objects.all()] == [kept.pk]
+    assert count_items(operation) == (1, 1, 0, 0, 0)
+
+
+def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation is about the books that are there when it starts."""
+    monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
+    book = create_book(year=1)
+    operation = begin_edit(head, Edit({"year": 2}))
+    write_pairs = edits.write_pairs
+
+    def write_and_add(*arguments: Any) -> list[int]:
+        create_book(year=1)
+        return write_pairs(*arguments)
+
+    monkeypatch.setattr(edits, "write_pairs", write_and_add)
+    work_off(operation)
+    assert count_items(operation) == (1, 1, 0, 0, 0)
+    assert list(Book.objects.filter(year=2)) == [book]
+
+
+def test_only_large_edits_can_do_without_events(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.node.add_marker("unannounced")
+    create_book(year=1)
+    do_edit(head, Edit({"year": 2}), events=False)
+    assert StoredEvent.objects.filter(kind="book.updated").count() == 1
+    monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
+    do_edit(head, Edit({"year": 3}), events=False)
+    assert StoredEvent.objects.filter(kind="book.updated").count() == 1
+    assert Book.objects.get().year == 3
+
+
+def test_books_that_changed_after_they_were_read_are_looked_at_again(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One no longer matches, one was deleted, and one was changed and still matches."""
+    lost, deleted, kept = (create_book(genre="Novel") for _ in range(3))
+    lock = selections.lock_matching
+
+    def change_and_lock(*arguments: Any) -> dict[int, BookRow]:
+        change_book(lost, genre="Poem")
+        delete_book(deleted)
+        change_book(kept, year=1)
+        return lock(*arguments)
+
+    monkeypatch.setattr(edits, "lock_matching", change_and_lock)
+    operation = do_edit(head, Edit({"available": False}), genre="novel")
+    assert list_problems(operation) == [(lost.pk, "no_match", ""), (deleted.pk, "no_match", "")]
+    assert count_items(operation) == (3, 1, 0, 0, 2)
+    assert list(Book.objects.filter(available=False)) == [kept]

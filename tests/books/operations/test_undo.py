@@ -1,0 +1,172 @@
+"""The undo of operations: what goes back, what stays because somebody changed it since, and the undo of an undo."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from books import changes
+from books.history.actors import ActorRef, begin_operation
+from books.history.records import MEMBERS
+from books.models import Book, Change, Operation
+from books.operations.edits import Edit
+from books.operations.lifecycle import (
+    NothingToUndo,
+    OperationUnderWay,
+    OperationUndone,
+    cancel_operation,
+)
+from books.operations.worker import BATCH_SIZES
+from tests.support.books import build_book
+from tests.support.books_admin import change_book, create_book, delete_book, find_anybody
+from tests.support.operations import (
+    begin_edit,
+    begin_undo,
+    count_items,
+    create_head_librarian,
+    do_deletion,
+    do_edit,
+    do_undo,
+    list_problems,
+    work_off,
+)
+from webhooks.models import Event
+
+
+@pytest.fixture(params=["batches of one", "one batch"])
+def head(request: pytest.FixtureRequest, db: None, monkeypatch: pytest.MonkeyPatch) -> ActorRef:
+    if request.param == "batches of one":
+        monkeypatch.setattr("books.operations.worker.BATCH_SIZES", dict.fromkeys(BATCH_SIZES, 1))
+    return create_head_librarian()
+
+
+def list_members() -> list[tuple[Any, ...]]:
+    return list(Book.objects.order_by("pk").values_list("pk", *MEMBERS, "created_at"))
+
+
+def test_an_edit_is_undone_and_the_undo_is_undone(head: ActorRef) -> None:
+    create_book(year=1), create_book(year=2), create_book(year=3)
+    before = list_members()
+    edit = do_edit(head, Edit({"year": 2, "available": False}))
+    after = list_members()
+    undo = do_undo(edit, head)
+    assert (list_members(), count_items(undo)) == (before, (3, 3, 0, 0, 0))
+    redo = do_undo(undo, head)
+    assert (list_members(), count_items(redo)) == (after, (3, 3, 0, 0, 0))
+
+
+def test_a_deletion_is_undone_and_the_undo_is_undone(head: ActorRef) -> None:
+    create_book(), create_book(available=False)
+    before = list_members()
+    undo = do_undo(do_deletion(head), head)
+    assert (list_members(), count_items(undo)) == (before, (2, 2, 0, 0, 0))
+    do_undo(undo, head)
+    assert list_members() == []
+
+
+def test_members_that_somebody_changed_since_stay(head: ActorRef) -> None:
+    edited = [create_book(year=1, genre="Novel") for _ in range(3)]
+    edit = do_edit(head, Edit({"year": 2, "genre": "Poem"}))
+    change_book(edited[0], year=3)
+    change_book(edited[1], title="Emma", year=1, genre="Novel")
+    delete_book(edited[2])
+    undo = do_undo(edit, head)
+    assert list(Book.objects.order_by("pk").values_list("title", "year", "genre")) == [
+        ("Pride and Prejudice", 3, "Novel"),
+        ("Emma", 1, "Novel"),
+    ]
+    assert sorted(list_problems(undo)) == [
+        (edited[0].pk, "changed_since", "year"),
+        (edited[2].pk, "deleted_since", ""),
+    ]
+    assert count_items(undo) == (3, 1, 1, 1, 0)
+
+
+def test_books_that_were_restored_since_or_whose_isbn_is_in_use_stay(head: ActorRef) -> None:
+    books = [create_book(isbn=f"I-{number}") for number in range(3)]
+    deletion = do_deletion(head)
+    changes.restore_book(books[0].pk, find_anybody(), timezone.now(), {"title": "Emma"})
+    changes.restore_book(books[1].pk, find_anybody(), timezone.now())
+    delete_book(books[1])
+    create_book(isbn="I-2")
+    undo = do_undo(deletion, head)
+    assert sorted(list_problems(undo)) == [
+        (books[0].pk, "exists", ""),
+        (books[1].pk, "exists", ""),
+        (books[2].pk, "isbn_in_use", ""),
+    ]
+    assert sorted(Book.objects.values_list("isbn", "title")) == [("I-0", "Emma"), ("I-2", "Pride and Prejudice")]
+    assert count_items(undo) == (3, 0, 0, 3, 0)
+
+
+def test_books_that_were_added_together_are_deleted_unless_somebody_changed_them(head: ActorRef) -> None:
+    now = timezone.now()
+    actor = begin_operation("import", find_anybody(), now)
+    changed, deleted, _ = (create_book(actor) for _ in range(3))
+    change_book(changed, year=1)
+    change_book(changed, year=1813)
+    delete_book(deleted)
+    undo = do_undo(Operation.objects.latest("pk"), head)
+    assert [book.pk for book in Book.objects.all()] == [changed.pk]
+    assert list_problems(undo) == [(changed.pk, "changed_since", "")]
+    assert count_items(undo) == (3, 1, 1, 1, 0)
+
+
+def test_several_changes_of_a_book_are_taken_back_one_by_one(head: ActorRef) -> None:
+    """As a bulk request makes them: a book is added, changed and deleted, and another takes its isbn."""
+    kept = create_book(isbn="I-1")
+    before = list_members()
+    actor = begin_operation("bulk", find_anybody(), timezone.now())
+    change_book(kept, actor, isbn="I-2", year=1)
+    added = create_book(actor, isbn="I-1")
+    change_book(added, actor, year=2)
+    delete_book(added, actor)
+    delete_book(kept, actor)
+    last = create_book(actor, isbn="I-2")
+    bulk = Operation.objects.latest("pk")
+    undo = do_undo(bulk, head)
+    assert list_members() == before
+    assert (undo.refused, undo.changed) == (0, 6)
+    redo = do_undo(undo, head)
+    assert [(row[0], row[4]) for row in list_members()] == [(last.pk, "I-2")]
+    assert redo.refused == 0
+
+
+def test_what_is_under_way_or_undone_or_changed_nothing_cannot_be_undone(head: ActorRef) -> None:
+    create_book(year=1)
+    edit = begin_edit(head, Edit({"year": 2}))
+    with pytest.raises(OperationUnderWay):
+        begin_undo(edit, head)
+    work_off(edit)
+    undo = begin_undo(edit, head)
+    with pytest.raises(OperationUndone):
+        begin_undo(edit, head)
+    cancel_operation(undo.pk)
+    with pytest.raises(NothingToUndo):
+        begin_undo(undo, head)
+    do_undo(edit, head)
+    with pytest.raises(OperationUndone):
+        begin_undo(edit, head)
+    assert Change.objects.count() == 3
+
+
+def test_an_undo_has_no_events_if_the_operation_had_none(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.node.add_marker("unannounced")
+    monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
+    create_book(year=1)
+    before = count_events()
+    do_undo(do_edit(head, Edit({"year": 2}), events=False), head)
+    assert count_events() == before
+
+
+def count_events() -> int:
+    return Event.objects.count()
+
+
+def test_a_book_keeps_the_id_that_it_had(head: ActorRef) -> None:
+    book = create_book(**build_book())
+    do_undo(do_deletion(head), head)
+    restored = Book.objects.get()
+    assert (restored.pk, restored.version) == (book.pk, 3)

@@ -1,0 +1,233 @@
+"""The worker of operations: leases, resumption, cancelling, and what ends an operation."""
+
+from datetime import datetime
+from threading import Event
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+from psycopg import errors
+
+from books import changes
+from books.history.actors import ActorRef
+from books.models import Book, Change, Operation
+from books.operations import worker
+from books.operations.edits import Edit, EditTask
+from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
+from books.operations.tasks import Batch, Outcome
+from books.operations.worker import MAX_PROBLEMS, LeaseLost, OperationRunner
+from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS
+from tests.support.books_admin import create_book
+from tests.support.concurrency import start_concurrently
+from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, work_off
+
+SET_LENT = Edit({"available": False})
+
+
+@pytest.fixture
+def head(db: None) -> ActorRef:
+    return create_head_librarian()
+
+
+@pytest.fixture
+def batches_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
+
+
+def claim() -> OperationRunner:
+    lease = worker.claim_due()
+    assert lease
+    return OperationRunner(lease, Event())
+
+
+def end_lease(operation: Operation) -> None:
+    Operation.objects.filter(pk=operation.pk).update(next_at=Now())
+
+
+def count_lent() -> int:
+    return Book.objects.filter(available=False).count()
+
+
+def test_another_worker_goes_on_when_the_lease_of_a_dead_one_has_ended(head: ActorRef, batches_of_one: None) -> None:
+    create_book(), create_book(), create_book()
+    operation = begin_edit(head, SET_LENT)
+    dead = claim()
+    dead.do_next(), dead.do_next()
+    assert (count_lent(), worker.claim_due()) == (1, None)
+    end_lease(operation)
+    work_off(operation)
+    assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
+    assert sorted(Book.objects.values_list("version", flat=True)) == [2, 2, 2]
+    with pytest.raises(LeaseLost):
+        dead.do_next()
+
+
+def test_a_late_worker_writes_nothing(head: ActorRef, batches_of_one: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease ends while it reads a batch."""
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    late = claim()
+    late.do_next()
+    read_batch = EditTask.read_batch
+
+    def read_slowly(task: EditTask, *arguments: Any) -> Batch | None:
+        batch = read_batch(task, *arguments)
+        monkeypatch.undo()
+        end_lease(operation)
+        work_off(operation)
+        return batch
+
+    monkeypatch.setattr(EditTask, "read_batch", read_slowly)
+    with pytest.raises(LeaseLost):
+        late.do_next()
+    assert (Change.objects.filter(version=2).count(), count_items(operation)) == (1, (1, 1, 0, 0, 0))
+
+
+def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> None:
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    runner = claim()
+    runner.do_next()
+    Operation.objects.update(next_at=Now() + LEASE_TIME / 10, claimed=MAX_LOST_WORKERS)
+    runner.do_next()
+    operation.refresh_from_db()
+    assert Operation.objects.filter(next_at__gt=Now() + LEASE_TIME / 2).exists()
+    assert (operation.claimed, operation.attempted) == (1, 0)
+
+
+def test_a_cancelled_operation_changes_nothing_more(head: ActorRef, batches_of_one: None) -> None:
+    create_book(), create_book()
+    operation = begin_edit(head, SET_LENT)
+    runner = claim()
+    runner.do_next(), runner.do_next()
+    assert cancel_operation(operation.pk).state == "cancelled"
+    assert cancel_operation(operation.pk).finished_at
+    with pytest.raises(LeaseLost):
+        runner.do_next()
+    assert (count_lent(), worker.claim_due()) == (1, None)
+
+
+def test_what_has_ended_or_is_unknown_cannot_be_cancelled(head: ActorRef) -> None:
+    operation = do_edit(head, SET_LENT)
+    with pytest.raises(OperationEnded):
+        cancel_operation(operation.pk)
+    with pytest.raises(OperationNotFound):
+        cancel_operation(operation.pk + 1)
+    with pytest.raises(OperationNotFound):
+        cancel_operation(10**30)
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"groups": []}])
+def test_who_lost_the_permission_begins_nothing(head: ActorRef, change: dict[str, Any]) -> None:
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    user = User.objects.get(username="head")
+    if "groups" in change:
+        user.groups.clear()
+    else:
+        User.objects.update(**change)
+    work_off(operation)
+    assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
+    assert count_lent() == 0
+
+
+def test_an_operation_that_workers_die_of_fails(head: ActorRef) -> None:
+    operation = begin_edit(head, SET_LENT)
+    for _ in range(MAX_LOST_WORKERS):
+        claim()
+        end_lease(operation)
+    work_off(operation)
+    assert operation.state == "failed"
+    assert operation.error.startswith("Poison")
+
+
+def test_an_operation_whose_task_fails_says_why(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+
+    def fail(task: EditTask, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        Book.objects.filter(pk=batch.cursor).delete()
+        raise ValueError("a NUL: \0")
+
+    monkeypatch.setattr(EditTask, "write_batch", fail)
+    work_off(operation)
+    assert (operation.state, operation.error) == ("failed", "ValueError: a NUL: ?")
+    assert Book.objects.exists()
+
+
+@pytest.mark.parametrize("cause", [errors.LockNotAvailable(), errors.DeadlockDetected()])
+def test_a_batch_that_waited_too_long_is_written_later(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch, cause: Exception
+) -> None:
+    monkeypatch.setattr(worker, "RETRY_DELAY", 0)
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    write_batch, failures = EditTask.write_batch, [OperationalError(), OperationalError()]
+
+    def write_at_last(task: EditTask, *arguments: Any) -> Outcome:
+        if failures:
+            raise failures.pop() from cause
+        return write_batch(task, *arguments)
+
+    monkeypatch.setattr(EditTask, "write_batch", write_at_last)
+    work_off(operation)
+    assert (operation.state, count_items(operation), failures) == ("done", (1, 1, 0, 0, 0), [])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
+def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others need not wait for the books that it has locked already."""
+    head = create_head_librarian()
+    first, held = create_book(), create_book()
+    operation = begin_edit(head, SET_LENT)
+    runner = claim()
+    runner.do_next()
+    with transaction.atomic():
+        changes.lock_book(held.pk)
+        assert start_concurrently(runner.do_next).result() is True
+        assert count_lent() == 0
+    runner.do_next()
+    operation.refresh_from_db()
+    assert count_items(operation) == (2, 2, 0, 0, 0)
+    assert Book.objects.get(pk=first.pk).version == 2
+
+
+def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    lease, stop = worker.claim_due(), Event()
+    assert lease
+    stop.set()
+    lines: list[str] = []
+    worker.work_off(lease, stop, lines.append)
+    work_off(operation)
+    assert (operation.state, count_lent()) == ("done", 1)
+
+
+def test_no_more_problems_are_kept_than_the_limit(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_PROBLEMS > 2
+    monkeypatch.setattr(worker, "MAX_PROBLEMS", 2)
+    for genre in "abc":
+        create_book(genre=genre)
+    operation = do_edit(head, Edit({}, "genre", "a", ""))
+    assert operation.refused == 1
+    operation = do_edit(head, Edit({"isbn": "I"}))
+    assert (operation.changed, operation.refused, operation.problems.count()) == (1, 2, 2)
+
+
+def test_a_token_makes_one_operation(head: ActorRef) -> None:
+    first, second = (store_operation("edit", {}, head, timezone.now(), [], token="t") for _ in range(2))
+    assert (first.pk, Operation.objects.count()) == (second.pk, 1)
+
+
+def test_the_command_does_what_is_due(head: ActorRef, capsys: pytest.CaptureFixture[str]) -> None:
+    create_book()
+    begin_edit(head, SET_LENT)
+    call_command("run_operations", once=True)
+    assert count_lent() == 1
+    assert "edit: done, changed 1" in capsys.readouterr().out
