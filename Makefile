@@ -20,7 +20,7 @@ help: ## Lists the commands
 
 run: ## Sets everything up and serves the library on http://127.0.0.1:8000
 	@$(PREPARE) run
-	@exec $(MANAGE) serve --with deliver_webhooks
+	@exec $(MANAGE) serve --with deliver_webhooks --with run_operations
 
 test: ## Runs the suite, on SQLite and on a throw-away PostgreSQL
 	@$(PREPARE) test

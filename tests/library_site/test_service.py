@@ -113,10 +113,10 @@ def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_command_beside_the_server_stops_with_it(tmp_path: Path, stop_signal: signal.Signals) -> None:
+def test_commands_beside_the_server_stop_with_it(tmp_path: Path, stop_signal: signal.Signals) -> None:
     with copy_seeded_database(tmp_path) as database_url, reserve_port() as port:
         environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
-        command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhooks"]
+        command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhooks", "--with", "run_operations"]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
             wait_for_port(server, port)
             server.send_signal(stop_signal)

@@ -1,4 +1,4 @@
-"""Starts the web server, in place of this process or beside another command."""
+"""Starts the web server, in place of this process or beside other commands."""
 
 import errno
 import json
@@ -32,7 +32,13 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--with", metavar="COMMAND", help="run this command of manage.py as long as the server")
+        parser.add_argument(
+            "--with",
+            metavar="COMMAND",
+            action="append",
+            default=[],
+            help="run this command of manage.py as long as the server; can be given several times",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         require_free_port("", settings.HOST, settings.PORT)
@@ -56,7 +62,8 @@ class Command(BaseCommand):
         ]
         if not options["with"]:
             os.execv(sys.executable, command)
-        status = run_together(command, [sys.executable, sys.argv[0], options["with"], "--skip-checks"])
+        companions = [[sys.executable, sys.argv[0], name, "--skip-checks"] for name in options["with"]]
+        status = run_together(command, *companions)
         self.stdout.write("The library has stopped.")
         sys.exit(status)
 
@@ -87,8 +94,8 @@ def describe_addresses(origin: str) -> str:
     )
 
 
-def run_together(server: list[str], companion: list[str]) -> int:
-    """Runs both until the server ends, and returns its status. A signal that stops this process stops both.
+def run_together(server: list[str], *companions: list[str]) -> int:
+    """Runs all until the server ends, and returns its status. A signal that stops this process stops all.
 
     They are process groups of their own: Ctrl-C in a terminal reaches a whole group, and each shall be told once.
     """
@@ -103,12 +110,13 @@ def run_together(server: list[str], companion: list[str]) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, stop_all)
     # One by one, so that a signal in between stops the first.
-    processes += (subprocess.Popen(command, process_group=0, close_fds=False) for command in (server, companion))
+    processes += (subprocess.Popen(command, process_group=0, close_fds=False) for command in (server, *companions))
     try:
         return processes[0].wait()
     finally:
         stop_all()
-        processes[1].wait()
+        for process in processes[1:]:
+            process.wait()
 
 
 def load_application() -> "WSGIApplication":
