@@ -20,6 +20,10 @@ api/v2/books/<str:book_id> v2:book
 api/v2/books/<str:book_id>/history v2:book-history
 api/v2/books/<str:book_id>/revert v2:book-revert
 api/v2/books/<str:book_id>/restore v2:book-restore
+api/v2/operations v2:operations
+api/v2/operations/<int:operation_id> v2:operation
+api/v2/operations/<int:operation_id>/cancel v2:operation-cancel
+api/v2/operations/<int:operation_id>/undo v2:operation-undo
 api/v2/changes v2:changes
 api/v2/api-keys v2:api-keys
 api/v2/^api-keys/(?P<key_id>[0-9a-f]{12})$ v2:api-key

@@ -1,11 +1,14 @@
 """The serializers of version 2."""
 
+from typing import Any
+
 from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from books.models import Actor, Book, Change
+from books.models import MAX_LENGTHS, Actor, Book, Change, Operation
 from books.read_model import Representation
+from books.search import MAX_SEARCH_LENGTH
 from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
 from library_site.api.serializers import (
     NonBlankField,
@@ -104,6 +107,84 @@ class RevertSerializer(RejectUnknownMixin):
     """The version to go back to."""
 
     version = StrictIntegerField(min_value=1, help_text="A version that the book had.")
+
+
+class BookFilterSerializer(RejectUnknownMixin):
+    """The filters of the list of books. A book must match all that are given; without any, all books match."""
+
+    title = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+    author = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+    genre = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+    isbn = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+    available = StrictBooleanField(required=False)
+    year_min = StrictIntegerField(required=False)
+    year_max = StrictIntegerField(required=False)
+    q = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+
+
+class ReplaceSerializer(RejectUnknownMixin):
+    """A text to be replaced wherever the member has it, in exactly this writing."""
+
+    member = StrictChoiceField(list(MAX_LENGTHS))
+    find = StringField(allow_blank=False, max_length=MAX_LENGTHS["title"])
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """`with` is a keyword of Python."""
+        return {**super().get_fields(), "with": StringField(max_length=MAX_LENGTHS["title"])}
+
+
+class MassChangeSerializer(RejectUnknownMixin):
+    """What is to be done with all books that match the filter."""
+
+    kind = StrictChoiceField(["edit", "delete"])
+    filter = BookFilterSerializer()
+    set = BookChangeSerializer(required=False, help_text="New values of members; for an edit.")
+    replace = ReplaceSerializer(required=False, help_text="For an edit, in place of `set`.")
+    events = StrictBooleanField(
+        default=True, help_text="Whether webhooks are told of each book; false is for more than 1,000 books only."
+    )
+
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        given = [name for name in ("set", "replace") if values.get(name)]
+        if values["kind"] == "edit" and len(given) != 1:
+            raise serializers.ValidationError("An edit takes either `set` or `replace`, which must not be empty.")
+        if values["kind"] == "delete" and values.keys() & {"set", "replace"}:
+            raise serializers.ValidationError("A deletion takes neither `set` nor `replace`.")
+        return values
+
+
+class OperationStateSerializer(serializers.Serializer[None]):
+    """An operation on many books. Numbers are null while they are not known."""
+
+    id = serializers.IntegerField()
+    kind = serializers.CharField(help_text="`edit`, `delete` or `undo`; or what else changed books together.")
+    state = serializers.ChoiceField(Operation.State.values)
+    matched = serializers.IntegerField(allow_null=True, help_text="The books, or for an undo the changes, to be done.")
+    changed = serializers.IntegerField(allow_null=True)
+    unchanged = serializers.IntegerField(allow_null=True, help_text="Those that had nothing to change.")
+    refused = serializers.IntegerField(
+        allow_null=True, help_text="Those that could not be changed: an isbn in use, or for an undo changed since."
+    )
+    undo_of = serializers.IntegerField(allow_null=True, help_text="The operation that it undoes.")
+    undone_by = serializers.IntegerField(allow_null=True, help_text="The operation that undoes it.")
+    created_at = UTCDateTimeField()
+    finished_at = UTCDateTimeField(allow_null=True)
+
+
+class SampleSerializer(serializers.Serializer[None]):
+    """A book that would change: the members before and after; of a deletion all, and no `after`."""
+
+    id = serializers.IntegerField()
+    before = serializers.DictField()
+    after = serializers.DictField(allow_null=True)
+
+
+class PreviewSerializer(serializers.Serializer[None]):
+    """What an operation would do now."""
+
+    matched = serializers.IntegerField()
+    would_change = serializers.IntegerField()
+    samples = SampleSerializer(many=True)
 
 
 class ChangeFilterSerializer(serializers.Serializer[None]):

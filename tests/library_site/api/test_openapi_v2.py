@@ -39,11 +39,14 @@ from tests.support.openapi import (
     list_contents,
     list_undocumented_answers,
 )
+from tests.support.operations import work_off
 
 pytestmark = pytest.mark.database_independent
 
 BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"
 HISTORY, REVERT, RESTORE = (f"{BOOK}/{action}" for action in ("history", "revert", "restore"))
+OPERATIONS, OPERATION = "/api/v2/operations", "/api/v2/operations/{operation_id}"
+CANCEL, UNDO = f"{OPERATION}/cancel", f"{OPERATION}/undo"
 KEYS, KEY = "/api/v2/api-keys", "/api/v2/api-keys/{key_id}"
 REFERENCE = re.compile('"\\$ref": "#/components/schemas/([^"]+)"')
 COMMON_STATUSES = {"401", "403", "503"}
@@ -58,6 +61,10 @@ STATUSES = {
     ("post", REVERT): {"200", "400", "404", "409", "412", "413", "415", "422", *COMMON_STATUSES},
     ("post", RESTORE): {"201", "400", "404", "409", "412", "422", *COMMON_STATUSES},
     ("get", CHANGES): {"200", "400", "422", *COMMON_STATUSES},
+    ("post", OPERATIONS): {"200", "202", "400", "409", "413", "415", "422", *COMMON_STATUSES},
+    ("get", OPERATION): {"200", "400", "404", *COMMON_STATUSES},
+    ("post", CANCEL): {"202", "400", "404", "409", *COMMON_STATUSES},
+    ("post", UNDO): {"202", "400", "404", "409", *COMMON_STATUSES},
     ("get", KEYS): {"200", "400", *COMMON_STATUSES},
     ("post", KEYS): {"201", "400", "409", "413", "415", "422", *COMMON_STATUSES},
     ("get", KEY): {"200", "400", "404", *COMMON_STATUSES},
@@ -327,6 +334,40 @@ def test_real_answers_of_the_history_are_as_documented(
         assert answer.headers.keys() >= {name.lower() for name in documented.get("headers", {})} - {"link"}
         if answer.content:
             assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+
+
+def test_answers_about_operations_are_as_documented(
+    api: httpx.Client, document: dict[str, Any], book: dict[str, Any]
+) -> None:
+    key = oauth_flows.create_key_header(oauth_flows.create_librarian())
+    body = {"kind": "edit", "filter": {}, "set": {"year": 1}}
+    begun = [api.post(OPERATIONS, json=body, headers=key) for _ in range(2)]
+    [done, waiting] = [answer.headers["Location"] for answer in begun]
+    cancelled = api.post(f"{waiting}/cancel", headers=key)
+    work_off()
+    answers = [
+        ("post", OPERATIONS, begun[0]),
+        ("post", OPERATIONS, api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)),
+        ("post", CANCEL, cancelled),
+        ("get", OPERATION, api.get(done, headers=key)),
+        ("post", UNDO, api.post(f"{done}/undo", headers=key)),
+    ]
+    assert [answer.status_code for _, _, answer in answers] == [202, 200, 202, 200, 202]
+    for method, path, answer in answers:
+        documented = get_response(document, method, path, answer.status_code)
+        assert is_valid(document, documented["content"][JSON]["schema"], answer.json()), (method, path)
+    invalid_token = oauth_flows.build_bearer_header("no.token.ofours")
+    errors = [
+        ("post", OPERATIONS, api.post(OPERATIONS, json=body, headers=invalid_token)),
+        ("post", OPERATIONS, api.post(OPERATIONS, json={**body, "filter": {"year_min": "1"}}, headers=key)),
+        ("post", OPERATIONS, api.post(OPERATIONS, content=b"{", headers=key)),
+        ("get", OPERATION, api.get(f"{OPERATIONS}/0", headers=key)),
+        ("get", OPERATION, api.get(f"{done}?dryrun=1", headers=key)),
+        ("post", CANCEL, api.post(f"{done}/cancel", headers=key)),
+        ("post", UNDO, api.post(f"{done}/undo", headers=key)),
+    ]
+    assert [answer.status_code for _, _, answer in errors] == [401, 422, 400, 404, 400, 409, 409]
+    assert list_undocumented_answers(document, errors) == []
 
 
 def test_the_examples_of_errors_of_the_history_are_real(api: httpx.Client, document: dict[str, Any]) -> None:

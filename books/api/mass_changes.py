@@ -1,0 +1,130 @@
+"""Operations on many books, for all versions: what a request asks for, and what an operation shows."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
+
+from books.api.history import describe_members, format_time
+from books.fields import to_naive_utc
+from books.history.actors import ActorRef, find_actor
+from books.models import Actor, Book, Operation
+from books.operations.edits import DELETE, EDIT, Edit
+from books.operations.lifecycle import cancel_operation, find_operation, find_undo, store_operation, undo_operation
+from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.selections import Selection
+from books.read_model import Representation
+from library_site.api.query import FieldErrors
+from oauth.credentials import Credential
+from oauth.scopes import SCOPES
+
+OTHERS_OPERATIONS = "books.undo_others_operations"
+PERMISSIONS = [permission for permission in [SCOPES["write"].permission] if permission]
+
+
+class MassChange(NamedTuple):
+    """What is to be done with the books of a selection; without an edit they are deleted."""
+
+    selection: Selection
+    edit: Edit | None
+    events: bool
+
+    def list_books(self) -> QuerySet[Book]:
+        """Raises ValidationError, whose problems name the fields of the filter."""
+        try:
+            return self.selection.list_books()
+        except ValidationError as error:
+            raise ValidationError(flatten_problems({"filter": error.detail})) from error
+
+    def preview(self) -> Preview:
+        books = self.list_books()
+        return preview_edit(books, self.edit) if self.edit else preview_deletion(books)
+
+    def store(self, caller: Credential, now: datetime) -> Operation:
+        edit = self.edit.to_parameters() if self.edit else {}
+        parameters = {"filter": self.selection.to_parameters(), **edit, "events": self.events}
+        return store_operation(EDIT if self.edit else DELETE, parameters, find_caller(caller), now, PERMISSIONS)
+
+
+class ForeignOperation(PermissionDenied):
+    """The operation is somebody else's."""
+
+    default_detail = "Only who began the operation, or a head librarian, may do this"
+
+
+def build_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the values of filters as a query has them."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
+
+
+def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldErrors:
+    """Names problems of inner members as `filter.year_min`."""
+    problems: FieldErrors = {}
+    for name, detail in details.items():
+        if isinstance(detail, Mapping):
+            problems |= flatten_problems(detail, f"{prefix}{name}.")
+        else:
+            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = list(map(keep_code, detail))
+    return problems
+
+
+def keep_code(detail: Any) -> ErrorDetail:
+    return detail if isinstance(detail, ErrorDetail) else ErrorDetail(str(detail), "invalid")
+
+
+def cancel(pk: int, caller: Credential) -> Operation:
+    """Raises OperationNotFound, OperationEnded, ForeignOperation."""
+    require_own(find_operation(pk), caller)
+    return cancel_operation(pk)
+
+
+def undo(pk: int, caller: Credential, now: datetime) -> Operation:
+    """Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo, ForeignOperation."""
+    require_own(find_operation(pk), caller)
+    return undo_operation(pk, find_caller(caller), now, PERMISSIONS)
+
+
+def require_own(operation: Operation, caller: Credential) -> None:
+    """Raises ForeignOperation."""
+    if operation.actor.user_id == caller.user_id:
+        return
+    user = User.objects.filter(pk=caller.user_id).first()
+    if user is None or not user.has_perm(OTHERS_OPERATIONS):
+        raise ForeignOperation
+
+
+def find_caller(caller: Credential) -> ActorRef:
+    return find_actor(Actor.Channel.OPERATION, credential=caller)
+
+
+def describe_operation(operation: Operation) -> dict[str, Any]:
+    undo = find_undo(operation)
+    finished_at = operation.finished_at
+    return {
+        "id": operation.pk,
+        "kind": operation.kind,
+        "state": operation.state,
+        "matched": operation.matched,
+        "changed": operation.changed,
+        "unchanged": operation.unchanged,
+        "refused": operation.refused,
+        "undo_of": operation.undo_of_id,
+        "undone_by": undo and undo.pk,
+        "created_at": format_time(to_naive_utc(operation.created_at)),
+        "finished_at": finished_at and format_time(to_naive_utc(finished_at)),
+    }
+
+
+def describe_preview(representation: Representation, preview: Preview) -> dict[str, Any]:
+    samples = [
+        {
+            "id": sample.id,
+            "before": describe_members(representation, sample.before),
+            "after": describe_members(representation, sample.after),
+        }
+        for sample in preview.samples
+    ]
+    return {"matched": preview.matched, "would_change": preview.would_change, "samples": samples}

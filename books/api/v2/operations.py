@@ -1,0 +1,93 @@
+"""The view of operations on many books in version 2."""
+
+from typing import Any, cast
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+from books.api import mass_changes
+from books.api.idempotency import idempotent
+from books.api.mass_changes import MassChange, build_texts, describe_operation, describe_preview, flatten_problems
+from books.api.v2.operations_schema import document_cancel, document_operations, document_undo
+from books.api.v2.serializers import REPRESENTATION, MassChangeSerializer, OperationStateSerializer
+from books.models import Operation
+from books.operations.edits import Edit
+from books.operations.lifecycle import find_operation
+from books.operations.selections import Selection
+from library_site.api.query import read_boolean, reject_unknown
+from library_site.api.responses import json_response
+from library_site.api.viewsets import APIViewSet
+from oauth.credentials import Credential
+from oauth.permissions import HasViewScope
+
+
+@document_operations
+class OperationViewSet(APIViewSet):
+    """Whatever LIBRARY_ACCESS says, operations are for credentials: somebody must answer for them."""
+
+    permission_classes = [HasViewScope]
+    scope = "write"
+    queryset = Operation.objects.order_by("pk")
+    serializer_class = OperationStateSerializer
+    body_serializers = {"create": MassChangeSerializer}
+
+    @idempotent
+    def create(self, request: Request) -> HttpResponse:
+        dry_run = self.read_dry_run(request)
+        change = self.read_change(request)
+        if dry_run:
+            return json_response(describe_preview(REPRESENTATION, change.preview()))
+        change.list_books()
+        return answer_accepted(change.store(get_credential(request), timezone.now()))
+
+    def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
+        reject_unknown(request, [])
+        return json_response(describe_operation(find_operation(operation_id)))
+
+    @document_cancel
+    def cancel(self, request: Request, operation_id: int) -> HttpResponse:
+        reject_unknown(request, [])
+        return answer_accepted(mass_changes.cancel(operation_id, get_credential(request)))
+
+    @document_undo
+    def undo(self, request: Request, operation_id: int) -> HttpResponse:
+        reject_unknown(request, [])
+        return answer_accepted(mass_changes.undo(operation_id, get_credential(request), timezone.now()))
+
+    def read_dry_run(self, request: Request) -> bool:
+        """Raises UnknownParameter, ValidationError."""
+        reject_unknown(request, ["dry_run"])
+        dry_run, problems = read_boolean(request, "dry_run")
+        if problems:
+            raise ValidationError(problems)
+        return dry_run
+
+    def read_change(self, request: Request) -> MassChange:
+        """Raises ParseError, ValidationError."""
+        try:
+            values = self.read_values(request)
+        except ValidationError as error:
+            raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
+        selection = Selection("v2", build_texts(values["filter"]))
+        return MassChange(selection, build_edit(values), values["events"])
+
+
+def build_edit(values: dict[str, Any]) -> Edit | None:
+    if values["kind"] == "delete":
+        return None
+    if values.get("set"):
+        return Edit(dict(values["set"]))
+    replace = values["replace"]
+    return Edit({}, replace["member"], replace["find"], replace["with"])
+
+
+def get_credential(request: Request) -> Credential:
+    return cast("Credential", request.auth)
+
+
+def answer_accepted(operation: Operation) -> HttpResponse:
+    location = reverse("v2:operation", args=[operation.pk])
+    return json_response(describe_operation(operation), 202, {"Location": location})

@@ -1,0 +1,94 @@
+"""What an operation would do: exact numbers, and what becomes of some books."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
+from django.db.models.functions import Length, Replace, StrIndex, Trim
+from django.utils import timezone
+
+from books import changes
+from books.history.records import MEMBERS
+from books.models import MAX_LENGTHS, Book
+from books.operations.edits import Edit, InvalidEdit
+from books.rows import BookRow
+
+MAX_SAMPLES = 20
+
+
+class Sample(NamedTuple):
+    """The members that change; of a deletion all, and `after` is None."""
+
+    id: int
+    before: dict[str, Any]
+    after: dict[str, Any] | None
+
+
+class Preview(NamedTuple):
+    """`conflicts` are books whose new isbn another book has or gets, `invalid` those whose text would be blank or too
+    long. Neither would change.
+    """
+
+    matched: int
+    would_change: int
+    conflicts: int
+    invalid: int
+    samples: list[Sample]
+
+
+def preview_deletion(books: QuerySet[Book]) -> Preview:
+    count = books.count()
+    rows = changes.read_rows(books.order_by("pk")[:MAX_SAMPLES])
+    return Preview(count, count, 0, 0, [Sample(row.id, pick(row, MEMBERS), None) for row in rows])
+
+
+def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
+    differing = annotate_replaced(books, edit) if edit.member else books.exclude(**edit.values)
+    is_invalid = (Q(length__gt=MAX_LENGTHS[edit.member]) | Q(stripped="")) if edit.member else Q(pk__in=[])
+    valid = differing.exclude(is_invalid)
+    conflicts = count_conflicts(valid, edit) if "isbn" in edit.list_members() else 0
+    valid_count = valid.count()
+    return Preview(
+        books.count(),
+        valid_count - conflicts,
+        conflicts,
+        differing.count() - valid_count,
+        find_samples(valid, edit),
+    )
+
+
+def annotate_replaced(books: QuerySet[Book], edit: Edit) -> QuerySet[Any]:
+    """Returns the books that the edit changes, with the new text. Letters count as they are written."""
+    new_text = Replace(F(edit.member), Value(edit.find), Value(edit.replacement))
+    changed_books = books.annotate(place=StrIndex(F(edit.member), Value(edit.find)), new_text=new_text)
+    changed_books = changed_books.annotate(length=Length("new_text"), stripped=Trim("new_text"))
+    return changed_books.filter(~Q(new_text=F(edit.member)), place__gt=0)
+
+
+def count_conflicts(books: QuerySet[Any], edit: Edit) -> int:
+    """Returns the number of books that cannot get their new isbn, because another has it or gets it first."""
+    if not edit.member:
+        is_free = not Book.objects.filter(isbn=edit.values["isbn"]).exists()
+        return max(0, books.exclude(isbn=edit.values["isbn"]).count() - is_free)
+    in_use = Exists(Book.objects.filter(isbn=OuterRef("new_text")))
+    shared = books.filter(~in_use).order_by().values("new_text").annotate(books=Count("pk")).filter(books__gt=1)
+    extra = shared.aggregate(extra=Sum(F("books") - 1))["extra"] or 0
+    return books.filter(in_use).count() + int(extra)
+
+
+def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
+    """Returns the first books that change. Of an isbn in use only the operation knows."""
+    now = timezone.now()
+    samples = []
+    for row in changes.read_rows(books.order_by("pk")[:MAX_SAMPLES]):
+        # The database takes off spaces only, the edit any blanks.
+        with suppress(InvalidEdit):
+            columns = row.find_changes(edit.build_values(row), now)
+            names = [name for name in MEMBERS if name in columns]
+            samples.append(Sample(row.id, pick(row, names), {name: columns[name] for name in names}))
+    return samples
+
+
+def pick(row: BookRow, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

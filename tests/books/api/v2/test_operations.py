@@ -1,0 +1,257 @@
+"""POST /api/v2/operations and what follows: many books are edited or deleted by a worker, cancelled and undone."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group, User
+from pytest_django import Settings
+
+from books.models import Actor, Book, Operation
+from tests.support.books_admin import create_book
+from tests.support.credentials import create_token_header
+from tests.support.history import NOBODY
+from tests.support.oauth_flows import create_key_header, create_librarian, create_reader
+from tests.support.operations import work_off
+from tests.support.pages import build_validation_error, parse_error
+
+OPERATIONS = "/api/v2/operations"
+SET_YEAR = {"kind": "edit", "filter": {"genre": "novel"}, "set": {"year": 1815, "available": False}}
+DELETE_ALL = {"kind": "delete", "filter": {}}
+NUL = "\0"
+INVALID_BODIES: list[tuple[Any, list[str]]] = [
+    ({}, ["kind", "filter"]),
+    ({"kind": "mark", "filter": {}}, ["kind"]),
+    ({"kind": ["edit"], "filter": {}}, ["kind"]),
+    ({"kind": "edit", "filter": {}}, ["body"]),
+    ({"kind": "edit", "filter": {}, "set": {}}, ["body"]),
+    ({"kind": "edit", "filter": {}, "set": {"id": 7}}, ["body"]),
+    ({**SET_YEAR, "replace": {"member": "title", "find": "a", "with": "b"}}, ["body"]),
+    ({**DELETE_ALL, "set": {"year": 1}}, ["body"]),
+    ({**DELETE_ALL, "set": {}}, ["body"]),
+    ({**DELETE_ALL, "events": 1}, ["events"]),
+    ({**DELETE_ALL, "all": True}, ["all"]),
+    ({"kind": "delete", "filter": None}, ["filter"]),
+    ({"kind": "delete", "filter": []}, ["filter"]),
+    ({"kind": "delete", "filter": {"gerne": "x"}}, ["filter.gerne"]),
+    ({**DELETE_ALL, "filter": {"year_min": "1", "available": "true"}}, ["filter.available", "filter.year_min"]),
+    ({**DELETE_ALL, "filter": {"q": 1}}, ["filter.q"]),
+    ({"kind": "delete", "filter": {"title": "a" * 501}}, ["filter.title"]),
+    ({"kind": "delete", "filter": {"title": NUL}}, ["filter.title"]),
+    ({"kind": "delete", "filter": {"title": "\ud800"}}, ["filter.title"]),
+    ({"kind": "delete", "filter": {"q": "a " * 21}}, ["filter.q"]),
+    ({**SET_YEAR, "set": {"title": " ", "year": 2**31}}, ["set.title", "set.year"]),
+    ({**SET_YEAR, "set": {"publisher": "x"}}, ["set.publisher"]),
+    ({**SET_YEAR, "set": [1]}, ["set"]),
+    (
+        {"kind": "edit", "filter": {}, "replace": {"member": "year", "find": "", "with": None}},
+        ["replace.member", "replace.find", "replace.with"],
+    ),
+    ({"kind": "edit", "filter": {}, "replace": {"member": "title", "find": NUL}}, ["replace.find", "replace.with"]),
+    ({"kind": "edit", "filter": {}, "replace": {"member": "title", "find": "a", "with": "\ud800"}}, ["replace.with"]),
+    ([SET_YEAR], ["body"]),
+]  # fmt: skip
+
+
+@pytest.fixture
+def librarian(db: None) -> User:
+    return create_librarian("ada")
+
+
+@pytest.fixture
+def key(librarian: User) -> dict[str, str]:
+    return create_key_header(librarian)
+
+
+def begin(api: httpx.Client, key: dict[str, str], body: Any = SET_YEAR, **headers: str) -> httpx.Response:
+    headers = {**key, "Content-Type": "application/json", **headers}
+    return api.post(OPERATIONS, content=json.dumps(body), headers=headers)
+
+
+def read(api: httpx.Client, key: dict[str, str], answer: httpx.Response) -> dict[str, Any]:
+    operation: dict[str, Any] = api.get(answer.headers["Location"], headers=key).json()
+    return operation
+
+
+def post(api: httpx.Client, key: dict[str, str], operation: httpx.Response, action: str) -> httpx.Response:
+    return api.post(f"{operation.headers['Location']}/{action}", headers=key)
+
+
+def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[str, str]) -> None:
+    create_book(genre="Novel"), create_book(genre="A novel", year=1815, available=False), create_book(genre="Poem")
+    accepted = begin(api, key)
+    waiting = accepted.json()
+    pk = waiting["id"]
+    assert (accepted.status_code, accepted.headers["Location"]) == (202, f"{OPERATIONS}/{pk}")
+    assert waiting == {
+        "id": pk,
+        "kind": "edit",
+        "state": "waiting",
+        "matched": None,
+        "changed": 0,
+        "unchanged": 0,
+        "refused": 0,
+        "undo_of": None,
+        "undone_by": None,
+        "created_at": waiting["created_at"],
+        "finished_at": None,
+    }
+    work_off()
+    done = read(api, key, accepted)
+    assert done == {
+        **waiting,
+        "state": "done",
+        "matched": 2,
+        "changed": 1,
+        "unchanged": 1,
+        "finished_at": done["finished_at"],
+    }
+    assert done["finished_at"].endswith("Z")
+    undo = post(api, key, accepted, "undo")
+    assert (undo.status_code, undo.json()["kind"], undo.json()["undo_of"]) == (202, "undo", pk)
+    assert read(api, key, accepted)["undone_by"] == undo.json()["id"]
+    work_off()
+    assert sorted(Book.objects.values_list("year", "available")) == [(1813, True), (1813, True), (1815, False)]
+    assert read(api, key, undo)["state"] == "done"
+    assert parse_error(post(api, key, accepted, "undo")) == (409, "CONFLICT", [])
+    assert post(api, key, undo, "undo").status_code == 202
+
+
+def test_the_history_names_the_operation_and_who_began_it(api: httpx.Client, key: dict[str, str]) -> None:
+    book = create_book(genre="Novel")
+    operation = begin(api, key).json()
+    work_off()
+    [entry, _] = api.get(f"/api/v2/books/{book.pk}/history", headers=key).json()["results"]
+    assert (entry["channel"], entry["operation"]) == ("operation", operation["id"])
+    assert entry["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
+    assert Actor.objects.filter(channel="operation", user_name="ada").count() == 1
+
+
+def test_a_dry_run_says_what_would_change(api: httpx.Client, key: dict[str, str]) -> None:
+    book = create_book(genre="Novel", title="Emma")
+    body = {"kind": "edit", "filter": {"q": "emma"}, "replace": {"member": "title", "find": "mm", "with": "M"}}
+    answer = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)
+    sample = {"id": book.pk, "before": {"title": "Emma"}, "after": {"title": "EMa"}}
+    assert (answer.status_code, answer.json()) == (200, {"matched": 1, "would_change": 1, "samples": [sample]})
+    deletion = api.post(f"{OPERATIONS}?dry_run=true", json=DELETE_ALL, headers=key).json()
+    assert deletion["samples"][0]["before"]["isbn"] == book.isbn
+    assert deletion["samples"][0]["after"] is None
+    assert not Operation.objects.exists()
+
+
+def test_all_filters_choose_as_the_list_does(api: httpx.Client, key: dict[str, str]) -> None:
+    create_book(title="Émma", author="J. Austen", genre="Novel", year=1815, isbn="978-0-14-143951-8")
+    create_book(title="Emma", author="J. Austin", genre="Novel", year=1816, available=False)
+    for filters in (
+        {"title": "émm"}, {"author": "austen"}, {"year_max": 1815}, {"isbn": "9780141439518"}, {"available": True},
+        {"q": "novel austen"}, {"genre": "nov", "year_min": 1815, "year_max": 1815}, {"year_min": 10**30},
+        {"title": ""},
+    ):  # fmt: skip
+        query: dict[str, Any] = {
+            name: str(value).lower() if isinstance(value, bool) else value for name, value in filters.items()
+        }
+        listed = api.get("/api/v2/books", params=query).json()["results"]
+        body = {"kind": "delete", "filter": filters}
+        preview = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key).json()
+        assert [sample["id"] for sample in preview["samples"]] == [book["id"] for book in listed], filters
+
+
+@pytest.mark.parametrize(("body", "fields"), INVALID_BODIES)
+def test_what_is_wrong_is_named(api: httpx.Client, key: dict[str, str], body: Any, fields: list[str]) -> None:
+    answer = begin(api, key, body)
+    status, code, named = parse_error(answer)
+    assert (status, code, sorted(named)) == (422, "VALIDATION_ERROR", sorted(fields))
+    assert not Operation.objects.exists()
+
+
+def test_other_requests_that_are_wrong(api: httpx.Client, key: dict[str, str]) -> None:
+    assert parse_error(api.post(OPERATIONS, content=b"{", headers=key))[0] == 400
+    assert api.post(OPERATIONS, content=b"{}", headers={**key, "Content-Type": "text/plain"}).status_code == 415
+    assert parse_error(api.post(f"{OPERATIONS}?dry_run=yes", json=SET_YEAR, headers=key)) == build_validation_error(
+        "dry_run"
+    )
+    assert api.post(f"{OPERATIONS}?dryrun=true", json=SET_YEAR, headers=key).status_code == 400
+    assert api.get(OPERATIONS, headers=key).status_code == 405
+    for pk in ("0", "7", "9" * 40):
+        for method, address in (("GET", pk), ("POST", f"{pk}/cancel"), ("POST", f"{pk}/undo")):
+            answer = api.request(method, f"{OPERATIONS}/{address}", headers=key)
+            assert parse_error(answer) == (404, "NOT_FOUND", [])
+    assert api.get(f"{OPERATIONS}/first", headers=key).status_code == 404
+    assert api.get(f"{OPERATIONS}/7?x=1", headers=key).status_code == 400
+
+
+@pytest.mark.parametrize("access", ["open", "protected"])
+def test_operations_need_a_credential_that_may_write(
+    api: httpx.Client, librarian: User, settings: Settings, access: str
+) -> None:
+    settings.LIBRARY_ACCESS = access
+    reading_key = create_key_header(librarian, "read")
+    operation = begin(api, create_key_header(librarian))
+    for header, status in (({}, 401), (reading_key, 403)):
+        assert begin(api, header).status_code == status
+        assert api.get(operation.headers["Location"], headers=header).status_code == status
+        assert post(api, header, operation, "cancel").status_code == status
+        assert post(api, header, operation, "undo").status_code == status
+
+
+def test_operations_of_others_are_for_head_librarians(api: httpx.Client, key: dict[str, str]) -> None:
+    operation = begin(api, key)
+    grace = create_librarian("grace")
+    other_key = create_key_header(grace)
+    assert read(api, other_key, operation)["state"] == "waiting"
+    assert parse_error(post(api, other_key, operation, "cancel")) == (403, "FORBIDDEN", [])
+    assert parse_error(post(api, other_key, operation, "undo")) == (403, "FORBIDDEN", [])
+    grace.groups.add(Group.objects.get(name="Head librarians"))
+    assert post(api, other_key, operation, "cancel").json()["state"] == "cancelled"
+
+
+def test_an_app_may_end_what_its_person_began(api: httpx.Client, key: dict[str, str], librarian: User) -> None:
+    operation = begin(api, key)
+    token = create_token_header(librarian, scope="write")
+    assert post(api, token, operation, "cancel").status_code == 202
+
+
+def test_what_is_done_cannot_be_cancelled(api: httpx.Client, key: dict[str, str]) -> None:
+    create_book(genre="Novel")
+    operation = begin(api, key)
+    assert parse_error(post(api, key, operation, "undo")) == (409, "CONFLICT", [])
+    work_off()
+    assert parse_error(post(api, key, operation, "cancel")) == (409, "CONFLICT", [])
+    undo = post(api, key, operation, "undo")
+    assert post(api, key, undo, "cancel").json()["state"] == "cancelled"
+    assert read(api, key, operation)["undone_by"] is None
+    assert parse_error(post(api, key, undo, "undo")) == (409, "CONFLICT", [])
+
+
+def test_who_lost_the_permission_begins_nothing(api: httpx.Client, key: dict[str, str], librarian: User) -> None:
+    create_book(genre="Novel")
+    operation = begin(api, key)
+    librarian.groups.clear()
+    work_off()
+    assert Operation.objects.get(pk=operation.json()["id"]).state == "failed"
+    assert create_reader().groups.count() == 0
+
+
+def test_a_repeated_request_begins_one_operation(api: httpx.Client, key: dict[str, str]) -> None:
+    create_book(genre="Novel")
+    first, second = (begin(api, key, **{"Idempotency-Key": "k-1"}) for _ in range(2))
+    assert (first.content, first.headers["Location"]) == (second.content, second.headers["Location"])
+    assert second.headers["Idempotent-Replayed"] == "true"
+    work_off()
+    assert Operation.objects.count() == 1
+    other = begin(api, key, {**SET_YEAR, "events": False}, **{"Idempotency-Key": "k-1"})
+    assert parse_error(other)[0] == 422
+
+
+def test_operations_that_were_done_at_once_are_shown_too(api: httpx.Client, key: dict[str, str]) -> None:
+    book = create_book()
+    body = {"operations": [{"op": "update", "id": book.pk, "book": {"year": 1}}]}
+    api.post("/api/v2/books/bulk", json=body, headers=key)
+    operation = Operation.objects.get()
+    shown = api.get(f"{OPERATIONS}/{operation.pk}", headers=key).json()
+    assert (shown["kind"], shown["state"], shown["changed"]) == ("bulk", "done", None)
+    assert shown["finished_at"] == shown["created_at"]
+    assert api.post(f"{OPERATIONS}/{operation.pk}/undo", headers=key).status_code == 202
+    work_off()
+    assert Book.objects.get().year == 1813
