@@ -1,0 +1,126 @@
+"""Reads and writes books as CSV (RFC 4180), with commas, semicolons or tabs."""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import Any, BinaryIO, NamedTuple
+
+from books.exchange.csv_cells import escape_formula, unescape_formula
+from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines
+from books.exchange.formats.records import (
+    REPORT_COLUMNS,
+    ExportedBook,
+    Pages,
+    Record,
+    Table,
+    UnreadableFile,
+)
+from library_site.db.integers import parse_integer
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+EXPORTED_COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
+
+
+class Layout(NamedTuple):
+    encoding: Encoding
+    separator: str
+
+
+def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
+    """Returns the table without the columns that a file of refused rows has. Raises UnreadableFile.
+
+    The cells are without the escapes of `csv_cells`.
+    """
+    found = find_encoding(stream, encoding_name)
+    separator = find_separator(stream, found.encoding)
+    # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
+    rows = iter_numbered_rows(csv.reader(iter_lines(stream, found.encoding), delimiter=separator, strict=True))
+    _, columns = next(rows, (1, []))
+    start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
+    columns = columns[start:]
+    require_columns(columns)
+    description = f"CSV with {SEPARATORS[separator]}, {found.encoding.description}"
+    records = (build_record(line, columns, cells[start:]) for line, cells in rows)
+    return Table(columns, records, description, found.warning, Layout(found.encoding, separator))
+
+
+def find_separator(stream: BinaryIO, encoding: Encoding) -> str:
+    """Returns the separator of which the first line has most outside of quotes."""
+    first_line = next(iter_lines(stream, encoding), "")
+    unquoted = "".join(first_line.split('"')[::2])
+    return max(SEPARATORS, key=unquoted.count)
+
+
+def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yields the line on which each row begins, and its cells."""
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, [unescape_formula(cell) for cell in cells]
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise UnreadableFile(f"Line {line}: {error}.") from error
+
+
+def require_columns(names: Sequence[str]) -> None:
+    if not names or "" in names or len(names) != len(set(names)):
+        raise UnreadableFile("The first line has a column without a name, or one twice.")
+
+
+def build_record(line: int, columns: Sequence[str], cells: list[str]) -> Record:
+    if len(cells) != len(columns):
+        problem = f"row: It has {len(cells)} cells, and the first line {len(columns)}."
+        return Record(line, {}, cells, problem)
+    return Record(line, dict(zip(columns, cells, strict=True)), cells)
+
+
+def write_csv(pages: Pages) -> Iterator[bytes]:
+    yield format_rows([EXPORTED_COLUMNS]).encode()
+    for page in pages:
+        yield format_rows(map(format_book, page)).encode()
+
+
+def format_book(book: ExportedBook) -> list[str]:
+    return [
+        str(book.id),
+        escape_formula(book.title),
+        escape_formula(book.author),
+        str(book.year),
+        escape_formula(book.isbn),
+        escape_formula(book.genre),
+        "true" if book.available else "false",
+        book.created_at.removesuffix("Z"),
+    ]
+
+
+def format_rows(rows: Iterable[Sequence[object]], separator: str = ",") -> str:
+    # Lines end with CR LF (RFC 4180), so the writer quotes cells that contain CR or LF.
+    lines = StringIO(newline="")
+    csv.writer(lines, delimiter=separator).writerows(rows)
+    return lines.getvalue()
+
+
+class CSVRefusedFile:
+    """The refused rows with the separator and the encoding in which they came, behind the line and the reason."""
+
+    def __init__(self, stream: BinaryIO, table: Table) -> None:
+        self.stream = stream
+        self.encoding, self.separator = table.layout
+        stream.write(self.encoding.mark)
+        self.write_row([*REPORT_COLUMNS, *map(escape_formula, table.columns)])
+
+    def add(self, record: Record, reason: str) -> None:
+        self.write_row([record.line, reason, *map(escape_cell, record.raw)])
+        self.stream.flush()
+
+    def write_row(self, cells: Sequence[object]) -> None:
+        self.stream.write(self.encoding.encode(format_rows([cells], self.separator)))
+
+    def close(self) -> None:
+        pass
+
+
+def escape_cell(cell: str) -> str:
+    """Returns a negative number, such as a year, as it is."""
+    return cell if parse_integer(cell.strip()) is not None else escape_formula(cell)

@@ -1,0 +1,72 @@
+"""Reads and writes books as JSON lines: a JSON object a line, in UTF-8."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, BinaryIO
+
+import msgspec
+
+from books.exchange.formats.records import (
+    MAX_RECORD_BYTES,
+    REPORT_COLUMNS,
+    Pages,
+    Record,
+    Table,
+    TextRefusedFile,
+    UnreadableFile,
+)
+
+BOM = b"\xef\xbb\xbf"
+# The members of so many objects are the columns.
+HEAD_RECORDS = 100
+encoder = msgspec.json.Encoder()
+
+
+def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
+    """Raises UnreadableFile."""
+    names: dict[str, None] = {}
+    for record in islice(iter_records(stream), HEAD_RECORDS):
+        names |= dict.fromkeys(record.values)
+    return Table(list(names), iter_records(stream), "JSON lines, UTF-8")
+
+
+def iter_records(stream: BinaryIO) -> Iterator[Record]:
+    stream.seek(0)
+    number = 0
+    while raw := stream.readline(MAX_RECORD_BYTES):
+        number += 1
+        if len(raw) == MAX_RECORD_BYTES:
+            raise UnreadableFile(f"Line {number} is longer than {MAX_RECORD_BYTES:,} bytes.")
+        text = raw.removeprefix(BOM) if number == 1 else raw
+        if text.strip():
+            record = parse_line(number, text)
+            if not is_note(record.values):
+                yield record
+
+
+def parse_line(number: int, text: bytes) -> Record:
+    raw = text if text.endswith(b"\n") else text + b"\n"
+    try:
+        values = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Record(number, {}, raw, f"row: It is not JSON. {error}")
+    if not isinstance(values, dict):
+        return Record(number, {}, raw, "row: It is no JSON object.")
+    return Record(number, values, raw)
+
+
+def is_note(values: Any) -> bool:
+    """Whether a line is the note that a file of refused lines has before each."""
+    return tuple(values) == REPORT_COLUMNS
+
+
+def write_json_lines(pages: Pages) -> Iterator[bytes]:
+    """Writes the members that version 2 of the interface shows."""
+    return map(encoder.encode_lines, pages)
+
+
+class JSONLinesRefusedFile(TextRefusedFile):
+    """Before each refused line there is one with its number and the reason."""
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        return encoder.encode({"line": line, "reason": reason}) + b"\n"

@@ -1,0 +1,108 @@
+"""What the readers of all formats return, and what the writers take."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import msgspec
+
+# The columns of formats that know no other, and of which a file of books has most.
+COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available")
+# A file of refused rows begins with these columns, where the format has columns.
+REPORT_COLUMNS = ("line", "reason")
+# Longer lines and records are not read: they would have to fit into memory.
+MAX_RECORD_BYTES = 2**20
+
+
+class UnreadableFile(Exception):
+    """The file, or the rest of it, cannot be read; the message says where and why."""
+
+
+class NumberText(str):
+    """A number that a cell of a spreadsheet holds where a text is expected."""
+
+    __slots__ = ()
+
+
+class Record(NamedTuple):
+    """A book as a file has it.
+
+    `line` is the line on which it begins; in a spreadsheet the row, in MARC 21 the number of the record. `values` are
+    by column. `problem` says why there are none. `doubts` say what may have been read wrongly. `raw` is what a file of
+    refused records needs to give it back.
+    """
+
+    line: int
+    values: Mapping[str, Any]
+    raw: Any
+    problem: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+class Table(NamedTuple):
+    """A file of books, whose records are read one by one. To iterate over them may raise UnreadableFile.
+
+    `description` says how the file is read, `warning` what may be wrong with that.
+    """
+
+    columns: Sequence[str]
+    records: Iterator[Record]
+    description: str
+    warning: str = ""
+    layout: Any = None
+
+
+class ExportedBook(msgspec.Struct, gc=False):
+    """A book as files show it. The times are texts, in UTC: `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+
+    id: int
+    title: str
+    author: str
+    year: int
+    isbn: str
+    isbn13: str | None
+    genre: str
+    available: bool
+    created_at: str
+    updated_at: str
+    version: int
+
+
+# Books are written in pages, each of which becomes a piece of the file.
+Pages = Iterable[Sequence[ExportedBook]]
+
+
+class RefusedFile(Protocol):
+    """A file of the records that were refused, each with its line and the reason, in the format in which they came.
+
+    It can be mended and imported again. What is added is in the file before the next one is added.
+    """
+
+    def add(self, record: Record, reason: str) -> None: ...
+
+    def close(self) -> None:
+        """Ends the file. The stream stays open."""
+
+
+class TextRefusedFile:
+    """Puts a note before each refused record, which stays as it is. `format_note` returns the note."""
+
+    def __init__(self, stream: BinaryIO, table: Table) -> None:
+        self.stream = stream
+        self.table = table
+
+    def add(self, record: Record, reason: str) -> None:
+        self.stream.write(self.format_note(record.line, " ".join(reason.split())) + record.raw)
+        self.stream.flush()
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+AVAILABILITIES = {"available": True, "lent": False}
+
+
+def format_availability(available: bool) -> str:
+    return "available" if available else "lent"

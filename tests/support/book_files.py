@@ -1,0 +1,83 @@
+"""Books as files have them, and what is read back."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from hypothesis import strategies as st
+
+from books.exchange.formats.records import ExportedBook, Record
+from books.exchange.formats.registry import FORMATS
+from books.exchange.formats.xlsx_files import write_xlsx
+
+TIME = "2026-01-31T09:30:00.000000Z"
+MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available")
+AVAILABILITIES = {"true": True, "false": False}
+# What some format gives a meaning to.
+HOSTILE_PIECES = [
+    *"'\" \t\r\n\x1d\x1e\x1f\x1b\x7f\x0b\x85\u2028\u3000\ufffe\uffff=+-@＝;,<>&{}\\%~^$#_/.:é夏😀",
+    *("&#x1D;", "_x000D_", "_x", "&amp;", " and ", "and", "ER  - ", "TY  - BOOK", "@book{", " /", "(pbk.)"),
+    *("1999", "-44", "e\u0301", "--", "]]>", "\r\n", "'=1", '{\\char"A}', "\\'e"),
+]
+hostile_texts = (
+    st.lists(
+        st.sampled_from(HOSTILE_PIECES)
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3),
+        min_size=1,
+        max_size=8,
+    )
+    .map("".join)
+    .filter(str.strip)
+)
+hostile_books = st.builds(
+    ExportedBook,
+    id=st.integers(1, 2**63 - 1),
+    title=hostile_texts,
+    author=hostile_texts,
+    year=st.integers(-(2**31), 2**31 - 1),
+    isbn=hostile_texts,
+    isbn13=st.none(),
+    genre=hostile_texts,
+    available=st.booleans(),
+    created_at=st.just(TIME),
+    updated_at=st.just(TIME),
+    version=st.just(1),
+)
+
+
+def build_exported_book(**members: Any) -> ExportedBook:
+    values = {"id": 17, "title": "Emma", "author": "Jane Austen", "year": 1815, "isbn": "9780141439587"}
+    others = {"isbn13": None, "genre": "Novel", "available": True, "created_at": TIME, "updated_at": TIME, "version": 1}
+    return ExportedBook(**{**values, **others, **members})
+
+
+def write_books(name: str, books: Sequence[ExportedBook]) -> bytes:
+    """Returns a file of this format, written in two pages."""
+    pages = [books[:1], books[1:]]
+    if write := FORMATS[name].write:
+        return b"".join(write(pages))
+    file = BytesIO()
+    write_xlsx(pages, file)
+    return file.getvalue()
+
+
+def read_records(name: str, data: bytes, encoding_name: str = "") -> list[Record]:
+    return list(FORMATS[name].read(BytesIO(data), encoding_name).records)
+
+
+def get_members(record: Record) -> dict[str, Any]:
+    """Returns the members with the types that they have in a book."""
+    values = {name: record.values[name] for name in MEMBERS}
+    available = AVAILABILITIES.get(values["available"], values["available"])
+    return {**values, "id": int(values["id"]), "year": int(values["year"]), "available": available}
+
+
+def refuse_records(name: str, data: bytes, encoding_name: str = "") -> bytes:
+    """Returns a file of refused records that has all records of this file."""
+    format, refused = FORMATS[name], BytesIO()
+    table = format.read(BytesIO(data), encoding_name)
+    file = format.refused_file(refused, table)
+    for record in table.records:
+        file.add(record, record.problem or "isbn: Another\nbook has it.")
+    file.close()
+    return refused.getvalue()
