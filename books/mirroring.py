@@ -10,7 +10,7 @@ from rest_framework.serializers import Serializer
 from books import changes
 from books.changes import BookNotFound
 from books.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
-from books.exchange.imports import format_errors
+from books.exchange.candidates import format_errors
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, MirroredBook
 from books.rows import BookRow

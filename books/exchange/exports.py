@@ -1,38 +1,47 @@
-"""Writes all books as CSV."""
+"""Reads books page by page, for files of any size."""
 
-import csv
-from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import starmap
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.expressions import Combinable
 
-from books.exchange.csv_cells import escape_formula
+from books.exchange.formats.records import ExportedBook
 from books.fields import FormattedTimestamp
 from books.models import Book
 
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
-EXPORTED_COLUMNS: dict[str, Combinable] = {
-    **{name: F(name) for name in ("id", "title", "author", "year", "isbn", "genre", "available")},
-    "created_at": FormattedTimestamp("created_at"),
-}
-
-
-def iter_rows() -> Generator[tuple[object, ...]]:
-    """Yields the members of each book in the order of the ids. The books are never all in memory."""
-    yield from Book.objects.order_by("pk").values_list(*EXPORTED_COLUMNS.values()).iterator(chunk_size=2_000)
+# Books of a page, each of which is a query: neither a transaction nor a cursor stays open while a client reads slowly.
+PAGE_BOOKS = 5_000
+TIMES = ("created_at", "updated_at")
+COLUMNS: list[Combinable] = [
+    FormattedTimestamp(name, "Z") if name in TIMES else F(name) for name in ExportedBook.__struct_fields__
+]
 
 
-def write_csv(file: "SupportsWrite[str]", books: Iterable[tuple[object, ...]]) -> None:
-    # Lines end with CR LF (RFC 4180), so the writer quotes cells that contain CR or LF.
-    writer = csv.writer(file)
-    writer.writerow(EXPORTED_COLUMNS)
-    writer.writerows([format_cell(value) for value in book] for book in books)
+def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
+    """Yields the books in the order of their ids. The last page, which alone may be empty, is read with the others."""
+    last = None
+    while True:
+        page = read_page(books, last)
+        yield page
+        if len(page) < PAGE_BOOKS:
+            return
+        last = page[-1].id
 
 
-def format_cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return escape_formula(value) if isinstance(value, str) else str(value)
+def read_page(books: QuerySet[Book], last: int | None) -> list[ExportedBook]:
+    """Returns a page of the books behind this id."""
+    rest = books if last is None else books.filter(pk__gt=last)
+    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*COLUMNS)[:PAGE_BOOKS]))
+
+
+def begin_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
+    """Returns the pages after the first one is read: what fails then can still be answered."""
+    pages = iter_pages(books)
+    first_page = next(pages)
+
+    def chain() -> Iterator[list[ExportedBook]]:
+        yield first_page
+        yield from pages
+
+    return chain()

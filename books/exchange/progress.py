@@ -13,14 +13,14 @@ Item = TypeVar("Item")
 def iter_batches(items: Iterable[Item], size: int, description: str, total: int | None = None) -> Iterator[list[Item]]:
     """Yields the items in lists of `size`. The bar moves when the caller asks for the next list."""
     iterator = iter(items)
+    return show_progress(iter(lambda: list(islice(iterator, size)), []), description, total)
+
+
+def show_progress(lists: Iterable[list[Item]], description: str, total: int | None = None) -> Iterator[list[Item]]:
+    """Yields the same lists. The bar counts their items."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
-        while batch := list(islice(iterator, size)):
-            yield batch
-            bar.advance(task, len(batch))
-
-
-def show_progress(items: Iterable[Item], description: str) -> Iterator[Item]:
-    """Yields the same items. The bar moves after every thousand."""
-    return (item for batch in iter_batches(items, 1_000, description) for item in batch)
+        for items in lists:
+            yield items
+            bar.advance(task, len(items))

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import BinaryIO, NamedTuple
 
@@ -95,5 +96,6 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"Line {number + 1} is not {encoding.name}.") from error
     finally:
-        # Otherwise the wrapper would close the stream.
-        text.detach()
+        # Otherwise the wrapper would close the stream. It may be closed already.
+        with suppress(ValueError):
+            text.detach()

@@ -1,26 +1,59 @@
 from argparse import ArgumentParser
-from contextlib import closing, nullcontext
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import QuerySet
+from rest_framework.exceptions import ValidationError
 
-from books.exchange import exports
+from books.api.filters import BookSearchFilter, get_filters, select_matching
+from books.exchange.candidates import format_errors
+from books.exchange.exports import iter_pages
+from books.exchange.formats.records import ExportedBook
+from books.exchange.formats.registry import FORMATS, Format, find_format_by_name
+from books.exchange.formats.xlsx_files import write_xlsx
 from books.exchange.progress import show_progress
+from books.models import Book
+
+FILTERS = get_filters(BookSearchFilter)
 
 
 class Command(BaseCommand):
-    help = "Writes all books as CSV, to a file or to standard output."
+    help = "Writes books to a file or to standard output: all, or those that match the filters of the interface."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", nargs="?", type=Path, metavar="FILE.csv")
+        parser.add_argument("file", nargs="?", type=Path, metavar="FILE")
+        parser.add_argument("--format", choices=FORMATS, help="default: what the file's name ends like, else csv")
+        for name, filter in FILTERS.items():
+            parser.add_argument(f"--{name.replace('_', '-')}", metavar="TEXT", help=filter.extra["help_text"])
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
+        format = FORMATS[options["format"]] if options["format"] else (file and find_format_by_name(file))
+        books = select_books({name: options[name] for name in FILTERS if options.get(name) is not None})
         try:
-            with (
-                file.open("w", encoding="utf-8", newline="") if file else nullcontext(self.stdout) as output,
-                closing(exports.iter_rows()) as rows,
-            ):
-                exports.write_csv(output, show_progress(rows, "Exporting books"))
+            self.export(file, format or FORMATS["csv"], show_progress(iter_pages(books), "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error
+
+    def export(self, file: Path | None, format: Format, pages: Iterable[list[ExportedBook]]) -> None:
+        """Raises CommandError, OSError."""
+        if file:
+            with file.open("wb") as stream:
+                if format.write:
+                    stream.writelines(format.write(pages))
+                else:
+                    write_xlsx(pages, stream)
+        elif format.write:
+            for piece in format.write(pages):
+                self.stdout.write(piece.decode(), ending="")
+        else:
+            raise CommandError(f"{format.label} is written to a file only.")
+
+
+def select_books(filters: Mapping[str, str]) -> QuerySet[Book]:
+    """Raises CommandError."""
+    try:
+        return select_matching(filters)
+    except ValidationError as error:
+        raise CommandError(format_errors(error)) from error

@@ -1,88 +1,166 @@
-import csv
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, BinaryIO, Self
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
 from books.changes import ConcurrentChange
-from books.exchange.csv_cells import escape_formula
-from books.exchange.imports import REPORT_COLUMNS, FailedRow, UnreadableFile, import_books
+from books.exchange.candidates import ImportRules
+from books.exchange.formats.encodings import ENCODINGS
+from books.exchange.formats.records import RefusedFile, Table, UnreadableFile
+from books.exchange.formats.registry import FORMATS, Format, find_format
+from books.exchange.imports import check_books, count_records, import_books, require_columns
+from books.exchange.judging import Judgement, Kind
+from books.exchange.mapping import COLUMN_NAMES, guess_mapping
 from books.history.actors import find_actor
 from books.models import Actor
-from library_site.db.integers import parse_integer
+
+STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
+# In the order in which they are printed.
+COUNTED = {
+    Kind.CHANGED: "changed",
+    Kind.SAME: "the same already",
+    Kind.LEFT: "left as they are",
+}
 
 
 class Command(BaseCommand):
-    help = "Adds the books of a CSV file with the columns title, author, year, isbn, genre and, if you like, available."
+    help = "Imports books from a file of any format that export_books writes. Says how it reads the file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, metavar="FILE.csv")
+        parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--dry-run", action="store_true", help="check and report, and change nothing")
-        parser.add_argument("--failed", type=Path, help="where failed rows go (default: FILE.failed.csv)")
+        parser.add_argument(
+            "--failed", type=Path, help="where refused records go, in the same format (default: FILE.failed.EXTENSION)"
+        )
+        parser.add_argument("--format", choices=FORMATS, help="default: what the file begins like")
+        parser.add_argument("--encoding", choices=ENCODINGS, default="", help="of a text file (default: found)")
+        parser.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            metavar="MEMBER=COLUMN",
+            help="where a member is",
+        )
+        parser.add_argument(
+            "--default", action="append", default=[], metavar="MEMBER=TEXT", help="for records that leave it empty"
+        )
+        parser.add_argument(
+            "--match-by",
+            choices=["isbn13", "isbn", "id"],
+            default="isbn13",
+            help="what makes a record match a book: its isbn, else the same ISBN in another writing (isbn13); only the"
+            " isbn; or first of all the id",
+        )
+        parser.add_argument(
+            "--on-match",
+            choices=["refuse", "replace", "fill", "leave"],
+            default="refuse",
+            help="refuse the record, replace the book's members, fill its empty ones, or leave it",
+        )
+        parser.add_argument("--on-none", choices=["add", "leave"], default="add", help="of a record without a match")
+        parser.add_argument("--take-doubtful", action="store_true", help="import doubtful records, too")
+        parser.add_argument("--no-events", action="store_true", help="publish none, of more than 1,000 records")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, failed: Path | None, **options: Any) -> None:
         if file.is_dir():
             raise CommandError(f"{file} is a folder.")
         if failed and failed.resolve() == file.resolve():
             raise CommandError("--failed names the file itself.")
-        # A dry run prints the rows that fail: the file may have rows of an earlier import that are being corrected.
-        failed_path = failed or (None if dry_run else file.with_name(f"{file.stem}.failed.csv"))
+        # A dry run prints what is refused: the file may have records of an earlier import that are being corrected.
+        path = failed or (None if dry_run else file.with_name(f"{file.stem}.failed{file.suffix}"))
         try:
-            # Bytes that are not UTF-8 become lone surrogates. The rules of a book refuse them row by row.
-            with (
-                file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines,
-                FailedRows(failed_path, self.stderr.write) as failures,
-            ):
-                actor = find_actor(Actor.Channel.IMPORT)
-                count = import_books(lines, failures.add, actor, now=timezone.now(), dry_run=dry_run)
-        except (OSError, OperationalError, UnreadableFile, ConcurrentChange) as error:
+            with ExitStack() as stack:
+                stream = stack.enter_context(file.open("rb"))
+                format = FORMATS[options["format"]] if options["format"] else find_format(stream)
+                failures = stack.enter_context(Failures(path, self.stderr.write, format))
+                self.import_stream(stream, format, failures, dry_run, options)
+        except (OSError, OperationalError, UnreadableFile) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
-        self.stdout.write(f"{count} books {'would be added' if dry_run else 'added'}.")
         if failures.count:
-            raise CommandError(f"{failures.count} rows failed{f': see {failed_path}' if failed_path else ''}.")
+            raise CommandError(f"{failures.count} rows failed{f': see {path}' if path else ''}.")
+
+    def import_stream(
+        self, stream: BinaryIO, format: Format, failures: "Failures", dry_run: bool, options: Mapping[str, Any]
+    ) -> None:
+        """Raises UnreadableFile, CommandError."""
+        table = failures.table = format.read(stream, options["encoding"])
+        self.stderr.write(f"Read as {table.description}.")
+        if table.warning:
+            self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
+        rules = read_rules(table, options)
+        require_columns(rules)
+        count = count_records(table)
+        table = format.read(stream, options["encoding"])
+        if dry_run:
+            counts = check_books(table, rules, failures.add, count)
+        else:
+            actor, now = find_actor(Actor.Channel.IMPORT), timezone.now()
+            announce = not options["no_events"]
+            try:
+                counts = import_books(table, rules, failures.add, actor, now, count, announce)
+            except (OSError, OperationalError, ConcurrentChange) as error:
+                raise CommandError(f"{STOPPED} {str(error) or error.__doc__}") from error
+        self.stdout.write(f"{counts[Kind.NEW]} books {'would be added' if dry_run else 'added'}.")
+        others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]
+        if others:
+            self.stdout.write(f"{', '.join(others)}.".capitalize())
 
 
-class FailedRows:
-    """A CSV file of the rows that failed, to correct and import again. It is created for the first such row.
+def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
+    columns = read_pairs("--column", options["column"])
+    if unknown := [column for column in columns.values() if column not in table.columns]:
+        raise CommandError(f"The file has no column {', '.join(unknown)}.")
+    return ImportRules(
+        mapping=guess_mapping(table.columns) | columns,
+        match_by=options["match_by"],
+        on_match=options["on_match"],
+        on_none=options["on_none"],
+        take_doubtful=options["take_doubtful"],
+        defaults=read_pairs("--default", options["default"]),
+    )
+
+
+def read_pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """Reads MEMBER=VALUE. Raises CommandError."""
+    pairs = dict(text.partition("=")[::2] for text in texts)
+    if unknown := [member for member in pairs if member not in COLUMN_NAMES]:
+        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(COLUMN_NAMES)}.")
+    return pairs
+
+
+class Failures:
+    """A file of the records that are refused, to correct and import again. It is created for the first one.
 
     Without a path the lines and the reasons are printed.
     """
 
-    def __init__(self, path: Path | None, write: Callable[[str], object]) -> None:
-        self.path = path
-        self.write = write
+    def __init__(self, path: Path | None, write: Callable[[str], object], format: Format) -> None:
+        self.path, self.write, self.format = path, write, format
         self.count = 0
-        self.file: TextIO | None = None
+        self.table: Table
+        self.stream: BinaryIO | None = None
+        self.file: RefusedFile | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.file:
+        if self.file and self.stream:
             self.file.close()
+            self.stream.close()
 
-    def add(self, failure: FailedRow) -> None:
+    def add(self, judgement: Judgement) -> None:
         self.count += 1
+        record = judgement.candidate.record
         if not self.path:
-            self.write(f"Line {failure.line}: {failure.reason}")
+            self.write(f"Line {record.line}: {judgement.reason}")
             return
         if not self.file:
-            self.file = self.path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
-            self.writer = csv.writer(self.file)
-            self.writer.writerow([*REPORT_COLUMNS, *map(escape_formula, failure.columns)])
-        self.writer.writerow([failure.line, failure.reason, *escape_cells(failure.columns, failure.cells)])
-        # The rows that failed must be on disk before the import ends.
-        self.file.flush()
-
-
-def escape_cells(columns: list[str], cells: list[str]) -> list[str]:
-    """Escapes all cells except a year, which stays a number."""
-    year = columns.index("year")
-    return [
-        cell if place == year and parse_integer(cell.strip()) is not None else escape_formula(cell)
-        for place, cell in enumerate(cells)
-    ]
+            self.stream = self.path.open("wb")
+            self.file = self.format.refused_file(self.stream, self.table)
+        self.file.add(record, judgement.reason)

@@ -3,15 +3,16 @@
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from django.core.management import call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
 from books import changes
-from books.exchange.imports import FailedRow, import_books
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, build_validation_error, fold_text, list_ids, parse_error
 from tests.support.strategies import hypothesis_settings
@@ -189,12 +190,11 @@ def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
     assert [find_ids(api, isbn="shelf-9"), find_ids(api, q="ä")] == [[book_id + 1], [book_id]]
 
 
-def test_imported_books_are_found_by_isbn(api: httpx.Client) -> None:
-    lines = ["title,author,year,isbn,genre\n", "Ärger,Ödön,1930,ISBN 0-14-143951-3 (pbk.),Übung\n"]
-    failures: list[FailedRow] = []
-    import_books(lines, failures.append, ACTOR, NOW, dry_run=False)
+def test_imported_books_are_found_by_isbn(api: httpx.Client, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("title,author,year,isbn,genre\nÄrger,Ödön,1930,ISBN 0-14-143951-3 (pbk.),Übung\n", encoding="utf-8")
+    call_command("import_books", file)
     book_id = find_ids(api, isbn="9780141439518")[0]
-    assert failures == []
     assert api.get(f"{LIST_URL}/{book_id}").json()["isbn13"] == "9780141439518"
     assert find_ids(api, q="ÄRGER ödön übung") == [book_id]
 

@@ -1,0 +1,34 @@
+"""Guesses which column of a file has which member of a book."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from books.fields import fold
+
+# Names of the columns of each member, folded and without signs; the first that a file has is taken.
+COLUMN_NAMES = {
+    "id": ("id", "bookid", "number", "nummer"),
+    "title": ("title", "booktitle", "titel", "name", "buchtitel"),
+    "author": ("author", "authors", "autor", "autoren", "verfasser", "creator", "writer", "authorname"),
+    "year": ("year", "publicationyear", "yearpublished", "published", "pubyear", "jahr", "erscheinungsjahr", "date"),
+    "isbn": ("isbn", "isbn13", "isbn10", "ean", "isbnissn"),
+    "genre": ("genre", "genres", "category", "categories", "subject", "gattung", "kategorie", "sachgebiet"),
+    "available": ("available", "availability", "verfügbar", "verfügbarkeit"),
+}
+SIGNS_PATTERN = re.compile(r"[\W_]+")
+
+
+def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
+    """Returns the column of each member for which there is one."""
+    columns_by_name: dict[str, str] = {}
+    for column in columns:
+        columns_by_name.setdefault(SIGNS_PATTERN.sub("", fold(column)), column)
+    return {
+        member: next(columns_by_name[name] for name in names if name in columns_by_name)
+        for member, names in COLUMN_NAMES.items()
+        if not columns_by_name.keys().isdisjoint(names)
+    }
+
+
+def find_missing_members(mapping: Mapping[str, str], members: Sequence[str]) -> list[str]:
+    return [name for name in members if name not in mapping]
