@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext_noop
 
 from books.read_model import Representation
 from books.rows import BookRow
@@ -13,9 +14,11 @@ from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
-BOOK_CREATED = register_kind("book.created", "A book was added or restored.", "books.api.v2.schema.CREATED_EVENT")
-BOOK_UPDATED = register_kind("book.updated", "A book was changed.", "books.api.v2.schema.UPDATED_EVENT")
-BOOK_DELETED = register_kind("book.deleted", "A book was deleted.", "books.api.v2.schema.DELETED_EVENT")
+BOOK_CREATED = register_kind(
+    "book.created", gettext_noop("A book was added or restored."), "books.api.v2.schema.CREATED_EVENT"
+)
+BOOK_UPDATED = register_kind("book.updated", gettext_noop("A book was changed."), "books.api.v2.schema.UPDATED_EVENT")
+BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted."), "books.api.v2.schema.DELETED_EVENT")
 
 # Every change changes these members, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}

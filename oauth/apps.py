@@ -2,19 +2,20 @@
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider.apps import DOTConfig
 
 
 class ToolkitConfig(DOTConfig):
     """The toolkit, with a name that librarians understand."""
 
-    verbose_name = "Apps"
+    verbose_name = _("Apps")  # type: ignore[assignment]  # the toolkit's is a plain text
 
 
 class OAuthConfig(AppConfig):
     default = True
     name = "oauth"
-    verbose_name = "Apps and keys"
+    verbose_name = _("Apps and keys")
 
     def ready(self) -> None:
         # Importing these modules connects receivers, and registers checks and schemas.

@@ -6,6 +6,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import Application
 
 from library_site.db.sql import Parameter
@@ -37,16 +38,17 @@ class Authorization(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
-    application = models.ForeignKey(Application, models.SET_NULL, null=True)
-    scopes = models.CharField(max_length=200)
-    created_at = models.DateTimeField()
-    refreshed_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True, db_index=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, verbose_name=_("user"))
+    application = models.ForeignKey(Application, models.SET_NULL, null=True, verbose_name=_("app"))
+    scopes = models.CharField(_("scopes"), max_length=200)
+    created_at = models.DateTimeField(_("created at"))
+    refreshed_at = models.DateTimeField(_("refreshed at"), null=True)
+    ended_at = models.DateTimeField(_("ended at"), null=True, db_index=True)
 
     objects = AuthorizationQuerySet.as_manager()
 
     class Meta:
+        verbose_name, verbose_name_plural = _("authorization"), _("authorizations")
         indexes = [models.Index(fields=["created_at"], name="authorization_created_at")]
 
     def __str__(self) -> str:
@@ -73,21 +75,23 @@ def build_active_condition(now: datetime | Parameter, path: str = "") -> Q:
 class APIKey(models.Model):
     """A program's key. Its text is shown once; `digest` is the SHA-256 of the text."""
 
-    name = models.CharField(max_length=100)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys")
+    name = models.CharField(_("name"), max_length=100)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_keys", verbose_name=_("owner")
+    )
     prefix = models.CharField(max_length=12, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
-    scopes = models.CharField(max_length=200)
-    created_at = models.DateTimeField(editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, editable=False)
-    revoked_at = models.DateTimeField(null=True, editable=False)
+    scopes = models.CharField(_("scopes"), max_length=200)
+    created_at = models.DateTimeField(_("created at"), editable=False)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
     # The key and the app's access that made this key, which ends with them. A key that an app's key made has both.
     maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
     authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
 
     class Meta:
-        verbose_name = "API key"
+        verbose_name, verbose_name_plural = _("API key"), _("API keys")
 
     def __str__(self) -> str:
         return f"{self.name} (lib_{self.prefix}_…)"

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 class WebhooksConfig(AppConfig):
     name = "webhooks"
-    verbose_name = "Webhooks"
+    verbose_name = _("Webhooks")
 
     def ready(self) -> None:
         from oauth.accounts.roles import register_sentence

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F
+from django.utils.translation import gettext_noop
 
 from library_site.db.sql import execute
 from library_site.jobs.leases import finish_rows, keep_leased
@@ -18,7 +19,7 @@ from webhooks.queue import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt, re
 
 # After so many dead deliveries in a row, an endpoint is disabled.
 MAX_DEAD_IN_A_ROW = 10
-DISABLED_REASON = f"{MAX_DEAD_IN_A_ROW} deliveries in a row failed for good."
+DISABLED_REASON = gettext_noop("%(count)s deliveries in a row failed for good.") % {"count": MAX_DEAD_IN_A_ROW}
 INSERT_ATTEMPTS_SQL = "INSERT INTO webhooks_attempt (delivery_id, started_at, milliseconds, status, error, answer) {}"
 VALUES_SQL = "VALUES (%s, %s, %s, %s, %s, %s)"
 # On PostgreSQL, one statement for many rows costs half as much as one statement for each row.

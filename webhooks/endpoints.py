@@ -13,8 +13,11 @@ from django.core.mail import send_mail
 from django.db import connection, transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext, gettext_noop, override
 
+from library_site.admin.stored_texts import translate_stored
 from library_site.http.refusals import Refusal
+from oauth.accounts.languages import find_language
 from oauth.makers import PERSON, Maker
 from oauth.scopes import SCOPES, build_permission_condition
 from webhooks.encryption import encrypt, generate_secret
@@ -29,19 +32,11 @@ MAX_ENDPOINTS_PER_USER = 100
 ALL_ENDPOINTS = Q()
 # Set when an endpoint becomes active again.
 RESET_VALUES = {"reason": "", "dead_in_a_row": 0}
-ENDED_REASON = "The app's access or the API key that made it has ended. If you enable it, it is yours."
-UNREADABLE_SECRET = "Its secret cannot be read: give it a new one."  # noqa: S105  # no secret
-MAIL_SUBJECT = "Your webhook is disabled"
-MAIL_BODY = """Nothing more is sent to
-{url}
-{reason}
-
-When it can be reached again, enable it and have the events sent that it missed:
-they are kept for {days} days.
-"""
+ENDED_REASON = gettext_noop("The app's access or the API key that made it has ended. If you enable it, it is yours.")
+UNREADABLE_SECRET = gettext_noop("Its secret cannot be read: give it a new one.")
 # The most events of one replay: on SQLite, all other writers wait for it.
 MAX_REPLAYED_EVENTS = 50_000
-EMPTY_SPAN_MESSAGE = "It ends before it begins."
+EMPTY_SPAN_MESSAGE = gettext_noop("It ends before it begins.")
 
 
 class TooManyEndpoints(Refusal):
@@ -55,7 +50,7 @@ class EndpointDisabled(Refusal):
     """Nothing can be sent to the endpoint before it is active again."""
 
     status = 409
-    message = "The webhook is disabled: set its state to active first"
+    message = gettext_noop("The webhook is disabled: set its state to active first")
 
 
 class NoPendingSecret(Refusal):
@@ -69,7 +64,7 @@ class TooManyWaiting(Refusal):
     """More than WEBHOOKS_MAX_WAITING deliveries of the owner would wait."""
 
     status = 409
-    message = "Too many deliveries are waiting: wait until some are sent, or ask for fewer"
+    message = gettext_noop("Too many deliveries are waiting: wait until some are sent, or ask for fewer")
 
 
 class TooManyEvents(Refusal):
@@ -155,11 +150,23 @@ def mail_owner(endpoint: Endpoint) -> None:
     """Tells the owner that the endpoint is disabled. Failures are only logged: the admin shows the reason too."""
     log.warning("Endpoint %s is disabled. %s", endpoint.pk, endpoint.reason)
     if endpoint.owner and endpoint.owner.email:
-        body = MAIL_BODY.format(url=endpoint.url, reason=endpoint.reason, days=EVENT_RETENTION.days)
         try:
-            send_mail(MAIL_SUBJECT, body, None, [endpoint.owner.email])
+            send_mail(*write_mail(endpoint, endpoint.owner), None, [endpoint.owner.email])
         except (SMTPException, OSError, ValueError) as error:
             log.error("The owner of endpoint %s could not be mailed: %s", endpoint.pk, type(error).__name__)  # noqa: TRY400
+
+
+def write_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
+    """Returns subject and text in the owner's language."""
+    values = {"url": endpoint.url, "days": EVENT_RETENTION.days}
+    with override(find_language(owner)):
+        lines = [
+            gettext("Nothing more is sent to\n%(url)s") % values,
+            f"{translate_stored(endpoint.reason)}\n",
+            gettext("When it can be reached again, enable it and have the events sent that it missed:"),
+            gettext("they are kept for %(days)d days.") % values,
+        ]
+        return gettext("Your webhook is disabled"), "\n".join([*lines, ""])
 
 
 def add_secret(endpoint: Endpoint, secret: str | None, now: datetime) -> str:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from library_site.jobs.leases import LeasedModel
 from oauth.models import APIKey, Authorization
@@ -35,15 +36,16 @@ class Event(models.Model):
     """Something that happened; `body` has the exact bytes that are sent. Only `webhooks.outbox` writes events."""
 
     uuid = models.UUIDField(unique=True, default=uuid4, editable=False)
-    kind = models.CharField(max_length=50)
+    kind = models.CharField(_("kind"), max_length=50)
     # The id of the book.
     subject = models.BigIntegerField(null=True)
     body = models.BinaryField()
-    created_at = models.DateTimeField()
+    created_at = models.DateTimeField(_("created at"))
     # Orders the stream: readers do not miss events of transactions that commit late.
     transaction = models.BigIntegerField(db_default=Transaction(), editable=False)
 
     class Meta:
+        verbose_name, verbose_name_plural = _("event"), _("events")
         indexes = [
             models.Index("transaction", "id", name="event_in_the_stream"),
             models.Index("created_at", name="event_by_created_at"),
@@ -56,8 +58,8 @@ class Event(models.Model):
 class SignatureForm(models.TextChoices):
     """How a body is signed (specification, Section 6)."""
 
-    A = "A", "A: the body"
-    B = "B", "B: the time and the body"
+    A = "A", _("A: the body")
+    B = "B", _("B: the time and the body")
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
@@ -85,31 +87,34 @@ class Endpoint(models.Model):
     """
 
     class State(models.TextChoices):
-        ACTIVE = "active"
-        DISABLED = "disabled"
-        DELETED = "deleted"
+        ACTIVE = "active", _("Active")
+        DISABLED = "disabled", _("Disabled")
+        DELETED = "deleted", _("Deleted")
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="endpoints")
-    url = models.CharField("URL", max_length=MAX_URL_LENGTH)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="endpoints", verbose_name=_("owner")
+    )
+    url = models.CharField(_("URL"), max_length=MAX_URL_LENGTH)
     # Separated by spaces, or ALL_KINDS.
-    kinds = models.CharField(max_length=200, default=ALL_KINDS)
-    form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
-    description = models.CharField(max_length=200, blank=True)
-    in_flight_limit = models.PositiveSmallIntegerField(default=50)
-    state = models.CharField(max_length=10, choices=State, default=State.ACTIVE, db_default=State.ACTIVE)
+    kinds = models.CharField(_("kinds"), max_length=200, default=ALL_KINDS)
+    form = models.CharField(_("signature form"), max_length=1, choices=SignatureForm, default=SignatureForm.B)
+    description = models.CharField(_("description"), max_length=200, blank=True)
+    in_flight_limit = models.PositiveSmallIntegerField(_("in flight limit"), default=50)
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.ACTIVE, db_default=State.ACTIVE)
     # Why the endpoint is disabled; its owner reads it.
-    reason = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(_("reason"), max_length=200, blank=True)
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    created_at = models.DateTimeField(editable=False)
+    created_at = models.DateTimeField(_("created at"), editable=False)
     # The key or the app's access that made the endpoint, which ends with it. Both are null if a person made it.
     maker = models.ForeignKey(APIKey, models.SET_NULL, null=True, editable=False, related_name="+")
     authorization = models.ForeignKey(Authorization, models.SET_NULL, null=True, editable=False, related_name="+")
     # By the database's clock. Nothing is sent from then on.
-    expires_at = models.DateTimeField(null=True, editable=False)
+    expires_at = models.DateTimeField(_("expires at"), null=True, editable=False)
 
     objects = EndpointQuerySet.as_manager()
 
     class Meta:
+        verbose_name, verbose_name_plural = _("endpoint"), _("endpoints")
         constraints = [
             models.CheckConstraint(
                 condition=Q(in_flight_limit__range=(MIN_IN_FLIGHT, MAX_IN_FLIGHT)), name="endpoint_in_flight_limit"
@@ -124,15 +129,16 @@ class EndpointSecret(models.Model):
     """A secret that signs deliveries. A rotation adds a pending one, and promotes it when the receiver accepts both."""
 
     class State(models.TextChoices):
-        PENDING = "pending"
-        ACTIVE = "active"
+        PENDING = "pending", _("Pending")
+        ACTIVE = "active", _("Active")
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="secrets")
     sealed = models.TextField(editable=False)
-    state = models.CharField(max_length=10, choices=State)
-    created_at = models.DateTimeField()
+    state = models.CharField(_("state"), max_length=10, choices=State)
+    created_at = models.DateTimeField(_("created at"))
 
     class Meta:
+        verbose_name, verbose_name_plural = _("secret"), _("secrets")
         constraints = [models.UniqueConstraint(fields=["endpoint", "state"], name="endpoint_secret_of_each_state")]
 
     def __str__(self) -> str:
@@ -143,20 +149,22 @@ class Delivery(LeasedModel):
     """One event for one endpoint."""
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        DELIVERED = "delivered"
-        DEAD = "dead"
+        WAITING = "waiting", _("Waiting")
+        DELIVERED = "delivered", _("Delivered")
+        DEAD = "dead", _("Dead")
 
     # They need no index of their own: the constraint and the indexes below begin with them.
-    event = models.ForeignKey(Event, models.CASCADE, related_name="deliveries", db_index=False)
-    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="deliveries", db_index=False)
+    event = models.ForeignKey(Event, models.CASCADE, related_name="deliveries", db_index=False, verbose_name=_("event"))
+    endpoint = models.ForeignKey(
+        Endpoint, models.CASCADE, related_name="deliveries", db_index=False, verbose_name=_("endpoint")
+    )
     # 0 is the first delivery; a user requested the others.
-    replay = models.PositiveIntegerField(default=0, db_default=0)
-    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
-    created_at = models.DateTimeField(db_default=Now())
+    replay = models.PositiveIntegerField(_("replay"), default=0, db_default=0)
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
+    created_at = models.DateTimeField(_("created at"), db_default=Now())
 
     class Meta:
-        verbose_name_plural = "deliveries"
+        verbose_name, verbose_name_plural = _("delivery"), _("deliveries")
         constraints = [models.UniqueConstraint(fields=["event", "endpoint", "replay"], name="delivery_once")]
         indexes = [
             models.Index("endpoint", "id", name="delivery_of_endpoint"),
@@ -172,12 +180,15 @@ class Attempt(models.Model):
     """One request and its outcome: the status of the answer, or our description of the error."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, related_name="attempts")
-    started_at = models.DateTimeField()
-    milliseconds = models.PositiveIntegerField()
-    status = models.PositiveSmallIntegerField(null=True)
-    error = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(_("started at"))
+    milliseconds = models.PositiveIntegerField(_("milliseconds"))
+    status = models.PositiveSmallIntegerField(_("status"), null=True)
+    error = models.CharField(_("error"), max_length=200, blank=True)
     # The first MAX_ANSWER_BYTES bytes of the answer's body.
     answer = models.BinaryField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("attempt"), _("attempts")
 
     def __str__(self) -> str:
         return f"{self.status or self.error} at {self.started_at}"
@@ -201,11 +212,14 @@ class DeliveryCount(models.Model):
 class Source(models.Model):
     """Another service that may send events here."""
 
-    name = models.SlugField(unique=True)
-    form = models.CharField("signature form", max_length=1, choices=SignatureForm, default=SignatureForm.B)
-    enabled = models.BooleanField(default=True)
-    mirrors = models.BooleanField("mirrors its books", default=False)
-    created_at = models.DateTimeField(editable=False)
+    name = models.SlugField(_("name"), unique=True)
+    form = models.CharField(_("signature form"), max_length=1, choices=SignatureForm, default=SignatureForm.B)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    mirrors = models.BooleanField(_("mirrors its books"), default=False)
+    created_at = models.DateTimeField(_("created at"), editable=False)
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("source"), _("sources")
 
     def __str__(self) -> str:
         return self.name
@@ -216,7 +230,10 @@ class SourceSecret(models.Model):
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="secrets")
     sealed = models.TextField(editable=False)
-    created_at = models.DateTimeField()
+    created_at = models.DateTimeField(_("created at"))
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("secret"), _("secrets")
 
     def __str__(self) -> str:
         return f"secret of {self.source}"
@@ -226,20 +243,20 @@ class Received(LeasedModel):
     """An event that a source sent, processed from a queue as deliveries are. Only `webhooks.inbox` writes it."""
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        DONE = "done"
-        DEAD = "dead"
+        WAITING = "waiting", _("Waiting")
+        DONE = "done", _("Done")
+        DEAD = "dead", _("Dead")
 
-    source = models.ForeignKey(Source, models.CASCADE, related_name="received")
-    event_id = models.CharField(max_length=200)
-    kind = models.CharField(max_length=100)
+    source = models.ForeignKey(Source, models.CASCADE, related_name="received", verbose_name=_("source"))
+    event_id = models.CharField(_("event id"), max_length=200)
+    kind = models.CharField(_("kind"), max_length=100)
     body = models.BinaryField()
-    received_at = models.DateTimeField(db_default=Now())
-    state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
-    error = models.TextField(blank=True, db_default="")
+    received_at = models.DateTimeField(_("received at"), db_default=Now())
+    state = models.CharField(_("state"), max_length=10, choices=State, default=State.WAITING, db_default=State.WAITING)
+    error = models.TextField(_("error"), blank=True, db_default="")
 
     class Meta:
-        verbose_name, verbose_name_plural = "received event", "inbox"
+        verbose_name, verbose_name_plural = _("received event"), _("inbox")
         constraints = [models.UniqueConstraint(fields=["source", "event_id"], name="received_once")]
         indexes = [models.Index("next_at", name="received_waiting", condition=Q(next_at__isnull=False))]
 

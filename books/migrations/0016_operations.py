@@ -43,16 +43,19 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "cursor": ("", models.BigIntegerField(null=True)),
     "last": ("", models.BigIntegerField(null=True)),
     **{name: ("", models.IntegerField(null=True)) for name in ("matched", "changed", "unchanged", "refused", "missed")},
-    **{name: ("", models.DateTimeField(null=True)) for name in ("started_at", "finished_at", "next_at")},
+    "started_at": ("", models.DateTimeField(null=True)),
+    "finished_at": ("", models.DateTimeField("finished at", null=True)),
+    "next_at": ("", models.DateTimeField(null=True)),
     "error": ("DEFAULT '' NOT NULL", models.TextField(blank=True, default="", db_default="")),
     "lease": ("", models.UUIDField(null=True)),
-    **{
-        name: (
-            f"DEFAULT 0 NOT NULL CHECK ({name} >= 0)",
-            models.PositiveSmallIntegerField(default=0, db_default=0),
-        )
-        for name in ("attempted", "claimed")
-    },
+    "attempted": (
+        "DEFAULT 0 NOT NULL CHECK (attempted >= 0)",
+        models.PositiveSmallIntegerField("attempted", default=0, db_default=0),
+    ),
+    "claimed": (
+        "DEFAULT 0 NOT NULL CHECK (claimed >= 0)",
+        models.PositiveSmallIntegerField(default=0, db_default=0),
+    ),
 }
 UNDO_OF = models.ForeignKey(
     "books.operation",

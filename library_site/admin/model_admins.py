@@ -14,8 +14,11 @@ from django.db.models import ForeignKey, QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
 
 from library_site.admin.paginator import MAX_COUNT, BoundedPaginator
+from library_site.admin.stored_texts import translate_stored
 
 
 class ValidatingAdmin(admin.ModelAdmin):
@@ -39,12 +42,14 @@ class ValidatingAdmin(admin.ModelAdmin):
         """An empty name in `_to_field` is no column."""
         return super().get_object(request, object_id, from_field or None)
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
         """Refuses invalid ids, and a deletion whose confirmation page could list a million rows."""
         if not all(map(self.is_valid_id, request.POST.getlist(ACTION_CHECKBOX_NAME))):
-            message = "Nothing was changed: what was selected does not exist."
+            message = _("Nothing was changed: what was selected does not exist.")
         elif is_delete_all(request) and queryset[MAX_COUNT:].exists():
-            message = f"Nothing was deleted: select {MAX_COUNT:,} at most."
+            message = _("Nothing was deleted: select %(count)s at most.") % {
+                "count": number_format(MAX_COUNT, force_grouping=True)
+            }
         else:
             return super().response_action(request, queryset)
         self.message_user(request, message, messages.ERROR)
@@ -77,8 +82,16 @@ class BaseAdmin(ValidatingAdmin):
         }
         return TemplateResponse(request, "admin/show_once.html", context)
 
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Translates what `record_action` wrote; Django translates its own entries."""
+        page = super().history_view(request, object_id, extra_context)
+        for entry in getattr(page, "context_data", {}).get("action_list", ()):
+            if not entry.change_message.startswith("["):
+                entry.change_message = translate_stored(entry.change_message)
+        return page
+
     def record_action(self, request: HttpRequest, rows: Iterable[Any], message: str) -> None:
-        """Writes the message into the history of each row."""
+        """Writes the message into the history of each row, in English: `translate_stored` reads it."""
         user: Any = request.user
         LogEntry.objects.log_actions(user.pk, rows, CHANGE, change_message=message)
 
@@ -116,7 +129,7 @@ class OwnedAdmin(BaseAdmin):
 
 
 def name_parts(widget: forms.SplitDateTimeWidget, label: str) -> None:
-    for part, name in zip(widget.widgets, ("date", "time"), strict=True):
+    for part, name in zip(widget.widgets, (_("date"), _("time")), strict=True):
         part.attrs["aria-label"] = f"{label}: {name}"
 
 

@@ -4,7 +4,9 @@ from typing import Any, cast
 
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
+from django.utils.formats import number_format
 from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
 
 MAX_COUNT = 10_000
 
@@ -26,4 +28,4 @@ class BoundedCount(int):
     """A number of rows that is larger than this; shown as "over 10,000"."""
 
     def __str__(self) -> str:
-        return f"over {int(self):,}"
+        return _("over %(count)s") % {"count": number_format(int(self), force_grouping=True)}

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from django.db import connection, models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
 
@@ -33,12 +34,12 @@ class LeasedModel(models.Model):
     """A row that one worker at a time leases. `next_at` is when it is due and, during a lease, when the lease ends."""
 
     # By the database's clock, which all workers share.
-    next_at = models.DateTimeField(null=True, db_default=Now())
+    next_at = models.DateTimeField(_("next at"), null=True, db_default=Now())
     lease = models.UUIDField(null=True)
-    attempted = models.PositiveSmallIntegerField(default=0, db_default=0)
+    attempted = models.PositiveSmallIntegerField(_("attempted"), default=0, db_default=0)
     # The number of leases: more than `attempted` if workers died.
     claimed = models.PositiveSmallIntegerField(default=0, db_default=0)
-    finished_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
 
     class Meta:
         abstract = True

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from library_site.http.localization import choose_language
 from oauth.accounts.next_page import get_next_page
-from oauth.models import AccountMail, Profile
+from oauth.models import Profile
 
 
 @require_POST
@@ -32,7 +32,7 @@ def choose_language_of_user(request: HttpRequest, user: User, **others: Any) -> 
         choose_language(request, profile.language)
 
 
-def find_mail_language(mail: AccountMail, user: User) -> str:
-    """The language that the person chose, otherwise that of the page on which the mail was asked for."""
+def find_language(user: User, default: str = settings.LANGUAGE_CODE) -> str:
+    """The language that the person chose, for mails."""
     profile = Profile.objects.filter(user=user).first()
-    return (profile and profile.language) or mail.language or settings.LANGUAGE_CODE
+    return profile.language if profile else default

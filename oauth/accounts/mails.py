@@ -19,7 +19,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, override
 
-from oauth.accounts.languages import find_mail_language
+from oauth.accounts.languages import find_language
 from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
 from oauth.models import AccountMail
 
@@ -97,7 +97,7 @@ def send(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server took it. Failures are logged, and tried again later."""
     try:
         for user in find_recipients(mail):
-            with override(find_mail_language(mail, user)):
+            with override(find_language(user, mail.language or settings.LANGUAGE_CODE)):
                 send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user), None, [user.email])
     except (SMTPException, OSError, ValueError) as error:
         log.warning("A mail about a password could not be sent: %s", type(error).__name__)

@@ -6,6 +6,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import OwnedAdmin
@@ -41,14 +43,14 @@ class APIKeyAdmin(OwnedAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"scopes": [DEFAULT_SCOPE], "owner": request.user.pk}
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, key: APIKey) -> str:
         if key.revoked_at:
-            return format_badge("Revoked", "bad")
+            return format_badge(gettext("Revoked"), "bad")
         is_expired = key.expires_at and key.expires_at <= timezone.now()
-        return format_badge("Expired", "warning") if is_expired else format_badge("Active", "good")
+        return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
 
-    @admin.display(description="begins with")
+    @admin.display(description=_("begins with"))
     def key_prefix(self, key: APIKey) -> str:
         return f"lib_{key.prefix}"
 
@@ -69,18 +71,18 @@ class APIKeyAdmin(OwnedAdmin):
         obj.pk, obj.prefix, obj.owner = key.pk, key.prefix, owner
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.show_once(request, obj, {"API key": obj.text})
+        return self.show_once(request, obj, {gettext("API key"): obj.text})
 
     def add_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         try:
             return super().add_view(request, *arguments, **options)
         except api_keys.TooManyKeys:
-            message = f"No key was made: {api_keys.MAX_KEYS_PER_USER} are there already; revoke one first."
-            self.message_user(request, message, messages.ERROR)
+            message = gettext("No key was made: %(count)d are there already; revoke one first.")
+            self.message_user(request, message % {"count": api_keys.MAX_KEYS_PER_USER}, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
-    @admin.action(description="Revoke the selected keys", permissions=["change"])
+    @admin.action(description=_("Revoke the selected keys"), permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[APIKey]) -> None:
         count = api_keys.revoke_keys(APIKey.objects.filter(pk__in=queryset.values("pk")), timezone.now())
-        self.record_action(request, queryset, "Revoked.")
-        self.message_user(request, f"Keys revoked: {count}.", messages.SUCCESS)
+        self.record_action(request, queryset, gettext_noop("Revoked."))
+        self.message_user(request, gettext("Keys revoked: %(count)d.") % {"count": count}, messages.SUCCESS)

@@ -7,6 +7,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AccessToken, Application, Grant, IDToken, RefreshToken
 
 from library_site.admin.model_admins import OwnedAdmin
@@ -14,6 +16,13 @@ from oauth.admin.forms import AppForm
 from oauth.models import Authorization
 from oauth.scopes import DEFAULT_SCOPE
 from oauth.server import registration
+
+# The toolkit has no German: our catalog translates those of its texts that the pages show.
+TOOLKIT_TEXTS = [
+    *(gettext_noop("application"), gettext_noop("applications"), gettext_noop("client type")),
+    *(gettext_noop("Confidential"), gettext_noop("Public"), gettext_noop("client ID"), gettext_noop("user")),
+    *(gettext_noop("redirect URIs"), gettext_noop("name"), gettext_noop("created"), gettext_noop("updated")),
+]
 
 # Tokens have no pages: to end a token, an admin ends its authorization.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
@@ -40,15 +49,15 @@ class AppAdmin(OwnedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("client_type", "client_id", "secret_note", "created", "updated") if obj else ()
 
-    @admin.display(description="scopes")
+    @admin.display(description=_("scopes"))
     def allowed_scopes(self, app: Any) -> str:
         return app.allowance.scopes if hasattr(app, "allowance") else DEFAULT_SCOPE
 
-    @admin.display(description="client secret")
+    @admin.display(description=_("client secret"))
     def secret_note(self, app: Any) -> str:
         if not registration.is_confidential(app):
-            return "A public app has none."
-        return 'Kept as a hash. "Make a new secret" in the list of apps replaces it.'
+            return gettext("A public app has none.")
+        return gettext("Only its hash is kept. “Make a new secret” in the list of apps replaces it.")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         scopes = form.cleaned_data["scopes"]
@@ -62,7 +71,7 @@ class AppAdmin(OwnedAdmin):
         secret = {"client_secret": obj.new_secret} if obj.new_secret else {}
         return self.show_once(request, obj, {"client_id": obj.client_id, **secret})
 
-    @admin.action(description="Make a new secret", permissions=["change"])
+    @admin.action(description=_("Make a new secret"), permissions=["change"])
     def make_new_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Only for one app at a time: programs with the old secret fail from now on."""
         apps = list(queryset[:2])
@@ -70,9 +79,9 @@ class AppAdmin(OwnedAdmin):
             (app,) = apps
             secret = registration.renew_secret(app)
         except (ValueError, registration.NoSecret):
-            self.message_user(request, "Nothing was changed: select one confidential app.", messages.ERROR)
+            self.message_user(request, gettext("Nothing was changed: select one confidential app."), messages.ERROR)
             return None
-        self.record_action(request, queryset, "Made a new secret.")
+        self.record_action(request, queryset, gettext_noop("Made a new secret."))
         return self.show_once(request, app, {"client_id": app.client_id, "client_secret": secret})
 
     def get_deleted_objects(
@@ -80,5 +89,12 @@ class AppAdmin(OwnedAdmin):
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Lists the apps with the number of people whose access ends; Django would list every token."""
         authorizations = Authorization.objects.filter(ended_at=None)
-        lines = [f"{app}: ends the access of {authorizations.filter(application=app).count()} people" for app in objs]
+        lines = [describe_end(app, authorizations.filter(application=app).count()) for app in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
+
+
+def describe_end(app: Any, count: int) -> str:
+    message = ngettext(
+        "%(app)s: ends the access of %(count)d person", "%(app)s: ends the access of %(count)d people", count
+    )
+    return message % {"app": app, "count": count}

@@ -4,6 +4,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
@@ -23,18 +25,18 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     ordering = ("-created_at",)
     actions = ("end",)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, authorization: Authorization) -> str:
         if authorization.ended_at:
-            return format_badge("Ended")
+            return format_badge(gettext("Ended"))
         is_expired = authorization.created_at <= timezone.now() - CONSENT_LIFETIME
-        return format_badge("Expired", "warning") if is_expired else format_badge("Active", "good")
+        return format_badge(gettext("Expired"), "warning") if is_expired else format_badge(gettext("Active"), "good")
 
-    @admin.action(description="End the selected access", permissions=["change"])
+    @admin.action(description=_("End the selected access"), permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Authorization]) -> None:
         # A search joins other tables, and their rows must not be locked.
         count = revocations.revoke_authorizations(
             Authorization.objects.filter(pk__in=queryset.values("pk")), timezone.now()
         )
-        self.record_action(request, queryset, "Ended.")
-        self.message_user(request, f"Access ended: {count}.", messages.SUCCESS)
+        self.record_action(request, queryset, gettext_noop("Ended."))
+        self.message_user(request, gettext("Access ended: %(count)d.") % {"count": count}, messages.SUCCESS)

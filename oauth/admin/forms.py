@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from oauth.accounts import roles
@@ -31,14 +32,24 @@ class ScopesField(forms.MultipleChoiceField):
 
 
 class AppForm(forms.ModelForm):
-    name = forms.CharField(max_length=registration.MAX_NAME_LENGTH, validators=[registration.validate_name])
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=registration.MAX_NAME_LENGTH,
+        validators=[registration.validate_name],
+        help_text=_("People read it when the app asks to be let in."),
+    )
     redirect_uris = forms.CharField(
-        label="Redirect URIs",
+        label=_("Redirect URIs"),
         widget=forms.Textarea(attrs={"rows": 4, "class": "vLargeTextField"}),
         validators=[redirect_uris.validate_redirect_uris],
-        help_text="One a line: https, or http at 127.0.0.1, [::1] or localhost.",
+        help_text=_(
+            "Where the app gets people back after they have let it in: the addresses that its makers name. One a line:"
+            " https, or http at 127.0.0.1, [::1] or localhost."
+        ),
     )
-    scopes = ScopesField(help_text="What people may grant it.")
+    scopes = ScopesField(
+        label=_("Scopes"), help_text=_("What the app may ask people for. Each person decides what it gets of that.")
+    )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -51,8 +62,13 @@ class APIKeyForm(forms.ModelForm):
 
     # Set on the class that the admin makes for each request.
     maker: User
-    name = forms.CharField(max_length=100, validators=[registration.validate_name])
-    scopes = ScopesField()
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=100,
+        validators=[registration.validate_name],
+        help_text=_("Such as the program that uses the key. The history names it."),
+    )
+    scopes = ScopesField(label=_("Scopes"), help_text=_("What a program with this key may do."))
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -64,13 +80,14 @@ class APIKeyForm(forms.ModelForm):
         owner = self.cleaned_data.get("owner", self.maker)
         missing_scopes = self.cleaned_data.get("scopes", NO_SCOPES) - get_user_scopes(owner)
         if missing_scopes:
-            self.add_error("scopes", f"{owner} may not have: {format_scopes(missing_scopes)}.")
+            message = gettext("%(owner)s may not have: %(scopes)s.")
+            self.add_error("scopes", message % {"owner": owner, "scopes": format_scopes(missing_scopes)})
         return self.cleaned_data
 
     def clean_expires_at(self) -> datetime | None:
         expires_at: datetime | None = self.cleaned_data["expires_at"]
         if expires_at and expires_at <= timezone.now():
-            raise ValidationError("A key cannot expire before it is made.")
+            raise ValidationError(_("A key cannot expire before it is made."))
         return expires_at
 
 

@@ -78,17 +78,17 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
             message = gettext("%(count)d not invited: they have a password or no email address, or are not active.")
             self.message_user(request, message % {"count": count}, messages.WARNING)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, user: User) -> str:
         if not user.is_active:
-            return format_badge("Inactive", "warning")
-        return format_badge("Staff", "good") if user.is_staff else format_badge("Active")
+            return format_badge(gettext("Inactive"), "warning")
+        return format_badge(gettext("Staff"), "good") if user.is_staff else format_badge(gettext("Active"))
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Lists the people. Django would list every token, and require permissions to delete each."""
-        lines = [f"{user}, with the apps and API keys that are theirs" for user in objs]
+        lines = [gettext("%(user)s, with the apps and API keys that are theirs") % {"user": user} for user in objs]
         deletable = list_manageable(User, request.user).filter(pk__in=[user.pk for user in objs])
         missing = {str(self.opts.verbose_name)} if deletable.count() < len(lines) else set()
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, missing, []

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
 
 # Per app.
 MAX_REDIRECT_URIS = 20
@@ -22,12 +23,13 @@ def validate_redirect_uris(text: str) -> None:
     """Checks redirect URIs separated by white space. Raises ValidationError."""
     uris = text.split()
     if not 1 <= len(uris) <= MAX_REDIRECT_URIS:
-        raise ValidationError(f"There are 1 to {MAX_REDIRECT_URIS} redirect URIs.")
+        raise ValidationError(_("There are 1 to %(count)d redirect URIs."), params={"count": MAX_REDIRECT_URIS})
     if invalid_uri := next((uri for uri in uris if not is_allowed_uri(uri)), None):
-        message = (
+        message = _(
             "A redirect URI is https, or http at 127.0.0.1, [::1] or localhost, without user or fragment; this is not:"
+            " %(uri)s"
         )
-        raise ValidationError(f"{message} {invalid_uri}")
+        raise ValidationError(message, params={"uri": invalid_uri})
 
 
 def is_allowed_uri(uri: str) -> bool:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import Application
 
@@ -71,11 +72,13 @@ def validate_app(app: Application, allowed_scopes: ScopeSet) -> None:
     validate_name(app.name)
     redirect_uris.validate_redirect_uris(app.redirect_uris)
     if not allowed_scopes:
-        raise ValidationError("Name at least one scope.")
+        raise ValidationError(_("Name at least one scope."))
     app.full_clean()
 
 
 def validate_name(name: str) -> None:
     """Refuses names that people could misread, such as blank or invisible ones. Raises ValidationError."""
     if not name.strip() or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        raise ValidationError(f"A name takes 1 to {MAX_NAME_LENGTH} characters that can be seen.")
+        raise ValidationError(
+            _("A name takes 1 to %(count)d characters that can be seen."), params={"count": MAX_NAME_LENGTH}
+        )

@@ -203,7 +203,7 @@ def test_deleting_an_app_ends_its_access(developer: Client, ada: User, api: http
     address = f"{APPS}{app.pk}/delete/" if method == "page" else APPS
     form = {"action": "delete_selected", "_selected_action": str(app.pk)} if method == "action" else {}
     page = developer.post(address, form) if form else developer.get(address)
-    assert "Bookshop: ends the access of 1 people" in read_text(page)
+    assert "Bookshop: ends the access of 1 person" in read_text(page)
     developer.post(address, {**form, "post": "yes"})
     assert not Application.objects.exists()
     assert Authorization.objects.get().ended_at is not None

@@ -1,7 +1,6 @@
 """The base of this app's admin pages: action buttons, selections of rows, and the display of bodies and times."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -9,7 +8,9 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
 from library_site.admin.model_admins import BaseAdmin
 from library_site.http.refusals import Refusal
@@ -51,13 +52,15 @@ class ActionButtonsAdmin(BaseAdmin):
         """The titles of pages that belong to the row, by address."""
         return {}
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *_: Any) -> HttpResponse | None:
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *others: Any) -> HttpResponse | None:
         try:
             return super().response_action(request, queryset)
         except SelectionRefused as error:
-            self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
+            self.message_user(request, _("Nothing was changed: %(reason)s.") % {"reason": error}, messages.ERROR)
         except Refusal as error:
-            self.message_user(request, f"Nothing was changed. {error.message}.", messages.ERROR)
+            self.message_user(
+                request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.message)}, messages.ERROR
+            )
         return HttpResponseRedirect(request.get_full_path())
 
     def redirect_with_message(self, request: HttpRequest, message: str, rows: Sequence[Any]) -> HttpResponse | None:
@@ -70,7 +73,9 @@ def require_selection(queryset: QuerySet[Any]) -> list[Any]:
     """Raises SelectionRefused."""
     rows = list(queryset[: MAX_SELECTED + 1])
     if len(rows) > MAX_SELECTED:
-        raise SelectionRefused(f"select {MAX_SELECTED:,} at most")
+        raise SelectionRefused(
+            _("select %(count)s at most") % {"count": number_format(MAX_SELECTED, force_grouping=True)}
+        )
     return rows
 
 
@@ -78,16 +83,12 @@ def require_one(queryset: QuerySet[Any]) -> Any:
     """Raises SelectionRefused."""
     rows = list(queryset[:2])
     if len(rows) != 1:
-        raise SelectionRefused("select one")
+        raise SelectionRefused(_("select one"))
     return rows[0]
 
 
 def get_change_url(row: Any) -> str:
     return reverse(f"admin:webhooks_{row._meta.model_name}_change", args=[row.pk])
-
-
-def format_time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def decode_text(body: Any) -> str:

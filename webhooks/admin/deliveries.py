@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.text import Truncator
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
@@ -68,13 +70,13 @@ class AttemptInline(admin.StackedInline):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @admin.display(description="headers")
+    @admin.display(description=_("headers"))
     def headers(self, attempt: Attempt) -> str:
         """The signature is not stored, so it is not shown."""
         kind, seconds = attempt.delivery.event.kind, int(attempt.started_at.timestamp())
         return format_html("<pre>{}: {}\n{}: {}</pre>", EVENT, kind, TIMESTAMP, seconds)
 
-    @admin.display(description="answer")
+    @admin.display(description=_("answer"))
     def answer_text(self, attempt: Attempt) -> str:
         return render_pre(decode_text(attempt.answer)) if attempt.answer else "-"
 
@@ -100,36 +102,37 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
     def is_possible(self, action: str, row: Any) -> bool:
         return bool(row.endpoint.state == Endpoint.State.ACTIVE)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_badge(self, delivery: Delivery) -> str:
         return format_badge(delivery.get_state_display(), STATE_TONES[delivery.state])
 
-    @admin.display(description="event")
+    @admin.display(description=_("event"))
     def kind(self, delivery: Delivery) -> str:
         return delivery.event.kind
 
-    @admin.display(description="event's id")
+    @admin.display(description=_("event's id"))
     def uuid(self, delivery: Delivery) -> str:
         return str(delivery.event.uuid)
 
-    @admin.display(description="endpoint")
+    @admin.display(description=_("endpoint"))
     def address(self, delivery: Delivery) -> str:
         return Truncator(delivery.endpoint.url).chars(MAX_URL_SHOWN)
 
-    @admin.display(description="endpoint")
+    @admin.display(description=_("endpoint"))
     def receiver(self, delivery: Delivery) -> str:
         if delivery.endpoint.state == Endpoint.State.DELETED:
-            return f"{delivery.endpoint.url} (deleted)"
+            return gettext("%(name)s (deleted)") % {"name": delivery.endpoint.url}
         return format_html('<a href="{}">{}</a>', get_change_url(delivery.endpoint), delivery.endpoint.url)
 
+    @admin.display(description=_("body"))
     def body(self, delivery: Delivery) -> str:
         return format_json(delivery.event.body)
 
-    @admin.action(description="Send again", permissions=["change"])
+    @admin.action(description=_("Send again"), permissions=["change"])
     def redeliver(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         rows = [row for row in require_selection(queryset) if row.endpoint.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
             deliveries = endpoints.redeliver(rows)
-            self.record_action(request, rows, "Sent again.")
-        message = f"Deliveries sent again: {len(deliveries)}, to active endpoints."
+            self.record_action(request, rows, gettext_noop("Sent again."))
+        message = gettext("Deliveries sent again: %(count)d, to active endpoints.") % {"count": len(deliveries)}
         return self.redirect_with_message(request, message, deliveries)

@@ -13,16 +13,21 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import OwnedAdmin
+from library_site.admin.moments import format_moment
+from library_site.admin.stored_texts import translate_stored
 from library_site.http.refusals import Refusal
 from webhooks import endpoints
 from webhooks.admin.action_buttons import (
     MAX_URL_SHOWN,
     ActionButtonsAdmin,
-    format_time,
     get_change_url,
     require_one,
     require_selection,
@@ -31,11 +36,19 @@ from webhooks.admin.forms import EndpointForm, ReplayForm
 from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
 
-NARROWER = " Choose fewer events, a later start or an earlier end; you can replay the rest afterwards."
-REPLAY_ADVICE: dict[type[Refusal], str] = {
+NARROWER = _("Choose fewer events, a later start or an earlier end; you can replay the rest afterwards.")
+REPLAY_ADVICE: dict[type[Refusal], Any] = {
     endpoints.TooManyEvents: NARROWER,
     endpoints.TooManyWaiting: NARROWER,
-    endpoints.EndpointDisabled: " Enable it on its page.",
+    endpoints.EndpointDisabled: _("Enable it on its page."),
+}
+STATE_RECORDS = {
+    Endpoint.State.ACTIVE: gettext_noop("Made active."),
+    Endpoint.State.DISABLED: gettext_noop("Made disabled."),
+}
+STATE_MESSAGES = {
+    Endpoint.State.ACTIVE: gettext_noop("Endpoints now active: %(count)d."),
+    Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
 STATE_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
 
@@ -86,53 +99,76 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         return [*fields, *self.get_readonly_fields(request, obj)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("state_badge", "reason", "made_by", "expires_at", "health", "secrets_note", "created_at") if obj else ()
+        return (
+            ("state_badge", "reason_text", "made_by", "expires_at", "health", "secrets_note", "created_at")
+            if obj
+            else ()
+        )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"owner": str(request.user.pk)}
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_badge(self, endpoint: Endpoint) -> str:
         return format_badge(endpoint.get_state_display(), STATE_TONES[endpoint.state])
 
-    @admin.display(description="URL")
+    @admin.display(description=_("reason"))
+    def reason_text(self, endpoint: Endpoint) -> str:
+        return translate_stored(endpoint.reason) or "-"
+
+    @admin.display(description=_("URL"))
     def address(self, endpoint: Endpoint) -> str:
         return Truncator(endpoint.url).chars(MAX_URL_SHOWN)
 
-    @admin.display(description="made by")
+    @admin.display(description=_("made by"))
     def made_by(self, endpoint: Endpoint) -> str:
         if endpoint.authorization:
-            return str(endpoint.authorization.application or "A deleted app")
-        return f"API key {endpoint.maker.name}" if endpoint.maker else "-"
+            return str(endpoint.authorization.application or gettext("A deleted app"))
+        return gettext("API key %(name)s") % {"name": endpoint.maker.name} if endpoint.maker else "-"
 
-    @admin.display(description=f"delivered, of {RECENT_DELIVERIES}")
+    @admin.display(description=_("delivered, of 100"))
     def delivered_count(self, endpoint: Any) -> int:
         return int(endpoint.delivered)
 
-    @admin.display(description="failing")
+    @admin.display(description=_("failing"))
     def failing_count(self, endpoint: Any) -> int:
         return int(endpoint.failing)
 
-    @admin.display(description="last answer")
+    @admin.display(description=_("last answer"))
     def last_answer(self, endpoint: Any) -> str:
-        return f"{format_time(endpoint.last_answer_at)}: {endpoint.last_answer}" if endpoint.last_answer_at else "-"
+        if not endpoint.last_answer_at:
+            return "-"
+        return format_html("{}: {}", format_moment(endpoint.last_answer_at), endpoint.last_answer)
 
+    @admin.display(description=_("health"))
     def health(self, endpoint: Any) -> str:
-        recent = f"Of the last {RECENT_DELIVERIES} deliveries"
-        counts = f"{recent} {endpoint.delivered} were delivered and {endpoint.failing} fail."
-        return f"{counts} Last answer: {self.last_answer(endpoint)}."
+        counts = gettext(
+            "Of the last %(count)d deliveries %(delivered)d were delivered and %(failing)d fail. Last answer: {}."
+        )
+        numbers = {"count": RECENT_DELIVERIES, "delivered": endpoint.delivered, "failing": endpoint.failing}
+        return format_html(counts % numbers, self.last_answer(endpoint))
 
-    @admin.display(description="secrets")
+    @admin.display(description=_("secrets"))
     def secrets_note(self, endpoint: Endpoint) -> str:
-        notes = [f"{secret.state} since {format_time(secret.created_at)}" for secret in endpoint.secrets.order_by("pk")]
-        return f"{', '.join(notes) or 'None'}. Neither is shown again. A new one waits until it is promoted."
+        notes = [
+            (secret.get_state_display(), format_moment(secret.created_at)) for secret in endpoint.secrets.order_by("pk")
+        ]
+        listed = format_html_join(", ", gettext("{}: since {}"), notes)
+        explanation = gettext(
+            "None is shown again. A new secret is pending: it signs nothing until you promote it, when the receiver"
+            " knows it too."
+        )
+        return format_html("{}. {}", listed or gettext("None"), explanation)
 
     def get_links(self, request: HttpRequest, obj: Any) -> dict[str, str]:
         if not obj:
             return {}
         deliveries = f"{reverse('admin:webhooks_delivery_changelist')}?endpoint__id__exact={obj.pk}"
         replay = reverse("admin:webhooks_endpoint_replay", args=[obj.pk])
-        return {deliveries: "Deliveries", **({replay: "Replay"} if self.has_change_permission(request, obj) else {})}
+        return {
+            deliveries: gettext("Deliveries"),
+            **({replay: gettext("Replay")} if self.has_change_permission(request, obj) else {}),
+        }
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Runs in the transaction of Django's own view. Raises TooManyEndpoints."""
@@ -147,12 +183,12 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         try:
             return super().add_view(request, *arguments, **options)
         except endpoints.TooManyEndpoints:
-            message = f"No endpoint was made: {endpoints.MAX_ENDPOINTS_PER_USER} are there already; delete one first."
-            self.message_user(request, message, messages.ERROR)
+            message = gettext("No endpoint was made: %(count)d are there already; delete one first.")
+            self.message_user(request, message % {"count": endpoints.MAX_ENDPOINTS_PER_USER}, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.show_once(request, obj, {"Secret": obj.new_secret})
+        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret})
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         endpoints.delete_endpoint(obj)
@@ -166,22 +202,24 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Lists each endpoint; Django would list every delivery too."""
-        lines = [f"{endpoint}: is sent nothing more, not even what waits" for endpoint in objs]
+        line = gettext("%(endpoint)s: is sent nothing more, not even what waits")
+        lines = [line % {"endpoint": endpoint} for endpoint in objs]
         return lines, {str(self.opts.verbose_name_plural): len(lines)}, set(), []
 
-    @admin.action(description="Ping", permissions=["change"])
+    @admin.action(description=_("Ping"), permissions=["change"])
     def ping(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         active = [row for row in require_selection(queryset) if row.state == Endpoint.State.ACTIVE]
         with transaction.atomic():
             pings = endpoints.ping(active, timezone.now())
-            self.record_action(request, active, "Pinged.")
-        return self.redirect_with_message(request, f"Pings on their way: {len(pings)}, to active endpoints.", pings)
+            self.record_action(request, active, gettext_noop("Pinged."))
+        message = gettext("Pings on their way: %(count)d, to active endpoints.") % {"count": len(pings)}
+        return self.redirect_with_message(request, message, pings)
 
-    @admin.action(description="Disable", permissions=["change"])
+    @admin.action(description=_("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         return self.set_state(request, queryset, Endpoint.State.DISABLED)
 
-    @admin.action(description="Enable", permissions=["change"])
+    @admin.action(description=_("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         return self.set_state(request, queryset, Endpoint.State.ACTIVE)
 
@@ -190,29 +228,29 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         with transaction.atomic():
             for endpoint in rows:
                 endpoints.change_endpoint(endpoint, {"state": state})
-            self.record_action(request, rows, f"Made {state.label.lower()}.")
-        return self.redirect_with_message(request, f"Endpoints now {state.label.lower()}: {len(rows)}.", rows)
+            self.record_action(request, rows, STATE_RECORDS[state])
+        return self.redirect_with_message(request, gettext(STATE_MESSAGES[state]) % {"count": len(rows)}, rows)
 
-    @admin.action(description="Make a new secret", permissions=["change"])
+    @admin.action(description=_("Make a new secret"), permissions=["change"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Takes one endpoint. The active secret signs until the new one is promoted."""
         endpoint = require_one(queryset)
         with transaction.atomic():
             secret = endpoints.add_secret(endpoint, None, timezone.now())
-            self.record_action(request, [endpoint], "Made a new secret, which is pending.")
-        return self.show_once(request, endpoint, {"Pending secret": secret})
+            self.record_action(request, [endpoint], gettext_noop("Made a new secret, which is pending."))
+        return self.show_once(request, endpoint, {gettext("Pending secret"): secret})
 
-    @admin.action(description="Promote the pending secret", permissions=["change"])
+    @admin.action(description=_("Promote the pending secret"), permissions=["change"])
     def promote(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         endpoint = require_one(queryset)
         try:
             with transaction.atomic():
                 endpoints.promote_secret(endpoint)
-                self.record_action(request, [endpoint], "Promoted the pending secret.")
+                self.record_action(request, [endpoint], gettext_noop("Promoted the pending secret."))
         except endpoints.NoPendingSecret:
-            self.message_user(request, "Nothing was changed: no secret is pending.", messages.ERROR)
+            self.message_user(request, gettext("Nothing was changed: no secret is pending."), messages.ERROR)
             return HttpResponseRedirect(get_change_url(endpoint))
-        return self.redirect_with_message(request, "The pending secret signs from now on.", [endpoint])
+        return self.redirect_with_message(request, gettext("The pending secret signs from now on."), [endpoint])
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.replay_view)
@@ -223,7 +261,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         if not self.has_change_permission(request, endpoint):
             raise PermissionDenied
         if endpoint is None:
-            self.message_user(request, "The endpoint does not exist.", messages.WARNING)
+            self.message_user(request, gettext("The endpoint does not exist."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
         now = timezone.now()
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
@@ -231,7 +269,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             return HttpResponseRedirect(get_change_url(endpoint))
         context = {
             **self.admin_site.each_context(request),
-            "title": "Replay",
+            "title": gettext("Replay"),
             "opts": self.opts,
             "object": endpoint,
             "form": form,
@@ -244,9 +282,21 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         try:
             with transaction.atomic():
                 count = endpoints.replay_events(endpoint, **form.cleaned_data, now=now)
-                self.record_action(request, [endpoint], f"Replayed events: {count}.")
+                self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
         except Refusal as error:
-            form.add_error(None, f"Nothing was replayed. {error.message}.{REPLAY_ADVICE.get(type(error), '')}")
+            form.add_error(None, describe_refusal(error))
             return False
-        self.message_user(request, f"Events on their way again: {count}.", messages.SUCCESS)
+        self.message_user(
+            request, gettext("Events on their way again: %(count)d.") % {"count": count}, messages.SUCCESS
+        )
         return True
+
+
+def describe_refusal(error: Refusal) -> str:
+    """Says why nothing was replayed, and what can be done."""
+    if isinstance(error, endpoints.TooManyEvents):
+        count = number_format(endpoints.MAX_REPLAYED_EVENTS, force_grouping=True)
+        reason = gettext("These are more than %(count)s events.") % {"count": count}
+    else:
+        reason = f"{gettext(error.message)}."
+    return f"{gettext('Nothing was replayed.')} {reason} {REPLAY_ADVICE.get(type(error), '')}"

@@ -6,19 +6,21 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import name_parts
-from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
+from webhooks.encryption import SECRET_PATTERN
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
-from webhooks.ssrf import ForbiddenAddress, validate_url
+from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, ForbiddenAddress, validate_url
 
 
 def list_choices() -> list[tuple[str, str]]:
     """Called when a form is created: the admin is imported before the apps register their kinds."""
-    kinds = [(kind.name, f"{kind.name}: {kind.sentence}") for kind in EVENT_KINDS.values()]
-    return [(ALL_KINDS, f"{ALL_KINDS}: All that happens."), *kinds]
+    kinds = [(kind.name, f"{kind.name}: {gettext(kind.sentence)}") for kind in EVENT_KINDS.values()]
+    return [(ALL_KINDS, f"{ALL_KINDS}: {gettext('All that happens.')}"), *kinds]
 
 
 class KindsField(forms.MultipleChoiceField):
@@ -36,17 +38,17 @@ class KindsField(forms.MultipleChoiceField):
 
 class EndpointForm(forms.ModelForm):
     url = forms.CharField(
-        label="URL",
+        label=_("URL"),
         max_length=Endpoint._meta.get_field("url").max_length,
         widget=forms.TextInput(attrs={"class": "vLargeTextField"}),
     )
-    kinds = KindsField(label="Events")
+    kinds = KindsField(label=_("Events"))
     in_flight_limit = forms.IntegerField(
-        label="In flight",
+        label=_("In flight"),
         min_value=MIN_IN_FLIGHT,
         max_value=MAX_IN_FLIGHT,
         initial=Endpoint._meta.get_field("in_flight_limit").default,
-        help_text="How many it is sent at the same time.",
+        help_text=_("How many events are on their way to it at the same time. Fewer spare a slow receiver."),
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -58,14 +60,14 @@ class EndpointForm(forms.ModelForm):
         try:
             validate_url(url, settings.WEBHOOKS_ALLOW_PRIVATE)
         except ForbiddenAddress as error:
-            raise ValidationError(str(error)) from error
+            raise ValidationError(describe_forbidden(error)) from error
         return url
 
 
 class ReplayForm(forms.Form):
-    kinds = KindsField(label="Events", initial=[ALL_KINDS], help_text="All means those that the endpoint takes.")
-    after = forms.SplitDateTimeField(label="From (UTC)")
-    before = forms.SplitDateTimeField(label="To (UTC)", required=False, help_text="Empty for all until now.")
+    kinds = KindsField(label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes."))
+    after = forms.SplitDateTimeField(label=_("From"))
+    before = forms.SplitDateTimeField(label=_("To"), required=False, help_text=_("Empty for all until now."))
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -77,16 +79,27 @@ class ReplayForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
-            raise ValidationError(EMPTY_SPAN_MESSAGE)
+            raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
         return self.cleaned_data
 
 
 class SourceForm(forms.ModelForm):
     secret = forms.CharField(
-        label="Add a secret",
+        label=_("Add a secret"),
         required=False,
         strip=False,
-        validators=[RegexValidator(rf"^{SECRET_PATTERN}\Z", f"A secret is {SECRET_RULE}.")],
+        validators=[RegexValidator(rf"^{SECRET_PATTERN}\Z", _("A secret is 24 to 200 printable ASCII characters."))],
         widget=forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password"}),
-        help_text="One that the source has made. It is not shown again.",
+        help_text=_("One that the source has made. Empty to have one made here. It is not shown again."),
     )
+
+
+def describe_forbidden(error: ForbiddenAddress) -> str:
+    """Says it in the reader's language: programs read the error in English."""
+    if str(error) != INVALID_URL_MESSAGE:
+        return gettext("A receiver is on the public internet.")
+    message = gettext(
+        "A receiver's URL has https, a plain host in small letters, no user and no fragment, and is at most %(count)d"
+        " printable ASCII characters."
+    )
+    return message % {"count": MAX_URL_LENGTH}

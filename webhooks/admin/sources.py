@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 
 from library_site.admin.badges import Tone, format_badge
@@ -28,7 +30,7 @@ STATE_TONES: dict[str, Tone] = {
 
 class SourceSecretInline(admin.StackedInline):
     model = SourceSecret
-    verbose_name_plural = "secrets, each of which is accepted"
+    verbose_name_plural = _("secrets, each of which is accepted")
     fields = ("created_at",)
     readonly_fields = fields
     ordering = ("pk",)
@@ -67,13 +69,15 @@ class SourceAdmin(ActionButtonsAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("address", "created_at") if obj else ()
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, source: Source) -> str:
-        return format_badge("Enabled", "good") if source.enabled else format_badge("Disabled", "warning")
+        return (
+            format_badge(gettext("Enabled"), "good") if source.enabled else format_badge(gettext("Disabled"), "warning")
+        )
 
-    @admin.display(description="mirrored")
+    @admin.display(description=_("mirrored"))
     def mirroring(self, source: Source) -> str:
-        return format_badge("Mirrored") if source.mirrors else "-"
+        return format_badge(gettext("Mirrored")) if source.mirrors else "-"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {}
@@ -85,6 +89,7 @@ class SourceAdmin(ActionButtonsAdmin):
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj else ()
 
+    @admin.display(description=_("address"))
     def address(self, source: Source) -> str:
         return settings.PUBLIC_URL + reverse("webhooks:receive", kwargs={"source": source.name})
 
@@ -104,16 +109,16 @@ class SourceAdmin(ActionButtonsAdmin):
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         if request.POST.get("secret"):
             return super().response_add(request, obj, *arguments, **options)
-        return self.show_once(request, obj, {"Secret": obj.new_secret})
+        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret})
 
-    @admin.action(description="Make a new secret", permissions=["change"])
+    @admin.action(description=_("Make a new secret"), permissions=["change"])
     def add_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Takes one source. Its other secrets are accepted until they are deleted."""
         source = require_one(queryset)
         with transaction.atomic():
             secret = inbox.add_secret(source, None, timezone.now())
-            self.record_action(request, [source], "Made a new secret.")
-        return self.show_once(request, source, {"Secret": secret})
+            self.record_action(request, [source], gettext_noop("Made a new secret."))
+        return self.show_once(request, source, {gettext("Secret"): secret})
 
 
 @admin.register(Received)
@@ -135,18 +140,19 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
     def is_possible(self, action: str, row: Any) -> bool:
         return bool(row.state == Received.State.DEAD)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_badge(self, event: Received) -> str:
         return format_badge(event.get_state_display(), STATE_TONES[event.state])
 
-    @admin.display(description="body")
+    @admin.display(description=_("body"))
     def content(self, event: Received) -> str:
         return format_json(event.body)
 
-    @admin.action(description="Work off again", permissions=["change"])
+    @admin.action(description=_("Work off again"), permissions=["change"])
     def requeue(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         dead = [row for row in require_selection(queryset) if row.state == Received.State.DEAD]
         with transaction.atomic():
             count = inbox.requeue_dead(Received.objects.filter(pk__in=[row.pk for row in dead]))
-            self.record_action(request, dead, "Worked off again.")
-        return self.redirect_with_message(request, f"Dead events to be worked off again: {count}.", dead)
+            self.record_action(request, dead, gettext_noop("Worked off again."))
+        message = gettext("Dead events to be worked off again: %(count)d.") % {"count": count}
+        return self.redirect_with_message(request, message, dead)

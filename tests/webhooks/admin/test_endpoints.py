@@ -182,7 +182,7 @@ def test_the_list_shows_how_deliveries_of_each_endpoint_went(developer: Client, 
         idle_endpoint.pk: (0, 0, False),
     }
     assert rows[failing_endpoint.pk].last_answer == "Nobody answers at the address."
-    assert "2026-01-31 09:30:00 UTC: Nobody answers at the address." in read_text(developer.get(ENDPOINTS))
+    assert "Jan. 31, 2026, 09:30:00 UTC</time>: Nobody answers at the address." in read_text(developer.get(ENDPOINTS))
 
 
 def test_endpoints_are_found(root: Client, ada: User) -> None:
@@ -295,7 +295,7 @@ def test_a_secret_is_changed_in_two_steps(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     pending_secret = read_secrets(submit_action(developer, ENDPOINTS, "rotate", endpoint))["Pending secret"]
     assert decrypt_secrets(endpoint) == {"active": SECRET, "pending": pending_secret}
-    assert "pending since" in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
+    assert "Pending: since" in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
     submit_action(developer, ENDPOINTS, "promote", endpoint)
     assert decrypt_secrets(endpoint) == {"active": pending_secret}
     history = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))

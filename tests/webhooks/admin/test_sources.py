@@ -75,7 +75,7 @@ def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> N
     assert set(inbox.iter_secrets(branch)) == {generated_secret, own_secret}
     history = read_text(root.get(f"{SOURCES}{branch.pk}/history/"))
     assert "Made a new secret." in history
-    assert "Deleted source secret" in history
+    assert "Deleted secret" in history
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("webhooks", "0004_inbox_permission")]
+    dependencies = [("webhooks", "0006_restorations")]
 
     operations = [
         migrations.CreateModel(
