@@ -22,7 +22,18 @@ from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.lending import change_state, find_scanned, show_lending
 from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
-from books.admin.pages import ADD_BOOK, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, View, find_librarian, require_permission
+from books.admin.operations.bulk_edit import show_bulk_edit
+from books.admin.operations.pages import cancel, show_operation, show_operations, show_progress, undo
+from books.admin.pages import (
+    ADD_BOOK,
+    BULK_EDIT,
+    CHANGE_BOOK,
+    SEE_BOOKS,
+    VIEW_HISTORY,
+    View,
+    find_librarian,
+    require_permission,
+)
 from books.admin.recent_changes import show_recent_changes
 from books.admin.scan import show_scan
 from books.history.states import UnknownVersion, find_state
@@ -92,6 +103,12 @@ class BookAdmin(ValidatingAdmin):
             ("views/save/", require_permission(save_view, *SEE_BOOKS), "books_book_save_view"),
             ("views/delete/", require_permission(delete_view, *SEE_BOOKS), "books_book_delete_view"),
             ("changes/", require_permission(show_recent_changes, VIEW_HISTORY), "recent_changes"),
+            ("bulk_edit/", require_permission(show_bulk_edit, BULK_EDIT), "bulk_edit"),
+            ("operations/", require_permission(show_operations, VIEW_HISTORY, BULK_EDIT), "operations"),
+            ("operations/<int:operation_id>/", show_operation, "operation"),
+            ("operations/<int:operation_id>/progress/", show_progress, "operation_progress"),
+            ("operations/<int:operation_id>/cancel/", cancel, "operation_cancel"),
+            ("operations/<int:operation_id>/undo/", undo, "operation_undo"),
             ("deleted/", require_permission(show_deleted_books, VIEW_HISTORY), "deleted_books"),
             ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
             ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
 
 from books.history.entries import ActorNames, Entry
 from books.history.records import MEMBERS
@@ -14,7 +15,13 @@ from books.models import Actor, Book, Change, Operation
 
 LABELS = {field.name: capfirst(str(field.verbose_name)) for field in Book._meta.concrete_fields}
 # What the operations of these kinds are called; the others are mass actions.
-OPERATION_NAMES = {"bulk": "bulk request", "import": "import"}
+OPERATION_NAMES = {
+    "bulk": _("bulk request"),
+    "import": _("import"),
+    "edit": _("bulk edit"),
+    "delete": _("deletion"),
+    "undo": _("undo"),
+}
 ACTOR_LABELS = {"user": "user", "app": "app", "api_key": "API key", "source": "source"}
 
 
@@ -95,7 +102,7 @@ def describe_operation(operation: Operation | None) -> Link | None:
     if operation is None:
         return None
     name = OPERATION_NAMES.get(operation.kind, f"mass action “{operation.kind}”")
-    return Link(f"{name} {operation.pk}", changes_address(operation=operation.pk))
+    return Link(f"{name} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
 
 
 def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:

@@ -1,6 +1,6 @@
 """Actions on many books. They ask first if the books are on more than one page, or if they are deleted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,11 +10,16 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from books import changes
-from books.admin.pages import find_librarian, render_page
+from books.admin.operations.bulk_edit import InvalidFilter, read_selection, render_preview
+from books.admin.operations.descriptions import operation_address
+from books.admin.operations.forms import DELETE as DELETE_MANY
+from books.admin.operations.forms import SET, BulkEditForm
+from books.admin.pages import BULK_EDIT, find_librarian, render_page
 from books.history.actors import ActorRef, begin_operation
-from books.models import Book
+from books.models import Book, Operation
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000
@@ -22,17 +27,18 @@ MAX_SAMPLES = 10
 
 
 class MassAction(NamedTuple):
-    """What is asked, what it cannot take back, and how it is done. `unchanged` are books that it leaves as they are.
+    """What is asked, and how it is done. `unchanged` are books that it leaves as they are.
 
-    `apply` returns the number of books that it changed.
+    `apply` returns the number of books that it changed; `form` says the same to the bulk edit, which does it with more
+    than MAX_BOOKS.
     """
 
     name: str
     kind: str
     question: str
-    consequence: str
     result: str
     apply: Callable[[QuerySet[Book], ActorRef, datetime], int]
+    form: Mapping[str, str]
     unchanged: Q | None = None
     always_asks: bool = False
 
@@ -47,9 +53,14 @@ def build_mark(name: str, word: str, available: bool) -> MassAction:
     def mark(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
         return changes.set_available(books, available, actor, now=now)
 
-    consequence = "Together they cannot be set back: the history of each book has what it was before."
     return MassAction(
-        name, "mark", f"Mark as {word}", consequence, f"Books now {word}", mark, unchanged=Q(available=available)
+        name,
+        "mark",
+        f"Mark as {word}",
+        f"Books now {word}",
+        mark,
+        {"change": SET, "availability": word},
+        unchanged=Q(available=available),
     )
 
 
@@ -59,9 +70,9 @@ DELETE = MassAction(
     "delete_books",
     "delete",
     "Delete",
-    "Deleted books can only be restored one by one, from the page “Deleted books”.",
     "Books deleted",
     delete,
+    {"change": DELETE_MANY},
     always_asks=True,
 )
 
@@ -70,9 +81,7 @@ def run_action(request: HttpRequest, books: QuerySet[Book], action: MassAction) 
     """Changes the books, or answers the page that asks. The filter of the list is applied again after the answer."""
     pks = list(books.order_by().values_list("pk", flat=True)[: MAX_BOOKS + 1])
     if len(pks) > MAX_BOOKS:
-        message = f"Nothing was changed: these are more than {MAX_BOOKS:,} books. Narrow the list by its filters first."
-        messages.error(request, message)
-        return None
+        return preview_as_operation(request, action)
     selected_books = Book.objects.filter(pk__in=pks)
     if must_ask(request, action) and request.POST.get("confirmed") != str(len(pks)):
         return render_question(request, selected_books, action, len(pks))
@@ -80,12 +89,40 @@ def run_action(request: HttpRequest, books: QuerySet[Book], action: MassAction) 
     with transaction.atomic():
         actor = begin_operation(action.kind, find_librarian(request), now)
         count = action.apply(selected_books, actor, now)
-    messages.success(request, f"{action.result}: {count}.")
+        record_counts(actor, len(pks), count)
+    address = operation_address(actor.operation_id or 0)
+    messages.success(request, format_html('{}: {}. <a href="{}">Undo</a>', action.result, count, address))
     return None
 
 
+def record_counts(actor: ActorRef, matched: int, changed: int) -> None:
+    counts = {"matched": matched, "changed": changed, "unchanged": matched - changed, "refused": 0, "missed": 0}
+    Operation.objects.filter(pk=actor.operation_id or 0).update(**counts)
+
+
+def preview_as_operation(request: HttpRequest, action: MassAction) -> HttpResponse | None:
+    """Previews the same as a bulk edit of the list, for those who may do that."""
+    if not request.user.has_perm(BULK_EDIT) or not is_across(request):
+        message = f"Nothing was changed: these are more than {MAX_BOOKS:,} books. Narrow the list by its filters first."
+        messages.error(request, message)
+        return None
+    form = BulkEditForm(action.form)
+    if not form.is_valid():
+        raise ValueError(form.errors)
+    try:
+        return render_preview(request, read_selection(request.GET), form)
+    except InvalidFilter:
+        messages.error(request, "Nothing was changed: a filter of the list is not valid.")
+        return None
+
+
 def must_ask(request: HttpRequest, action: MassAction) -> bool:
-    return action.always_asks or request.POST.get("select_across", "0") not in ("", "0")
+    return action.always_asks or is_across(request)
+
+
+def is_across(request: HttpRequest) -> bool:
+    """Whether all books of the list are meant, and not only those that are ticked."""
+    return request.POST.get("select_across", "0") not in ("", "0")
 
 
 def render_question(request: HttpRequest, books: QuerySet[Book], action: MassAction, count: int) -> HttpResponse:

@@ -10,15 +10,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from books.admin.descriptions import Description, describe_entries
-from books.admin.pages import SEE_BOOKS, VIEW_HISTORY, has_any_permission
+from books.admin.operations.pages import describe_row
+from books.admin.pages import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import Filters, Start, read_recent_page
 from books.lookup.quality import QUALITIES, build_quality_condition
-from books.models import Book
+from books.models import Book, Operation
 from library_site.admin.paginator import count_rows
 
 register = template.Library()
 
 MAX_CHANGES = 8
+MAX_OPERATIONS = 5
 # Those that need no look at all books.
 COUNTED_QUALITIES = ("no_isbn", "year", "duplicates")
 
@@ -40,12 +42,19 @@ def show_first_page(context: Context) -> dict[str, Any]:
         "may_view": may_view,
         "counts": count_qualities() if may_view else [],
         "may_view_history": request.user.has_perm(VIEW_HISTORY),
+        "operations": list_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
         "changes": list_changes() if request.user.has_perm(VIEW_HISTORY) else [],
     }
 
 
 def list_changes() -> list[Description]:
     return describe_entries(read_recent_page(Filters(), Start(), MAX_CHANGES).entries)
+
+
+def list_operations() -> list[dict[str, Any]]:
+    """Returns the operations under way, the oldest first."""
+    operations = Operation.objects.exclude(next_at=None).select_related("actor").order_by("pk")
+    return [describe_row(operation) for operation in operations[:MAX_OPERATIONS]]
 
 
 def count_qualities() -> list[QualityCount]:

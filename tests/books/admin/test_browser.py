@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
-from tests.support.server import Service
+from tests.support.server import Service, run_command
 
 # Creates a librarian, a book with two versions and a deleted book, and prints the session and the ids of the books.
 PREPARATION = """
@@ -23,7 +23,7 @@ from books.models import Actor
 from tests.support.books_admin import add_actor, change_book, create_book, delete_book
 
 pippi = User.objects.create_user("pippi", is_staff=True)
-pippi.groups.add(Group.objects.get(name="Librarians"))
+pippi.groups.add(*Group.objects.filter(name__in=["Librarians", "Head librarians"]))
 client = Client()
 client.force_login(pippi)
 with transaction.atomic():
@@ -87,6 +87,8 @@ def test_pages_fit_the_screen(
         "scan/?code=e",
         "changes/",
         "deleted/",
+        "bulk_edit/?author=e",
+        "operations/",
         f"{pk}/history/",
         f"{pk}/history/state/?version=1",
         f"{pk}/change/?state=1",
@@ -97,6 +99,24 @@ def test_pages_fit_the_screen(
         for address in pages:
             page.goto(f"/admin/books/book/{address}")
             assert page.evaluate("document.documentElement.scrollWidth") == width, address
+
+
+def test_a_bulk_edit_shows_its_progress_until_it_is_done(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
+        page.goto("/admin/books/book/bulk_edit/?q=browsed")
+        page.locator("#id_genre").fill("W" * 200)
+        page.get_by_role("button", name="Preview").click()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.get_by_role("button", name="Edit 1 book").click()
+        expect(page.locator("[data-progress=badge]")).to_have_text("waiting")
+        run_command(os.environ | {"DATABASE_URL": service.database_url}, "run_operations", "--once")
+        expect(page.locator("[data-progress=badge]")).to_have_text("done")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_text("It undoes bulk edit")).to_be_visible()
+        expect(page.locator("progress")).to_be_visible()
 
 
 def test_a_scan_leads_to_a_new_book_by_enter_alone(

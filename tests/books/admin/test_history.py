@@ -71,7 +71,8 @@ def test_a_mass_action_links_its_other_changes(librarian: Client) -> None:
     change_book(book, genre="Satire")
     page = librarian.get(history_address(book))
     [operation] = Change.objects.filter(book_id=book.pk, version=2).values_list("operation_id", flat=True)
-    changes = follow_link(librarian, page, f"mass action “mark” {operation}")
+    operation_page = follow_link(librarian, page, f"mass action “mark” {operation}")
+    changes = follow_link(librarian, operation_page, "All its changes")
     assert list_entries(changes) == [("Persuasion", 2), ("Emma", 2)]
 
 

@@ -42,7 +42,7 @@ def test_books_of_all_pages_are_marked_after_a_question(librarian: Client) -> No
     assert ["3 books" in page, "1 needs" in page, "&lt;Emma 2&gt;" in page, "E-1" in page, "Persuasion" in page] == [
         True, True, True, True, False,
     ]  # fmt: skip
-    assert "cannot be set back" in page
+    assert "can be undone" in page
     assert count_lent() == 1
     assert "Books now lent: 2." in read_text(answer_question(librarian, question, "?q=emma"))
     assert count_lent() == 3

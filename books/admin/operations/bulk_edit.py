@@ -1,0 +1,132 @@
+"""The bulk edit: what is to be done with the books of a list, a preview of it, and its beginning."""
+
+from typing import Any
+from uuid import uuid4
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from books.admin.descriptions import compare_members
+from books.admin.list_filters import LIST_PARAMETERS, ListFilterForm, build_query
+from books.admin.operations.descriptions import describe_change, describe_filter, operation_address
+from books.admin.operations.forms import BulkEditForm
+from books.admin.pages import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
+from books.history.actors import find_actor
+from books.models import Actor, Book
+from books.operations.edits import DELETE, EDIT, MAX_ANNOUNCED_ALWAYS, Edit
+from books.operations.lifecycle import store_operation
+from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.selections import Selection
+
+MAX_TOKEN_LENGTH = 40
+
+
+class InvalidFilter(Exception):
+    """The list ignores a filter that is not valid; a bulk edit of more books than meant does not."""
+
+
+def show_bulk_edit(request: HttpRequest) -> HttpResponse:
+    """Asks what to do, then previews it, then begins it. The books are those of a list with the same query."""
+    try:
+        selection = read_selection(request.GET)
+    except InvalidFilter:
+        messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
+        return HttpResponseRedirect(list_address(request.GET))
+    form = BulkEditForm(request.POST) if request.method == "POST" else BulkEditForm()
+    if form.is_valid():
+        return preview_or_begin(request, selection, form)
+    return render_page(
+        request,
+        "operations/bulk_edit",
+        _("Edit many books"),
+        form=form,
+        count=selection.list_books().count(),
+        filter=describe_filter(selection.values),
+        list_address=list_address(request.GET),
+    )
+
+
+def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditForm) -> HttpResponse:
+    """Begins what was confirmed, and else asks for it."""
+    edit = form.build_edit()
+    if not request.user.has_perm(DELETE_BOOK if edit is None else CHANGE_BOOK):
+        raise PermissionDenied
+    token = request.POST.get("token", "")[:MAX_TOKEN_LENGTH]
+    if not token:
+        return render_preview(request, selection, form)
+    count = selection.list_books().count()
+    if request.POST.get("matched") != str(count):
+        return render_preview(request, selection, form, _("Meanwhile the number of the books is another one."))
+    if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
+        return render_preview(request, selection, form, _("Type the number of the books to go on."))
+    return begin(request, selection, edit, token)
+
+
+def begin(request: HttpRequest, selection: Selection, edit: Edit | None, token: str) -> HttpResponse:
+    edit_parameters = edit.to_parameters() if edit else {}
+    events = "silent" not in request.POST
+    parameters = {"filter": selection.to_parameters(), **edit_parameters, "events": events}
+    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    permissions = [BULK_EDIT, DELETE_BOOK if edit is None else CHANGE_BOOK]
+    operation = store_operation(
+        DELETE if edit is None else EDIT,
+        parameters,
+        actor,
+        timezone.now(),
+        permissions,
+        token=f"{request.user.pk} {token}",
+    )
+    return HttpResponseRedirect(operation_address(operation.pk))
+
+
+def render_preview(request: HttpRequest, selection: Selection, form: BulkEditForm, error: str = "") -> HttpResponse:
+    """The form, which is valid, comes back with its confirmation, to the address of the bulk edit."""
+    edit = form.build_edit()
+    preview = build_preview(selection.list_books(), edit)
+    title = _("Delete many books") if edit is None else _("Edit many books")
+    context: dict[str, Any] = {
+        "form": form,
+        "preview": preview,
+        "error": error,
+        "is_deletion": edit is None,
+        "lines": list(describe_change(edit.to_parameters())) if edit else [],
+        "samples": [(sample.id, compare_members(sample.before, sample.after)) for sample in preview.samples],
+        "unchanged": preview.matched - preview.would_change - preview.conflicts - preview.invalid,
+        "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
+        "filter": describe_filter(selection.values),
+        "token": str(uuid4()),
+        "address": bulk_edit_address(request.GET),
+        "list_address": list_address(request.GET),
+    }
+    return render_page(request, "operations/preview", title, **context)
+
+
+def build_preview(books: QuerySet[Book], edit: Edit | None) -> Preview:
+    return preview_edit(books, edit) if edit else preview_deletion(books)
+
+
+def read_selection(query: QueryDict) -> Selection:
+    """Returns the books of the list with this query, as it is today. Raises InvalidFilter."""
+    if not ListFilterForm(query).is_valid():
+        raise InvalidFilter
+    names = (name for name in LIST_PARAMETERS if query.get(name) and name not in ("sort", "view"))
+    values = {name: str(query[name]) for name in names}
+    return Selection("list", {**values, "today": timezone.now().date().isoformat()})
+
+
+def read_number(text: str) -> str:
+    """Returns a number as it is written with or without separators of thousands."""
+    return "".join(character for character in text if character not in " ,.’'\u00a0\u202f")
+
+
+def bulk_edit_address(query: QueryDict) -> str:
+    return f"{reverse('admin:bulk_edit')}?{build_query(query)}"
+
+
+def list_address(query: QueryDict) -> str:
+    return f"{reverse('admin:books_book_changelist')}?{build_query(query)}"

@@ -1,0 +1,137 @@
+"""Says in words what an operation does, how far it is and what it left."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from books.admin.descriptions import LABELS, OPERATION_NAMES, changes_address, format_value, history_address
+from books.models import Operation, OperationProblem
+from books.operations.edits import read_edit
+from books.operations.lifecycle import UNDER_WAY
+from library_site.admin.badges import Tone, format_badge
+
+# So many problems are listed.
+MAX_LISTED_PROBLEMS = 500
+# An operation that waits longer has probably no worker.
+LONG_WAIT = timedelta(seconds=10)
+TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
+
+
+class ProblemLine(NamedTuple):
+    text: str
+    # None if the subject is no book.
+    address: str | None
+    reason: str
+
+
+def describe_kind(operation: Operation) -> str:
+    name = OPERATION_NAMES.get(operation.kind)
+    return str(name) if name else _("mass action “%(kind)s”") % {"kind": operation.kind}
+
+
+def format_state(operation: Operation) -> str:
+    """Returns HTML."""
+    return format_badge(operation.get_state_display(), TONES.get(operation.state, ""))
+
+
+def is_under_way(operation: Operation) -> bool:
+    return operation.state in UNDER_WAY
+
+
+def count_done(operation: Operation) -> int:
+    numbers = (operation.changed, operation.unchanged, operation.refused, operation.missed)
+    return sum(number or 0 for number in numbers)
+
+
+def describe_change(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Says what an edit does with a book."""
+    if "set" not in parameters and "replace" not in parameters:
+        return
+    edit = read_edit(parameters)
+    for name, value in edit.values.items():
+        yield _("%(member)s becomes “%(value)s”") % {"member": LABELS[name], "value": format_value(value)}
+    if edit.member:
+        names = {"member": LABELS[edit.member], "find": edit.find, "new": edit.replacement}
+        yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
+
+
+def describe_filter(values: Mapping[str, str]) -> str:
+    """Returns the filter as it was entered; empty if it is every book."""
+    return ", ".join(f"{name}: {value}" for name, value in values.items() if value and name not in ("today", "sort"))
+
+
+def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
+    """What the page shows anew each second."""
+    return {
+        "state": operation.state,
+        "badge": format_state(operation),
+        "is_under_way": is_under_way(operation),
+        "done": count_done(operation),
+        "matched": operation.matched,
+        "changed": operation.changed,
+        "unchanged": operation.unchanged,
+        "refused": operation.refused,
+        "missed": operation.missed,
+        "message": describe_wait(operation, now),
+    }
+
+
+def describe_wait(operation: Operation, now: datetime) -> str:
+    """How much longer it takes, or why it does not begin."""
+    if operation.state == Operation.State.WAITING:
+        waiting_since = operation.created_at.replace(tzinfo=UTC)
+        if now - waiting_since < LONG_WAIT:
+            return _("It begins in a moment.")
+        return _("No worker has begun it. Another operation is under way, or “run_operations” does not run.")
+    seconds = estimate_seconds_left(operation, now)
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return ngettext("About %(count)d second left.", "About %(count)d seconds left.", seconds) % {"count": seconds}
+    minutes = round(seconds / 60)
+    return ngettext("About %(count)d minute left.", "About %(count)d minutes left.", minutes) % {"count": minutes}
+
+
+def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
+    """Returns None if the operation is not running, or nothing is known yet."""
+    done = count_done(operation)
+    if operation.state != Operation.State.RUNNING or not done or not operation.started_at:
+        return None
+    seconds_each = max(0.0, (now - operation.started_at).total_seconds()) / done
+    return max(1, round(seconds_each * max(0, (operation.matched or 0) - done)))
+
+
+def list_problems(operation: Operation) -> list[ProblemLine]:
+    rows = OperationProblem.objects.filter(operation=operation).order_by("pk")[:MAX_LISTED_PROBLEMS]
+    return [
+        describe_problem(problem, is_book="filter" in (operation.parameters or {}) or bool(operation.undo_of_id))
+        for problem in rows
+    ]
+
+
+def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:
+    detail = ", ".join(LABELS.get(name, name) for name in problem.detail.split(", ")) if problem.detail else ""
+    reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
+    if not is_book:
+        return ProblemLine(_("Row %(number)d") % {"number": problem.subject}, None, reason)
+    return ProblemLine(_("Book %(number)d") % {"number": problem.subject}, history_address(problem.subject), reason)
+
+
+def link_operation(operation: Operation) -> str:
+    """Returns HTML."""
+    return format_html(
+        '<a href="{}">{} {}</a>', operation_address(operation.pk), describe_kind(operation), operation.pk
+    )
+
+
+def operation_address(pk: int) -> str:
+    return reverse("admin:operation", args=[pk])
+
+
+def changes_of_operation(pk: int) -> str:
+    return changes_address(operation=pk)

@@ -1,0 +1,157 @@
+"""The pages of operations: their list, the page of one with its progress, and the buttons that cancel and undo it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from books.admin.descriptions import describe_names
+from books.admin.operations.descriptions import (
+    MAX_LISTED_PROBLEMS,
+    changes_of_operation,
+    describe_change,
+    describe_filter,
+    describe_kind,
+    describe_progress,
+    format_state,
+    is_under_way,
+    link_operation,
+    list_problems,
+    operation_address,
+)
+from books.admin.pages import (
+    BULK_EDIT,
+    PAGE_SIZE,
+    UNDO_OTHERS,
+    UNDO_PERMISSIONS,
+    VIEW_HISTORY,
+    has_any_permission,
+    render_page,
+)
+from books.history.actors import find_actor
+from books.history.entries import ActorNames
+from books.models import Actor, Change, Operation
+from books.operations import lifecycle
+from books.operations.lifecycle import OperationNotFound
+from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.http.refusals import Refusal
+
+
+def show_operations(request: HttpRequest) -> HttpResponse:
+    """The newest first, in pages that begin before an id."""
+    before = parse_integer(request.GET.get("before", "")) or BIGINT_MAX
+    rows = Operation.objects.select_related("actor").filter(pk__lt=min(before, BIGINT_MAX)).order_by("-pk")
+    page = list(rows[: PAGE_SIZE + 1])
+    return render_page(
+        request,
+        "operations/list",
+        _("Operations"),
+        operations=[describe_row(operation) for operation in page[:PAGE_SIZE]],
+        older=page[PAGE_SIZE - 1].pk if len(page) > PAGE_SIZE else None,
+        is_first="before" not in request.GET,
+    )
+
+
+def describe_row(operation: Operation) -> dict[str, Any]:
+    return {
+        "operation": operation,
+        "link": link_operation(operation),
+        "names": describe_names(name_actor(operation.actor)),
+        "badge": format_state(operation),
+        "progress": describe_progress(operation, timezone.now()),
+    }
+
+
+def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
+    operation = find_visible(request, operation_id)
+    parameters = operation.parameters or {}
+    undo = lifecycle.find_undo(operation)
+    title = f"{describe_kind(operation)} {operation.pk}".capitalize()
+    problems = list_problems(operation)
+    return render_page(
+        request,
+        "operations/operation",
+        title,
+        **describe_row(operation),
+        lines=list(describe_change(parameters)),
+        has_filter="filter" in parameters,
+        filter=describe_filter(parameters.get("filter", {}).get("values", {})),
+        is_silent=not parameters.get("events", True),
+        problems=problems,
+        has_more_problems=len(problems) == MAX_LISTED_PROBLEMS,
+        is_under_way=is_under_way(operation),
+        undo=undo and link_operation(undo),
+        undo_of=operation.undo_of and link_operation(operation.undo_of),
+        may_end=may_end(request, operation),
+        may_undo=may_end(request, operation) and request.user.has_perms(UNDO_PERMISSIONS) and can_undo(operation, undo),
+        may_view_history=request.user.has_perm(VIEW_HISTORY),
+        changes_address=changes_of_operation(operation.pk),
+    )
+
+
+def can_undo(operation: Operation, undo: Operation | None) -> bool:
+    return not is_under_way(operation) and undo is None and Change.objects.filter(operation=operation).exists()
+
+
+@never_cache
+def show_progress(request: HttpRequest, operation_id: int) -> HttpResponse:
+    return JsonResponse(describe_progress(find_visible(request, operation_id), timezone.now()))
+
+
+@require_POST
+def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
+    require_own(request, find_visible(request, operation_id))
+    try:
+        lifecycle.cancel_operation(operation_id)
+        messages.success(request, _("The operation is cancelled. What it changed stays, and can be undone."))
+    except Refusal as refusal:
+        messages.error(request, f"{refusal.message}.")
+    return HttpResponseRedirect(operation_address(operation_id))
+
+
+@require_POST
+def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
+    require_own(request, find_visible(request, operation_id))
+    if not request.user.has_perms(UNDO_PERMISSIONS):
+        raise PermissionDenied
+    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    try:
+        operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UNDO_PERMISSIONS)
+    except Refusal as refusal:
+        messages.error(request, f"{refusal.message}.")
+        return HttpResponseRedirect(operation_address(operation_id))
+    return HttpResponseRedirect(operation_address(operation.pk))
+
+
+def find_visible(request: HttpRequest, operation_id: int) -> Operation:
+    """Names are personal data: the page is for those who see the history, and for who began the operation."""
+    try:
+        operation = lifecycle.find_operation(operation_id)
+    except OperationNotFound as error:
+        raise Http404 from error
+    if not is_own(request, operation) and not has_any_permission(request, [VIEW_HISTORY, BULK_EDIT]):
+        raise PermissionDenied
+    return operation
+
+
+def is_own(request: HttpRequest, operation: Operation) -> bool:
+    return operation.actor.user_id == request.user.pk
+
+
+def may_end(request: HttpRequest, operation: Operation) -> bool:
+    return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
+
+
+def require_own(request: HttpRequest, operation: Operation) -> None:
+    if not may_end(request, operation):
+        raise PermissionDenied
+
+
+def name_actor(actor: Actor) -> ActorNames:
+    names = (actor.user_name, actor.app_name, actor.api_key_name, actor.source_name)
+    return ActorNames(actor.channel, *(name or None for name in names))

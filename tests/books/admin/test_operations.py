@@ -1,0 +1,289 @@
+"""The bulk edit of a list, from the form over the preview to the page of the operation, which cancels and undoes it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models.functions import Now
+from django.test import Client
+from django.utils import timezone
+
+from books.history.actors import find_actor
+from books.models import Actor, Book, Operation
+from books.operations.edits import Edit
+from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
+from tests.support.books_admin import LIST, change_book, create_book
+from tests.support.operations import begin_edit, create_head_librarian, do_edit, work_off
+
+BULK_EDIT = f"{LIST}bulk_edit/"
+OPERATIONS = f"{LIST}operations/"
+SET_LENT = {"change": "set", "availability": "lent"}
+
+
+@pytest.fixture
+def berta(db: None) -> User:
+    user = User.objects.create_user("berta", is_staff=True)
+    user.groups.add(Group.objects.get(name="Head librarians"))
+    return user
+
+
+@pytest.fixture
+def head(client: Client, berta: User) -> Client:
+    client.force_login(berta)
+    return client
+
+
+def preview(client: Client, query: str = "", **form: Any) -> Any:
+    return client.post(f"{BULK_EDIT}?{query}", form)
+
+
+def confirm(client: Client, page: Any, query: str = "", **form: Any) -> Any:
+    return client.post(f"{BULK_EDIT}?{query}", {**read_inputs(read_text(page)), **form}, follow=True)
+
+
+def post(client: Client, operation: Operation, action: str) -> Any:
+    return client.post(f"{OPERATIONS}{operation.pk}/{action}/", follow=True)
+
+
+def begin_as(user: User, edit: Edit) -> Operation:
+    return begin_edit(find_actor(Actor.Channel.OPERATION, user_id=user.pk), edit)
+
+
+def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
+    books = [create_book(title=f"Emma <{number}>", genre="Novel") for number in range(2)]
+    create_book(title="Emma", genre="novel", year=-1), create_book(title="Persuasion", genre="Poem")
+    page = follow_link(head, head.get(f"{LIST}?q=emma&genre=novel&sort=-year"), "Edit all of these")
+    assert "3 books" in read_text(page)
+    question = preview(head, "q=emma&genre=novel", change="set", genre="Fiction", availability="", year="-1")
+    words = read_words(question)
+    assert "3 books" in words
+    assert "3 books change." in words
+    assert "Apps that subscribe" in words
+    assert f"Book {books[0].pk}" in words
+    assert Book.objects.filter(genre="Fiction").count() == 0
+    page = confirm(head, question, "q=emma&genre=novel")
+    assert "It begins in a moment." in read_text(page)
+    work_off()
+    assert Book.objects.filter(genre="Fiction", year=-1).count() == 3
+    operation = Operation.objects.get()
+    page = head.get(f"{OPERATIONS}{operation.pk}/")
+    assert list_badges(page) == ["done"]
+    assert "Genre becomes “Fiction”" in read_text(page)
+    assert "berta</a>" in read_text(page)
+
+
+def test_a_text_is_replaced_and_what_cannot_be_is_counted(head: Client) -> None:
+    create_book(isbn="1-1"), create_book(isbn="11"), create_book(isbn="2-2"), create_book(isbn="-")
+    question = preview(head, change="replace", member="isbn", find="-", replacement="")
+    words = read_words(question)
+    assert "1 book changes." in words
+    assert "1 book needs no change." in words
+    assert "another one has or gets its new ISBN" in words
+    assert "its text would be empty" in words
+    confirm(head, question)
+    work_off()
+    assert sorted(Book.objects.values_list("isbn", flat=True)) == ["-", "1-1", "11", "22"]
+    page = head.get(f"{OPERATIONS}{Operation.objects.get().pk}/")
+    assert "another book has the ISBN" in read_text(page)
+
+
+def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
+    book = create_book(title="Emma")
+    question = preview(head, "q=emma", change="delete")
+    assert "Delete 1 book" in read_text(question)
+    assert book.isbn in read_text(question)
+    confirm(head, question, "q=emma")
+    work_off()
+    assert not Book.objects.exists()
+    operation = Operation.objects.get()
+    assert 'value="Undo"' in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+    page = post(head, operation, "undo")
+    assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">deletion {operation.pk}</a>' in read_text(page)
+    work_off()
+    assert Book.objects.get().pk == book.pk
+    assert 'value="Undo"' not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+    assert "undone already" in read_text(post(head, operation, "undo"))
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [
+        ({}, "This field is required."),
+        ({"change": "set"}, "Write at least one new value."),
+        ({"change": "set", "title": "\u3000"}, "Write something besides blanks."),
+        ({"change": "set", "year": "1e9999"}, "Enter a whole number."),
+        ({"change": "set", "genre": "a\0b"}, "Null characters are not allowed."),
+        ({"change": "set", "availability": "gone"}, "Select a valid choice."),
+        ({"change": "replace", "member": "title", "find": ""}, "Write the text to be replaced."),
+        ({"change": "replace", "member": "year", "find": "1"}, "Select a valid choice."),
+        ({"change": "burn"}, "Select a valid choice."),
+    ],
+)
+def test_a_form_that_is_not_valid_comes_back(head: Client, form: dict[str, str], error: str) -> None:
+    create_book()
+    assert error in read_text(preview(head, token="t", matched="1", **form))
+    assert not Operation.objects.exists()
+
+
+def test_a_filter_that_is_not_valid_edits_nothing(head: Client) -> None:
+    """The list ignores it and shows all books."""
+    create_book()
+    answer = head.post(f"{BULK_EDIT}?year_from=x", {**SET_LENT, "token": "t", "matched": "1"}, follow=True)
+    assert "a filter of the list is not valid" in read_text(answer)
+    assert not Operation.objects.exists()
+
+
+def test_a_double_click_begins_one_operation(head: Client) -> None:
+    create_book()
+    question = preview(head, **SET_LENT)
+    first, second = confirm(head, question), confirm(head, question)
+    assert first.redirect_chain == second.redirect_chain
+    assert Operation.objects.count() == 1
+
+
+def test_it_asks_again_if_the_number_is_another_one_by_then(head: Client) -> None:
+    create_book()
+    question = preview(head, **SET_LENT)
+    create_book()
+    second_question = confirm(head, question)
+    assert "the number of the books is another one" in read_text(second_question)
+    assert not Operation.objects.exists()
+    confirm(head, second_question)
+    assert Operation.objects.count() == 1
+
+
+def test_for_many_books_one_types_their_number_and_may_leave_out_events(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("books.admin.operations.bulk_edit.MAX_ANNOUNCED_ALWAYS", 1)
+    create_book(), create_book()
+    question = preview(head, **SET_LENT)
+    assert "Type 2 to go on" in read_text(question)
+    assert "Tell no app" in read_text(question)
+    again = confirm(head, question, typed="3")
+    assert "Type the number of the books to go on." in read_text(again)
+    assert not Operation.objects.exists()
+    page = confirm(head, again, typed=" 2", silent="on")
+    assert "Without events" in read_text(page)
+    assert Operation.objects.filter(parameters__events=False).count() == 1
+
+
+def test_a_mass_action_on_too_many_books_becomes_an_operation(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.mass_actions.MAX_BOOKS", 1)
+    books = [create_book(title="Emma") for _ in range(2)]
+    create_book(title="Persuasion")
+    form = {"action": "mark_lent", "_selected_action": [books[0].pk], "select_across": "1", "index": "0"}
+    question = head.post(f"{LIST}?q=emma", form)
+    assert "2 books" in read_text(question)
+    assert "Availability" not in read_text(question)
+    confirm(head, question, "q=emma")
+    work_off()
+    assert Book.objects.filter(available=False).count() == 2
+    form = {"action": "delete_books", "_selected_action": [book.pk for book in books], "index": "0"}
+    assert "more than 1 books" in read_text(head.post(f"{LIST}?q=emma", form, follow=True))
+
+
+def test_a_small_mass_action_is_undone_on_its_page(librarian: Client, astrid: User) -> None:
+    book = create_book()
+    form = {"action": "mark_lent", "_selected_action": [book.pk], "index": "0"}
+    page = follow_link(librarian, librarian.post(LIST, form, follow=True), "Undo")
+    assert "mass action “mark”" in read_text(page).lower()
+    post(librarian, Operation.objects.get(), "undo")
+    work_off()
+    assert Book.objects.get().available
+
+
+def test_what_an_undo_left_is_listed(head: Client) -> None:
+    book = create_book(year=1)
+    operation = do_edit(create_head_librarian(), Edit({"year": 2, "genre": "Poem"}))
+    change_book(book, year=3)
+    post(head, operation, "undo")
+    work_off()
+    page = head.get(f"{OPERATIONS}{Operation.objects.latest('pk').pk}/")
+    assert f'<a href="{LIST}{book.pk}/history/">Book {book.pk}</a>: changed since: Year' in read_text(page)
+
+
+def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, berta: User) -> None:
+    create_book()
+    operation = begin_as(berta, Edit({"year": 1}))
+    Operation.objects.update(
+        state="running",
+        matched=100,
+        changed=20,
+        unchanged=5,
+        started_at=timezone.now() - timedelta(seconds=50),
+    )
+    page = read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+    assert 'value="25" max="100"' in page
+    assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in page
+    progress = head.get(f"{OPERATIONS}{operation.pk}/progress/").json()
+    assert (progress["done"], progress["matched"], progress["is_under_way"]) == (25, 100, True)
+    assert progress["message"] in ("About 2 minutes left.", "About 3 minutes left.")
+    index = read_text(head.get("/admin/"))
+    assert "Operations under way" in index
+    assert 'value="25" max="100"' in index
+    assert "cancelled" in list_badges(post(head, operation, "cancel"))
+    assert "Operations under way" not in read_text(head.get("/admin/"))
+    assert "The operation has ended" not in read_text(post(head, operation, "cancel"))
+
+
+def test_a_worker_that_does_not_run_is_noticed(head: Client, berta: User) -> None:
+    operation = begin_as(berta, Edit({"year": 1}))
+    Operation.objects.update(created_at=timezone.now() - timedelta(seconds=11))
+    assert "run_operations" in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+
+
+def test_operations_are_listed_in_pages(head: Client, berta: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.operations.pages.PAGE_SIZE", 2)
+    operations = [begin_as(berta, Edit({"year": year})) for year in range(3)]
+    page = head.get(OPERATIONS)
+    assert [row["operation"].pk for row in page.context["operations"]] == [operations[2].pk, operations[1].pk]
+    page = follow_link(head, page, "Older")
+    assert [row["operation"].pk for row in page.context["operations"]] == [operations[0].pk]
+    assert follow_link(head, page, "Newest").status_code == 200
+    for odd in ("x", "-1", "9" * 40, "%00"):
+        assert head.get(f"{OPERATIONS}?before={odd}").status_code == 200
+
+
+def test_history_leads_to_the_operation(head: Client) -> None:
+    book = create_book(year=1)
+    operation = do_edit(create_head_librarian(), Edit({"year": 2}))
+    page = follow_link(head, head.get(f"{LIST}{book.pk}/history/"), f"bulk edit {operation.pk}")
+    assert page.wsgi_request.path == f"{OPERATIONS}{operation.pk}/"
+    page = follow_link(head, page, "All its changes")
+    assert len(page.context["changes"]) == 1
+
+
+def test_librarians_edit_no_list_and_end_only_what_they_began(librarian: Client, astrid: User, berta: User) -> None:
+    create_book()
+    assert "Edit all of these" not in read_text(librarian.get(LIST))
+    assert librarian.get(BULK_EDIT).status_code == 403
+    assert preview(librarian, **SET_LENT).status_code == 403
+    others, own = begin_as(berta, Edit({"year": 1})), begin_as(astrid, Edit({"year": 2}))
+    page = read_text(librarian.get(f"{OPERATIONS}{others.pk}/"))
+    assert 'value="Cancel"' not in page
+    assert [post(librarian, others, action).status_code for action in ("cancel", "undo")] == [403, 403]
+    assert list_badges(post(librarian, own, "cancel")) == ["cancelled"]
+    assert librarian.get(f"{OPERATIONS}{own.pk}/cancel/").status_code == 405
+    assert librarian.get(f"{OPERATIONS}{own.pk + 1}/").status_code == 404
+
+
+def test_who_may_not_delete_books_previews_no_deletion(client: Client, db: None) -> None:
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk.user_permissions.add(*Permission.objects.filter(codename__in=["bulk_edit_books", "change_book"]))
+    client.force_login(clerk)
+    create_book()
+    assert preview(client, change="delete").status_code == 403
+    assert preview(client, **SET_LENT).status_code == 200
+
+
+def test_who_sees_no_history_sees_the_own_operations_only(client: Client, berta: User, db: None) -> None:
+    clerk = User.objects.create_user("clerk", is_staff=True)
+    clerk.user_permissions.add(*Permission.objects.filter(codename__in=["change_book"]))
+    client.force_login(clerk)
+    own, others = begin_as(clerk, Edit({"year": 1})), begin_as(berta, Edit({"year": 1}))
+    Operation.objects.filter(pk=own.pk).update(state="done", finished_at=Now(), next_at=None)
+    addresses = [f"{OPERATIONS}{operation.pk}/{page}" for operation in (own, others) for page in ("", "progress/")]
+    assert [client.get(address).status_code for address in [*addresses, OPERATIONS]] == [200, 200, 403, 403, 403]
+    assert post(client, own, "undo").status_code == 403
