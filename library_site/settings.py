@@ -378,6 +378,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "library_site.api.openapi.mark_required_bodies",
+        "library_site.api.openapi.document_files",
         "library_site.api.openapi.declare_versions",
         "library_site.api.openapi.document_challenges",
         "library_site.api.openapi.document_unavailability",

@@ -1,7 +1,8 @@
 """The list of books: searched, filtered and sorted by its address, in pages whose positions are keys."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl
 
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q, QuerySet
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from books.admin.list_filters import ListFilterForm, build_query
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
+from books.exchange.formats.registry import STREAMED_FORMATS, Format
 from books.lookup.matches import build_search
 from books.lookup.pages import SORT_KEYS, Page, Section, parse_position, read_page
 from books.lookup.scans import read_scan
@@ -119,6 +121,15 @@ class BookList(ChangeList):
     @property
     def row_choices(self) -> Sequence[int]:
         return ROWS_OF_A_PAGE
+
+    @property
+    def export_parameters(self) -> list[tuple[str, str]]:
+        """The parameters that choose the books of the list."""
+        return parse_qsl(build_query(self.address_query, sort="", view=""))
+
+    @property
+    def export_formats(self) -> Collection[Format]:
+        return STREAMED_FORMATS.values()
 
     def list_column_choices(self) -> Iterator[tuple[str, str, bool]]:
         """Yields the names of the columns that can be hidden, their labels, and whether they are shown."""

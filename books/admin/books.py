@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
@@ -16,6 +17,7 @@ from django.utils.html import format_html
 from books import changes
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.exchange.exports import export_list
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
@@ -96,6 +98,7 @@ class BookAdmin(ValidatingAdmin):
         warnings = partial(show_warnings, self)
         pages: list[tuple[str, View, str]] = [
             ("scan/", require_permission(show_scan, *SEE_BOOKS), "scan"),
+            ("export/", require_permission(export_list, *SEE_BOOKS), "export_books"),
             ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
             ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),
             ("lend/change/", require_permission(change_state, CHANGE_BOOK), "lend_change"),
@@ -188,7 +191,9 @@ class BookAdmin(ValidatingAdmin):
         changes.delete_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        return require_permission(show_history, VIEW_HISTORY)(request, object_id)
+        if not request.user.has_perm(VIEW_HISTORY):
+            raise PermissionDenied
+        return show_history(request, object_id)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         context = {"saved_views": list_views(request)}

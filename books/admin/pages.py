@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 
 from books.history.actors import ActorRef, find_actor
@@ -27,7 +28,7 @@ BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
 UNDO_PERMISSIONS = [ADD_BOOK, CHANGE_BOOK, DELETE_BOOK]
 # With any of these, Django shows the list of books.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 CursorInteger = Annotated[int, msgspec.Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
 
 
@@ -56,7 +57,7 @@ def require_permission(view: View, *permissions: str) -> View:
     """Wraps a view of people who are signed in to the admin: they need one of these permissions."""
 
     @wraps(view)
-    def checked_view(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+    def checked_view(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponseBase:
         if not has_any_permission(request, permissions):
             raise PermissionDenied
         return view(request, *arguments, **options)

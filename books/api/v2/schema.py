@@ -39,6 +39,7 @@ from books.api.v2.serializers import (
     RevertSerializer,
     UpdateSerializer,
 )
+from books.exchange.formats.registry import STREAMED_FORMATS
 from library_site.api.schema import (
     BODY_ERRORS,
     COMMON_ERRORS,
@@ -159,11 +160,18 @@ UPDATE_SCHEMA: dict[str, Any] = {
     },
 }
 
+LIST_DESCRIPTION = (
+    "In pages; follow `next` to read on. A book must match all filters that are given. With an `Accept` that prefers"
+    " another media type to JSON, the answer is a file of all books that match, in the order of their ids, and knows no"
+    " parameters but the filters."
+)
+
 document_books = extend_schema_view(
     list=extend_schema(
         operation_id="list_books",
         summary="List books",
-        description="In pages; follow `next` to read on. A book must match all filters that are given.",
+        description=LIST_DESCRIPTION,
+        extensions={"x-file-types": list(STREAMED_FORMATS)},
         tags=["Books"],
         parameters=[
             FIELDS_PARAMETER,

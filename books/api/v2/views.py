@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import BaseParser
@@ -14,6 +15,7 @@ from rest_framework.serializers import Serializer
 from books.api import bulk
 from books.api.bulk_body import split_body
 from books.api.conditional import Conditions
+from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
 from books.api.operations import require_known_book, restore_book, revert_book
@@ -65,6 +67,13 @@ class BookViewSetV2(BookViewSet):
         "update": UpdateSerializer(),
         "delete": DeleteSerializer(),
     }
+
+    def list(self, request: Request) -> HttpResponseBase:
+        format = choose_format(request.META.get("HTTP_ACCEPT", ""))
+        if not format:
+            return super().list(request)
+        conditions, is_head = Conditions.from_environ(request.META), request.method == "HEAD"
+        return export_books(self.rules, read_query(request), format, conditions, is_head)
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:

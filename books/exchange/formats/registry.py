@@ -31,6 +31,10 @@ class Format:
     write: Callable[[Pages], Iterator[bytes]] | None
     refused_file: Callable[[BinaryIO, Table], RefusedFile]
 
+    @property
+    def content_type(self) -> str:
+        return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
+
 
 XLSX = Format(
     "xlsx",

@@ -143,6 +143,12 @@ def test_a_caller_beyond_the_limit_is_refused(limited: httpx.Client, clock: Cloc
     assert parse_limit_headers(refused) == (POLICY, '"default";r=0;t=1', "1")
 
 
+def test_a_file_of_all_books_is_one_request(limited: httpx.Client) -> None:
+    answers = [limited.get("/api/v2/books", headers={"Accept": "text/csv"}) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert answers[3].json()["error"]["code"] == "RATE_LIMIT"
+
+
 def test_a_caller_who_waits_for_retry_after_is_answered(limited: httpx.Client, clock: Clock) -> None:
     assert uses_up_limit(limited)
     clock.now += int(limited.get("/api/books").headers["Retry-After"])

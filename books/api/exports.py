@@ -1,0 +1,68 @@
+"""The list of books as a file: all that match the filters, in a format that the client prefers to JSON."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+
+from books.api.conditional import Conditions
+from books.api.filters import get_filters, select_matching
+from books.api.operations import BookRules
+from books.exchange.downloads import stream_books
+from books.exchange.formats.registry import STREAMED_FORMATS, Format
+from library_site.api.query import Query
+
+JSON_TYPES = ("application/json", "application/vnd.library")
+WILDCARDS = ("*/*", "application/*", "text/*")
+
+
+class MediaRange(NamedTuple):
+    """A part of an Accept header (RFC 9110, 12.5.1)."""
+
+    name: str
+    weight: float
+
+
+def choose_format(accept: str) -> Format | None:
+    """Returns the format that an Accept header prefers to JSON, or None. A wildcard alone chooses none."""
+    ranges = list(iter_media_ranges(accept))
+    named_ranges = [media_range for media_range in ranges if media_range.name in STREAMED_FORMATS]
+    if not named_ranges:
+        return None
+    best = max(named_ranges, key=lambda media_range: media_range.weight)
+    json_weight = max((weight for name, weight in ranges if name.startswith(JSON_TYPES)), default=0.0)
+    wildcard_weight = max((weight for name, weight in ranges if name in WILDCARDS), default=0.0)
+    is_preferred = best.weight > json_weight and best.weight >= wildcard_weight
+    return STREAMED_FORMATS[best.name] if is_preferred else None
+
+
+def iter_media_ranges(accept: str) -> Iterator[MediaRange]:
+    for part in accept.lower().split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        weights = [parameter[2:] for parameter in parameters if parameter.startswith("q=")]
+        yield MediaRange(name, parse_weight(weights[0]) if weights else 1.0)
+
+
+def parse_weight(text: str) -> float:
+    """Returns 0 for what is no weight."""
+    try:
+        weight = float(text)
+    except ValueError:
+        return 0.0
+    return weight if 0 <= weight <= 1 else 0.0
+
+
+def export_books(
+    rules: BookRules, query: Query, format: Format, conditions: Conditions, is_head: bool
+) -> HttpResponseBase:
+    """Answers with a file of the books, page by page. It has no ETag.
+
+    Raises ValidationError, UnknownParameter (also for the parameters of pages), PreconditionFailed.
+    """
+    rules.validate_query(query, list(get_filters(rules.filterset_class)))
+    books = select_matching({name: str(query.query_params[name]) for name in query.query_params})
+    if conditions.is_not_modified(""):
+        return HttpResponse(status=304)
+    response = stream_books(books, format)
+    return HttpResponse(headers=response.headers) if is_head else response

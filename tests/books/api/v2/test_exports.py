@@ -1,0 +1,118 @@
+"""The list of version 2 as a file, in a format that Accept names."""
+
+from typing import Any
+from unittest.mock import ANY
+
+import httpx
+import pytest
+from django.db import OperationalError
+from pytest_django import Settings
+
+from books.api.exports import choose_format
+from books.exchange import exports
+from books.exchange.formats.registry import STREAMED_FORMATS
+from books.models import Book
+from tests.support.book_files import get_members, read_records
+from tests.support.books import build_book
+from tests.support.pages import LIST_URL, parse_error
+
+
+@pytest.fixture
+def books(api: httpx.Client) -> list[dict[str, Any]]:
+    return [
+        api.post(LIST_URL, json=build_book(title=f"=Title {n}", author="Zoë", year=1900 + n)).json() for n in range(5)
+    ]
+
+
+@pytest.mark.parametrize("media_type", STREAMED_FORMATS)
+def test_all_books_that_match_are_in_the_file(
+    api: httpx.Client, books: list[dict[str, Any]], media_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "PAGE_BOOKS", 2)
+    format = STREAMED_FORMATS[media_type]
+    answer = api.get(LIST_URL, params={"author": "ZOË", "year_min": "1901"}, headers={"Accept": media_type})
+    members = [get_members(record) for record in read_records(format.name, answer.content)]
+    assert members == [{name: book[name] for name in members[0]} for book in books[1:]]
+    assert dict(answer.headers) == {
+        "content-type": format.content_type,
+        "content-disposition": f'attachment; filename="books{format.extension}"',
+        "vary": "Accept",
+        **dict.fromkeys(["allow", "cross-origin-opener-policy", "referrer-policy", "x-content-type-options"], ANY),
+        "x-request-id": ANY,
+    }
+    empty_answer = api.get(LIST_URL, params={"author": "nobody"}, headers={"Accept": media_type})
+    assert read_records(format.name, empty_answer.content) == [] if media_type != "text/csv" else empty_answer.content
+
+
+def test_json_lines_have_the_members_of_version_2(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+    answer = api.get("/api/books?version=2", headers={"Accept": "application/x-ndjson"})
+    assert [dict(record.values) for record in read_records("jsonl", answer.content)] == books
+
+
+def test_head_has_no_file(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+    answer = api.head(LIST_URL, headers={"Accept": "text/csv"})
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+
+
+def test_version_1_and_one_book_are_json_all_the_same(api: httpx.Client, books: list[dict[str, Any]]) -> None:
+    for address in ("/api/books", f"{LIST_URL}/{books[0]['id']}"):
+        assert api.get(address, headers={"Accept": "text/csv"}).headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("accept", "name"),
+    [
+        ("text/csv", "csv"),
+        ("TEXT/CSV;header=present", "csv"),
+        ("text/csv, */*", "csv"),
+        ("text/csv, */*;q=0.1", "csv"),
+        ("text/csv;q=0.5, application/marc", "marc"),
+        ("text/csv;q=0.9, application/json;q=0.8", "csv"),
+        ("text/csv, application/json", ""),
+        ("text/csv, application/vnd.library.v2+json", ""),
+        ("text/csv;q=0.5, */*", ""),
+        ("text/csv;q=0", ""),
+        ("text/csv;q=x", ""),
+        ("text/*", ""),
+        ("", ""),
+    ],
+)
+def test_a_format_must_be_preferred_to_json(accept: str, name: str) -> None:
+    format = choose_format(accept)
+    assert (format.name if format else "") == name
+
+
+@pytest.mark.parametrize("parameter", ["sort=id", "limit=1", "cursor=x", "count=true", "fields=id", "autor=x"])
+def test_a_file_knows_no_parameters_but_filters(api: httpx.Client, parameter: str) -> None:
+    answer = api.get(f"{LIST_URL}?{parameter}", headers={"Accept": "text/csv"})
+    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [parameter.partition("=")[0]])
+
+
+def test_errors_are_in_the_shape_of_version_2(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    headers = {"Accept": "text/csv"}
+    answer = api.get(f"{LIST_URL}?year_min=x&available=x", headers=headers)
+    assert parse_error(answer) == (422, "VALIDATION_ERROR", ["available", "year_min"])
+    assert parse_error(api.get(LIST_URL, headers={**headers, "If-Match": '"x"'}))[:2] == (412, "PRECONDITION_FAILED")
+    assert api.get(LIST_URL, headers={**headers, "If-None-Match": "*"}).status_code == 304
+    settings.LIBRARY_ACCESS = "protected"
+    assert parse_error(api.get(LIST_URL, headers=headers))[:2] == (401, "UNAUTHENTICATED")
+    settings.LIBRARY_ACCESS = "open"
+
+    def fail(*_: object) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(exports, "read_page", fail)
+    answer = api.get(LIST_URL, headers=headers)
+    assert (parse_error(answer)[:2], "Retry-After" in answer.headers) == ((503, "UNAVAILABLE"), True)
+
+
+def test_a_book_that_is_added_meanwhile_is_in_the_file_once(monkeypatch: pytest.MonkeyPatch, api: httpx.Client) -> None:
+    monkeypatch.setattr(exports, "PAGE_BOOKS", 1)
+    first = api.post(LIST_URL, json=build_book()).json()["id"]
+    pages = exports.begin_pages(Book.objects.all())
+    second = api.post(LIST_URL, json=build_book()).json()["id"]
+    assert [book.id for page in pages for book in page] == [first, second]
