@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from itertools import chain
 from typing import Any
 
@@ -56,6 +57,13 @@ class JSONFormatter(RequestFormatter):
         if record.exc_info:
             members["exception"] = self.formatException(record.exc_info)
         return json.dumps(members)
+
+
+class UnavailableFilter(logging.Filter):
+    """Drops Django's line for each 503: the reason has a line of its own, and the request one in the access log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def escape_unprintable(text: str) -> str:

@@ -105,6 +105,8 @@ PORT = env.integer("PORT", 8000, 1, 65535)
 WEB_CONCURRENCY = env.integer("WEB_CONCURRENCY", 2, 1, 1024)
 WEB_THREADS = env.integer("WEB_THREADS", 8, 1, 1024)
 
+# Seconds that requests get at a stop before their process is killed: a body that never arrives must not block it.
+STOP_TIMEOUT = env.integer("STOP_TIMEOUT", 10, 2, 3600)
 # Where each process answers probes too; 0 is nowhere.
 HEALTH_HOST = env.address("HEALTH_HOST", "127.0.0.1")
 HEALTH_PORT = env.integer("HEALTH_PORT", 0, 0, 65535)
@@ -238,6 +240,8 @@ WHITENOISE_ROOT = BASE_DIR / "library_site" / "root_files"
 
 # Logs
 LOG_LEVEL = env.choice("LOG_LEVEL", "info", ("debug", "info", "warning", "error", "critical"))
+# Requests that take so many milliseconds or more have a line with the total of their statements; 0 turns that off.
+SLOW_REQUEST_MS = env.integer("SLOW_REQUEST_MS", 1000, 0, 3_600_000)
 LOG_FORMAT = env.choice("LOG_FORMAT", "text", ("text", "json"))
 # At DEBUG, libraries log bodies and tokens: Django logs SQL with parameters, templates log variables.
 OTHERS_LOG_LEVEL = "INFO" if LOG_LEVEL == "debug" else LOG_LEVEL.upper()
@@ -248,6 +252,7 @@ LOGGING = {
         "text": {"()": "library_site.log_formatters.TextFormatter"},
         "json": {"()": "library_site.log_formatters.JSONFormatter"},
     },
+    "filters": {"unavailable": {"()": "library_site.log_formatters.UnavailableFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": OTHERS_LOG_LEVEL},
     "loggers": {
@@ -256,7 +261,7 @@ LOGGING = {
         # It logs each count at INFO; only a lockout is a warning.
         "axes": {"level": "WARNING"},
         # A 4xx is the client's error, not the library's.
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["unavailable"]},
         "django.security": {"level": "CRITICAL"},
         # The access log of runserver contains queries.
         "django.server": {"handlers": [], "level": "CRITICAL", "propagate": True},

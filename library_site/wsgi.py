@@ -40,6 +40,12 @@ def load_observers() -> "list[RequestObserver]":
         from library_site.monitoring.metrics import get_server_metrics
 
         observers.append(get_server_metrics().observe)
+    if settings.SLOW_REQUEST_MS:
+        from library_site.db.statements import time_statement, wrap_statements
+        from library_site.monitoring.slow_requests import log_slower_than
+
+        wrap_statements(time_statement)
+        observers.append(log_slower_than(settings.SLOW_REQUEST_MS))
     return observers
 
 

@@ -74,6 +74,7 @@ class Worker:
         """With `once`, returns when nothing is due any more."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        log.info("The worker has started.")
         clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
             loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
@@ -86,6 +87,7 @@ class Worker:
         for executor in self.executors:
             executor.submit(close_connection)
             executor.shutdown()
+        log.info("The worker has stopped.")
 
     @property
     def executors(self) -> list[ThreadPoolExecutor]:
@@ -93,6 +95,7 @@ class Worker:
         return [*executors, self.clearing_executor]
 
     def stop(self) -> None:
+        log.info("The worker stops: %d deliveries are under way.", self.in_flight.total())
         self.is_stopping = True
         self.stop_event.set()
         self.wake()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
 from itertools import count
 from threading import local
@@ -15,6 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from psycopg import errors, pq
 from psycopg.adapt import Transformer
+
+from library_site.db.statements import has_foreign_wrapper, run_wrapped, statement_wrappers
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -102,9 +105,16 @@ class PreparedStatement:
             return fetch_all(self.sql, [adapt_time(parameter) for parameter in parameters])
         cache = thread_connection.get_cache(raw)
         with database.wrap_database_errors:
-            result = self.send(cache, parameters)
+            if statement_wrappers:
+                result = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, {"connection": database})
+            else:
+                result = self.send(cache, parameters)
         cache.transformer.set_pgresult(result)
         return cache.transformer.load_rows(0, result.ntuples, tuple)
+
+    def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:
+        """Has Django's form of a function that executes a statement."""
+        return self.send(cache, parameters)
 
     def send(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
@@ -171,7 +181,7 @@ def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
         database.vendor != "postgresql"
         or not settings.COMPILED_PATH
         or database.queries_logged
-        or database.execute_wrappers
+        or has_foreign_wrapper(database)
     ):
         return None
     if database.connection is None:

@@ -18,7 +18,7 @@ def is_timeout(error: BaseException) -> bool:
     return (
         isinstance(error, WriterRefused)
         or isinstance(cause, errors.LockNotAvailable | errors.QueryCanceled)
-        or getattr(cause, "sqlite_errorname", "") == "SQLITE_BUSY"
+        or getattr(cause, "sqlite_errorname", "") in ("SQLITE_BUSY", "SQLITE_INTERRUPT")
     )
 
 

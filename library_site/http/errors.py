@@ -15,6 +15,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from library_site.db.outages import record_failure
 from library_site.db.timeouts import is_timeout
 from library_site.http.error_pages import is_program_path, prefers_page, render_error_page
 from library_site.http.refusals import Failure, Problem, Refusal
@@ -150,9 +151,9 @@ def describe_known(error: BaseException | None, request: HttpRequest | Request) 
     cause = error.__cause__ if isinstance(error, InternalError) else error
     failures = (FAILURES_BY_EXCEPTION.get(exception_class) for exception_class in type(cause).__mro__)
     failure = next(filter(None, failures), None)
-    if failure is UNAVAILABLE:
+    if error and failure is UNAVAILABLE:
         request.META[DATABASE_ERROR_KEY] = "unavailable"
-        log.error("The database did not answer.", exc_info=error)
+        record_failure(error)
     elif isinstance(error, DatabaseError):
         request.META[DATABASE_ERROR_KEY] = "failed"
     return failure

@@ -169,6 +169,7 @@ def test_every_line_of_the_process_is_an_object(service_log: list[dict[str, Any]
         "library_site.access",
         "_granian",
         "axes.handlers.database",
+        "library_site.process",
     }
 
 

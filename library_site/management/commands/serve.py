@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.metrics_files import prepare_directory
 from library_site.monitoring.readiness import describe_problem, run_checks
+from library_site.monitoring.shutdown import watch_for_stop
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -127,6 +128,7 @@ def load_application() -> "WSGIApplication":
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     from library_site.wsgi import application
 
+    watch_for_stop()
     if settings.HEALTH_PORT:
         start_listener(settings.HEALTH_HOST, settings.HEALTH_PORT)
     if settings.METRICS_TOKEN:
@@ -157,8 +159,7 @@ def build_granian_command(host: str, port: int, workers: int, threads: int) -> l
         "--workers": workers,
         "--blocking-threads": threads,
         "--log-level": "error",
-        # Seconds that running requests get at a stop: a body that never arrives must not block it.
-        "--workers-kill-timeout": 10,
+        "--workers-kill-timeout": settings.STOP_TIMEOUT,
     }
     arguments = [str(word) for option in options.items() for word in option]
     return [

@@ -1,0 +1,68 @@
+"""Wraps every statement, whether Django sends it or a PreparedStatement does.
+
+Nothing is wrapped unless `wrap_statements` was called before the first connection.
+"""
+
+from collections.abc import Callable, Sequence
+from threading import local
+from time import perf_counter
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+# Django's form (`connection.execute_wrapper`): called with execute, sql, params, many and context.
+StatementWrapper = Callable[..., Any]
+statement_wrappers: list[StatementWrapper] = []
+
+
+class StatementTotals(local):
+    """The statements of this thread since the last `take`."""
+
+    count = 0
+    seconds = 0.0
+
+    def take(self) -> tuple[int, float]:
+        """Returns number and seconds, and begins again."""
+        totals, self.count, self.seconds = (self.count, self.seconds), 0, 0.0
+        return totals
+
+
+statement_totals = StatementTotals()
+
+
+def wrap_statements(wrapper: StatementWrapper) -> None:
+    """The wrapper is called for each statement of the connections that open from now on."""
+    if wrapper not in statement_wrappers:
+        statement_wrappers.append(wrapper)
+        connection_created.connect(add_wrappers)
+
+
+def add_wrappers(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    connection.execute_wrappers[:] = statement_wrappers
+
+
+def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
+    """Whether someone else wants to see the statements, and through Django's cursor."""
+    return bool(database.execute_wrappers) and database.execute_wrappers != statement_wrappers
+
+
+def run_wrapped(execute: StatementWrapper, sql: str, parameters: Sequence[Any], context: dict[str, Any]) -> Any:
+    """Calls `execute` inside the wrappers, as Django does."""
+    for wrapper in reversed(statement_wrappers):
+        execute = bind(wrapper, execute)
+    return execute(sql, parameters, False, context)  # noqa: FBT003  # Django's form
+
+
+def bind(wrapper: StatementWrapper, execute: StatementWrapper) -> StatementWrapper:
+    return lambda *arguments: wrapper(execute, *arguments)
+
+
+def time_statement(execute: StatementWrapper, *arguments: Any) -> Any:
+    """A StatementWrapper that adds to `statement_totals`."""
+    began_at = perf_counter()
+    try:
+        return execute(*arguments)
+    finally:
+        statement_totals.count += 1
+        statement_totals.seconds += perf_counter() - began_at

@@ -1,0 +1,76 @@
+"""Logs the start and the stop of a server's process, and ends its requests before the server kills it."""
+
+import logging
+import signal
+import socket
+import time
+from contextlib import suppress
+from multiprocessing.util import Finalize
+from threading import Thread
+from time import perf_counter
+from urllib.parse import quote
+
+import psycopg
+from django.conf import settings
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from library_site.http.request_log import current_request_id, requests_under_way
+
+log = logging.getLogger("library_site.process")
+
+# Seconds before the kill at which statements are cancelled, so that their requests are answered 503, and at which the
+# requests that are left are logged.
+CANCEL_MARGIN, CUT_MARGIN = 1.5, 0.3
+POLL_INTERVAL = 0.05
+
+
+def watch_for_stop() -> None:
+    """Call it in the main thread. The server's own handler of SIGTERM stays: Python writes the signal to a socket."""
+    log.info("The process serves requests, with %d threads.", settings.WEB_THREADS)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)  # noqa: FBT003  # socket defines it so
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
+    Thread(target=wait_for_stop, args=[reader], name="shutdown", daemon=True).start()
+    # The server ends its processes without `atexit`.
+    Finalize(None, log.info, args=["The process has stopped."], exitpriority=0)
+
+
+def wait_for_stop(signals: socket.socket) -> None:
+    while signals.recv(1) != bytes([signal.SIGTERM]):
+        pass
+    end_requests(time.monotonic() + settings.STOP_TIMEOUT)
+
+
+def end_requests(killed_at: float) -> None:
+    if requests_under_way:
+        log.info("The process stops: %d requests are under way.", len(requests_under_way))
+    while requests_under_way and time.monotonic() < killed_at - CUT_MARGIN:
+        if time.monotonic() > killed_at - CANCEL_MARGIN:
+            cancel_statements()
+        time.sleep(POLL_INTERVAL)
+    log_cut_requests()
+
+
+def cancel_statements() -> None:
+    """Makes the database give up the statements of all requests; what it gives up is answered 503."""
+    for request in list(requests_under_way.values()):
+        cancel_statement(request.database)
+
+
+def cancel_statement(database: BaseDatabaseWrapper) -> None:
+    if database.connection is None:
+        return
+    if database.vendor == "sqlite":
+        database.connection.interrupt()
+        return
+    with suppress(psycopg.Error):
+        database.connection.cancel_safe(timeout=CANCEL_MARGIN / 2)
+
+
+def log_cut_requests() -> None:
+    """Logs each request under its id."""
+    for request in list(requests_under_way.values()):
+        current_request_id.set(request.request_id)
+        seconds = perf_counter() - request.began_at
+        path = quote(request.path, encoding="latin-1", errors="replace")
+        log.error("Cut off after %.1f s: %s %s", seconds, request.method, path)

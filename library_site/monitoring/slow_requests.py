@@ -1,0 +1,40 @@
+"""Logs requests that took long, and how much of it their statements took."""
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from library_site.db.statements import statement_totals
+from library_site.http.request_log import ROUTE_KEY, RequestObserver
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
+log = logging.getLogger(__name__)
+
+LINE_FORMAT = "Slow: %(method)s %(path)s %(status)d %(duration_ms)s ms, %(statements)d statements %(statements_ms)s ms"
+
+
+def log_slower_than(milliseconds: int) -> RequestObserver:
+    """The statements are those of `library_site.db.statements.time_statement`."""
+
+    def observe(environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
+        count, statement_seconds = statement_totals.take()
+        if seconds * 1000 < milliseconds:
+            return
+        path, _ = environ.get("library.asked_for", (environ["PATH_INFO"], ""))
+        members = {
+            "method": method,
+            "path": quote(path, encoding="latin-1", errors="replace"),
+            "route": environ.get(ROUTE_KEY, ""),
+            "status": status,
+            "duration_ms": round(seconds * 1000, 2),
+            "statements": count,
+            "statements_ms": round(statement_seconds * 1000, 2),
+        }
+        message = (
+            "Slow: %(method)s %(path)s %(status)d %(duration_ms)s ms, %(statements)d statements %(statements_ms)s ms"
+        )
+        log.warning(message, members, extra={"members": members})
+
+    return observe
