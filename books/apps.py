@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 class BooksConfig(AppConfig):
     name = "books"
-    verbose_name = "Library"
+    verbose_name = _("Library")
 
     def ready(self) -> None:
         # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.

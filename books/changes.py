@@ -12,6 +12,7 @@ from typing import Any
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_noop
 from rest_framework.request import Request
 
 from books import events, write_statements
@@ -42,21 +43,21 @@ class BookNotFound(Refusal):
     """No book has this id."""
 
     status = 404
-    message = "Book not found"
+    message = gettext_noop("Book not found")
 
 
 class BookExists(Refusal):
     """The book to be restored is there."""
 
     status = 409
-    message = "The book is not deleted"
+    message = gettext_noop("The book is not deleted")
 
 
 class IsbnInUse(Refusal):
     """Another book has this isbn."""
 
     status = 409
-    message = "Another book has this isbn"
+    message = gettext_noop("Another book has this isbn")
 
     def __init__(self, isbn: str) -> None:
         super().__init__(isbn)
@@ -84,7 +85,7 @@ class ConcurrentChange(Refusal):
     """Two changes of a book at the same time, or two that waited for each other: the database refused this one."""
 
     status = 409
-    message = "The book was changed by another request at the same time"
+    message = gettext_noop("The book was changed by another request at the same time")
 
 
 def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:

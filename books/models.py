@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
 from library_site.jobs.leases import LeasedModel
@@ -52,23 +53,29 @@ def max_length_check(field: str, length: int) -> models.CheckConstraint:
 class Book(models.Model):
     """A book of the library. Only `books.changes` writes it, and increases `version` with every change."""
 
-    title = models.CharField(max_length=MAX_LENGTHS["title"])
-    author = models.CharField(max_length=MAX_LENGTHS["author"])
-    year = models.IntegerField(validators=[MinValueValidator(YEAR_RANGE[0]), MaxValueValidator(YEAR_RANGE[1])])
+    title = models.CharField(_("title"), max_length=MAX_LENGTHS["title"])
+    author = models.CharField(_("author"), max_length=MAX_LENGTHS["author"])
+    year = models.IntegerField(
+        _("year"), validators=[MinValueValidator(YEAR_RANGE[0]), MaxValueValidator(YEAR_RANGE[1])]
+    )
     isbn = ISBNField(
-        "ISBN", max_length=MAX_LENGTHS["isbn"], unique=True, error_messages={"unique": "Another book has this ISBN."}
+        _("ISBN"),
+        max_length=MAX_LENGTHS["isbn"],
+        unique=True,
+        error_messages={"unique": _("Another book has this ISBN.")},
     )
     isbn13 = ISBN13Field("isbn")
-    genre = models.CharField(max_length=MAX_LENGTHS["genre"])
-    available = models.BooleanField(default=True, db_default=True)
-    created_at = TimestampField("added (UTC)", editable=False)
-    updated_at = TimestampField("changed (UTC)", editable=False)
+    genre = models.CharField(_("genre"), max_length=MAX_LENGTHS["genre"])
+    available = models.BooleanField(_("available"), default=True, db_default=True)
+    created_at = TimestampField(_("added"), editable=False)
+    updated_at = TimestampField(_("changed"), editable=False)
     version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
     title_folded = FoldedField("title")
     author_folded = FoldedField("author")
     genre_folded = FoldedField("genre")
 
     class Meta:
+        verbose_name, verbose_name_plural = _("book"), _("books")
         constraints = [
             *(max_length_check(field, length) for field, length in MAX_LENGTHS.items()),
             models.CheckConstraint(condition=models.Q(year__range=YEAR_RANGE), name="book_year_within_32_bits"),
@@ -130,15 +137,16 @@ class Actor(models.Model):
     Only `books.history.actors` adds rows. They refer to nothing, because they outlive what they name.
     """
 
+    # Labels are English, for programs too; pages translate them.
     class Channel(models.TextChoices):
-        V1 = "v1", "interface, version 1"
-        V2 = "v2", "interface, version 2"
-        BULK = "bulk", "bulk request"
-        ADMIN = "admin", "admin"
-        IMPORT = "import", "import"
-        COMMAND = "command", "command line"
-        MIRROR = "mirror", "mirroring"
-        OPERATION = "operation", "operation"
+        V1 = "v1", gettext_noop("interface, version 1")
+        V2 = "v2", gettext_noop("interface, version 2")
+        BULK = "bulk", gettext_noop("bulk request")
+        ADMIN = "admin", gettext_noop("admin")
+        IMPORT = "import", gettext_noop("import")
+        COMMAND = "command", gettext_noop("command line")
+        MIRROR = "mirror", gettext_noop("mirroring")
+        OPERATION = "operation", gettext_noop("operation")
 
     channel = models.CharField(max_length=10, choices=Channel)
     user_id = models.BigIntegerField(null=True, db_index=True)
@@ -242,11 +250,11 @@ class Change(models.Model):
     """A change of a book: the members that changed, before and after. Only `books.write_statements` adds rows."""
 
     class Kind(models.IntegerChoices):
-        CREATED = 1, "created"
-        CHANGED = 2, "changed"
-        DELETED = 3, "deleted"
-        RESTORED = 4, "restored"
-        MERGED = 5, "merged"
+        CREATED = 1, gettext_noop("created")
+        CHANGED = 2, gettext_noop("changed")
+        DELETED = 3, gettext_noop("deleted")
+        RESTORED = 4, gettext_noop("restored")
+        MERGED = 5, gettext_noop("merged")
 
     # No foreign key: a change outlives its book. The actor has none in the database, where each check would lock the
     # actor's row.
@@ -263,7 +271,7 @@ class Change(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions = [("view_history", "Can view the history of books")]
+        permissions = [("view_history", gettext_noop("Can view the history of books"))]
         constraints = [models.UniqueConstraint(fields=["book_id", "version"], name="change_version")]
         indexes = [
             models.Index("at", "id", name="change_by_time"),

@@ -8,6 +8,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from books.admin.list_filters import ListFilterForm, build_query
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
@@ -99,12 +100,12 @@ class BookList(ChangeList):
         """Yields the links to other pages; none if this one has all books."""
         before, behind = self.page.before, self.page.behind
         if before or "before" in self.params or "behind" in self.params:
-            yield PageLink("First page", self.build_address())
+            yield PageLink(_("First page"), self.build_address())
         if before:
-            yield PageLink("Previous page", self.build_address(before=before.encode()))
+            yield PageLink(_("Previous page"), self.build_address(before=before.encode()))
         if behind:
-            yield PageLink("Next page", self.build_address(behind=behind.encode()))
-            yield PageLink("Last page", self.build_address(last=1))
+            yield PageLink(_("Next page"), self.build_address(behind=behind.encode()))
+            yield PageLink(_("Last page"), self.build_address(last=1))
 
     def build_address(self, **changes: Any) -> str:
         return f"?{build_query(self.address_query, **changes)}"

@@ -12,7 +12,10 @@ from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from books import changes
 from books.admin.book_list import BookList
@@ -21,7 +24,7 @@ from books.admin.exchange.exports import export_list
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
-from books.admin.lending import change_state, find_scanned, show_lending
+from books.admin.lending import STATES, change_state, find_scanned, name_state, show_lending
 from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
 from books.admin.operations.bulk_edit import show_bulk_edit
@@ -41,6 +44,7 @@ from books.admin.scan import show_scan
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
 from library_site.admin.model_admins import ValidatingAdmin
+from library_site.admin.moments import format_moment, localize_moment
 from library_site.db.integers import parse_integer
 
 
@@ -50,46 +54,54 @@ class BookAdmin(ValidatingAdmin):
     list_display = tuple(COLUMNS.values())
     # The search is that of `BookList`; Django shows its box because of this.
     search_fields = ("title",)
-    search_help_text = (
+    search_help_text = _(
         "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
         " at the start of the ISBN."
     )
-    fields = ("isbn", "title", "author", "year", "genre", "available", "created_at", "updated_at")
-    readonly_fields = ("created_at", "updated_at")
+    fields = ("isbn", "title", "author", "year", "genre", "available", "added", "changed")
+    readonly_fields = ("added", "changed")
     actions = ("mark_available", "mark_lent", "delete_books")
 
-    @admin.display(description="Title")
+    @admin.display(description=_("Title"))
     def title_column(self, book: Book) -> str:
         return book.title
 
-    @admin.display(description="Author")
+    @admin.display(description=_("Author"))
     def author_column(self, book: Book) -> str:
         return book.author
 
-    @admin.display(description="Year")
+    @admin.display(description=_("Year"))
     def year_column(self, book: Book) -> str:
         return str(book.year)
 
-    @admin.display(description="Genre")
+    @admin.display(description=_("Genre"))
     def genre_column(self, book: Book) -> str:
         return book.genre
 
-    @admin.display(description="ISBN")
+    @admin.display(description=_("ISBN"))
     def isbn_column(self, book: Book) -> str:
         return book.isbn
 
-    @admin.display(description="Availability")
+    @admin.display(description=_("Availability"))
     def availability_column(self, book: Book) -> str:
-        name = "available" if book.available else "lent"
-        return format_html('<span class="availability {}">{}</span>', name, name)
+        name = name_state(book.available)
+        return format_html('<span class="availability {}">{}</span>', name, STATES[name])
 
-    @admin.display(description="Added (UTC)")
+    @admin.display(description=_("Added"))
     def created_at_column(self, book: Book) -> str:
-        return f"{book.created_at:%Y-%m-%d %H:%M}"
+        return date_format(localize_moment(book.created_at), "DATETIME_FORMAT")
 
-    @admin.display(description="Number")
+    @admin.display(description=_("Number"))
     def id_column(self, book: Book) -> str:
         return f"#{book.pk}"
+
+    @admin.display(description=_("added"))
+    def added(self, book: Book) -> str:
+        return format_moment(book.created_at)
+
+    @admin.display(description=_("changed"))
+    def changed(self, book: Book) -> str:
+        return format_moment(book.updated_at)
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
         return BookList
@@ -121,15 +133,15 @@ class BookAdmin(ValidatingAdmin):
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
 
-    @admin.action(description="Mark selected books as available", permissions=["change"])
+    @admin.action(description=_("Mark selected books as available"), permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_action(request, queryset, MARK_AVAILABLE)
 
-    @admin.action(description="Mark selected books as lent", permissions=["change"])
+    @admin.action(description=_("Mark selected books as lent"), permissions=["change"])
     def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_action(request, queryset, MARK_LENT)
 
-    @admin.action(description="Delete selected books", permissions=["delete"])
+    @admin.action(description=_("Delete selected books"), permissions=["delete"])
     def delete_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_action(request, queryset, DELETE)
 
@@ -166,7 +178,7 @@ class BookAdmin(ValidatingAdmin):
         try:
             return find_state(book.pk, version)
         except UnknownVersion:
-            self.message_user(request, UNKNOWN_STATE, messages.ERROR)
+            self.message_user(request, gettext(UNKNOWN_STATE), messages.ERROR)
             return None
 
     def render_change_form(
@@ -212,6 +224,6 @@ class BookAdmin(ValidatingAdmin):
         try:
             return view(request, *arguments, **options)
         except (changes.BookNotFound, changes.IsbnInUse, changes.ConcurrentChange):
-            message = "Nothing was changed: someone else changed, deleted or added such a book first."
+            message = gettext("Nothing was changed: someone else changed, deleted or added such a book first.")
             self.message_user(request, message, messages.ERROR)
             return HttpResponseRedirect(request.get_full_path())

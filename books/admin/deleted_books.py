@@ -5,6 +5,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
 from books import changes
 from books.admin.descriptions import describe_entries, history_address
@@ -21,7 +22,7 @@ def show_deleted_books(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "deleted_books",
-        "Deleted books",
+        _("Deleted books"),
         changes=describe_entries(page.entries),
         links=build_links(request.GET, TimeCursor, start, page),
         may_restore=request.user.has_perm("books.add_book"),
@@ -44,13 +45,13 @@ def restore_and_report(request: HttpRequest, pk: int) -> None:
     try:
         book = changes.restore_book(pk, find_librarian(request), timezone.now())
     except changes.IsbnInUse as error:
-        messages.error(request, format_html("Nothing was changed. {}", describe_isbn_in_use(error)))
+        messages.error(request, format_html(_("Nothing was changed. {}"), describe_isbn_in_use(error)))
     except (changes.BookExists, changes.BookNotFound, changes.ConcurrentChange) as error:
-        messages.error(request, f"Nothing was changed. {error.message}.")
+        messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(error.message)})
     else:
-        messages.success(request, f"The book “{book.title}” is restored.")
+        messages.success(request, _("The book “%(title)s” is restored.") % {"title": book.title})
 
 
 def describe_isbn_in_use(error: changes.IsbnInUse) -> str:
     holder = Book.objects.filter(isbn=error.isbn).values_list("pk", "title").first()
-    return format_isbn_in_use(*holder) if holder else f"{error.message}."
+    return format_isbn_in_use(*holder) if holder else f"{_(error.message)}."

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.history.entries import ActorNames, Entry
@@ -13,7 +14,8 @@ from books.history.records import MEMBERS
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation
 
-LABELS = {field.name: capfirst(str(field.verbose_name)) for field in Book._meta.concrete_fields}
+# Labels of fields, which are lazy.
+LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # What the operations of these kinds are called; the others are mass actions.
 OPERATION_NAMES = {
     "bulk": _("bulk request"),
@@ -22,7 +24,7 @@ OPERATION_NAMES = {
     "delete": _("deletion"),
     "undo": _("undo"),
 }
-ACTOR_LABELS = {"user": "user", "app": "app", "api_key": "API key", "source": "source"}
+ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
 
 
 class Link(NamedTuple):
@@ -66,7 +68,7 @@ def describe_entries(entries: Sequence[Entry]) -> list[Description]:
 def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Description:
     return Description(
         entry,
-        entry.kind.label,
+        gettext(entry.kind.label),
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
         describe_channel(entry, operation),
@@ -81,27 +83,32 @@ def find_titles(book_ids: Iterable[int]) -> dict[int, str]:
     pks = set(book_ids)
     titles = dict(Book.objects.filter(pk__in=pks).values_list("pk", "title"))
     deletions = Change.objects.filter(book_id__in=pks - titles.keys(), kind__in=DELETIONS).order_by("version")
-    deleted_titles = {pk: f"{title} (deleted)" for pk, title in deletions.values_list("book_id", "before__title")}
-    return {pk: f"Book {pk}" for pk in pks} | deleted_titles | titles
+    deleted_titles = {
+        pk: gettext("%(name)s (deleted)") % {"name": title}
+        for pk, title in deletions.values_list("book_id", "before__title")
+    }
+    return {pk: gettext("Book %(number)d") % {"number": pk} for pk in pks} | deleted_titles | titles
 
 
 def describe_names(actor: ActorNames) -> list[tuple[str, Link]]:
     """Returns who made a change; nobody if it was made without a credential or on the command line."""
     names = {name: getattr(actor, name) for name in ACTOR_LABELS}
-    return [(ACTOR_LABELS[name], Link(text, changes_address(**{name: text}))) for name, text in names.items() if text]
+    return [
+        (str(ACTOR_LABELS[name]), Link(text, changes_address(**{name: text}))) for name, text in names.items() if text
+    ]
 
 
 def describe_channel(entry: Entry, operation: Operation | None) -> Link | None:
     channel = Actor.Channel(entry.actor.channel)
     if operation and operation.kind == channel:
         return None
-    return Link(channel.label, changes_address(channel=channel.value))
+    return Link(gettext(channel.label), changes_address(channel=channel.value))
 
 
 def describe_operation(operation: Operation | None) -> Link | None:
     if operation is None:
         return None
-    name = OPERATION_NAMES.get(operation.kind, f"mass action “{operation.kind}”")
+    name = OPERATION_NAMES.get(operation.kind) or gettext("mass action “%(kind)s”") % {"kind": operation.kind}
     return Link(f"{name} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
 
 
@@ -109,11 +116,11 @@ def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | N
     """Returns the members that either state has, in the order of MEMBERS."""
     states = [state or {} for state in (left, right)]
     rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in MEMBERS]
-    return [ValueLine(LABELS[name], *values) for name, values in rows if values != [None, None]]
+    return [ValueLine(capfirst(str(LABELS[name])), *values) for name, values in rows if values != [None, None]]
 
 
 def format_value(value: Any) -> str:
-    return ("Yes" if value else "No") if isinstance(value, bool) else str(value)
+    return (gettext("Yes") if value else gettext("No")) if isinstance(value, bool) else str(value)
 
 
 def history_address(book_id: int) -> str:

@@ -11,6 +11,7 @@ from django import forms
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
 from books.admin.descriptions import ValueLine, compare_members, format_value
 from books.admin.warnings import BookWarning, find_warnings
@@ -73,7 +74,7 @@ class BookForm(forms.ModelForm):
         names = self.list_conflicting_names() if self.instance.pk else []
         self.conflicts = [self.build_conflict(name) for name in names]
         for name in names:
-            message = "Someone else changed this too. Save again to write your value."
+            message = _("Someone else changed this too. Save again to write your value.")
             self.add_error(name, forms.ValidationError(message, code="conflict"))
             self.replace_initial_value(name)
         self.warnings = self.list_warnings()
@@ -90,7 +91,7 @@ class BookForm(forms.ModelForm):
         shown_tokens = str(self.data.get(SHOWN_WARNINGS, "")).split()
         for warning in self.warnings:
             if warning.token not in shown_tokens:
-                message = format_html("{} Save again to keep it.", warning.message)
+                message = format_html(_("{} Save again to keep it."), warning.message)
                 self.add_error(warning.member, forms.ValidationError(message, code="warning"))
 
     def has_only_questions(self) -> bool:
@@ -144,7 +145,8 @@ def write_isbn(text: str) -> str:
 
 def format_isbn_in_use(pk: int, title: str) -> str:
     """Returns HTML that links to the book that has the ISBN."""
-    return format_html('<a href="{}">{}</a> has this ISBN.', reverse("admin:books_book_change", args=[pk]), title)
+    link = format_html('<a href="{}">{}</a>', reverse("admin:books_book_change", args=[pk]), title)
+    return format_html(_("{} has this ISBN."), link)
 
 
 def remove_line_breaks(value: Any) -> Any:

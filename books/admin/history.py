@@ -1,6 +1,6 @@
 """The history of a book, and its states side by side. The book may be deleted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -10,8 +10,9 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import compare_members, describe_entries, history_address
 from books.admin.pages import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
@@ -22,7 +23,7 @@ from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 MAX_VERSION = 2**31 - 1
-UNKNOWN_STATE = "A state of the book with this version is not known."
+UNKNOWN_STATE = gettext_noop("A state of the book with this version is not known.")
 
 
 class KnownBook(NamedTuple):
@@ -55,8 +56,8 @@ class Column(NamedTuple):
 class VersionsForm(forms.Form):
     """Two versions to compare. Without the other one it is the present state."""
 
-    version = forms.IntegerField(label="Compare version", min_value=1, max_value=MAX_VERSION)
-    other = forms.IntegerField(label="with version", min_value=1, max_value=MAX_VERSION, required=False)
+    version = forms.IntegerField(label=_("Compare version"), min_value=1, max_value=MAX_VERSION)
+    other = forms.IntegerField(label=_("with version"), min_value=1, max_value=MAX_VERSION, required=False)
 
 
 def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
@@ -69,7 +70,11 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
     return render_page(
         request,
         "history",
-        f"History of {book.name}",
+        gettext("History of %(book)s") % {"book": book.name},
+        page_help=gettext(
+            "Each change of a book makes a new version of it, with a number. Compare two versions to see what differs,"
+            " and restore an earlier one: that is a change too, and nothing is lost."
+        ),
         book=book,
         changes=list(zip(describe_entries(page.entries), find_gaps(book, start, page), strict=True)),
         links=links,
@@ -94,19 +99,25 @@ def show_state(request: HttpRequest, object_id: str) -> HttpResponse:
     form = VersionsForm(request.GET)
     columns = build_columns(request, book, form) if form.is_valid() else None
     if not columns:
-        messages.error(request, UNKNOWN_STATE)
+        messages.error(request, gettext(UNKNOWN_STATE))
         return HttpResponseRedirect(history_address(book.pk))
-    heading = f"Version{pluralize(columns)} {' and '.join(str(column.version) for column in columns)}"
+    heading = describe_versions([column.version for column in columns])
     return render_page(
         request,
         "state",
-        f"{heading} of {book.name}",
+        gettext("%(versions)s of %(book)s") % {"versions": heading, "book": book.name},
         heading=heading,
         book=book,
         columns=columns,
         lines=compare_members(columns[0].members, columns[-1].members),
         versions_form=form,
     )
+
+
+def describe_versions(versions: Sequence[int]) -> str:
+    if len(versions) == 1:
+        return gettext("Version %(version)d") % {"version": versions[0]}
+    return gettext("Versions %(first)d and %(second)d") % {"first": versions[0], "second": versions[1]}
 
 
 def find_known_book(object_id: str) -> KnownBook | None:
@@ -120,13 +131,13 @@ def find_known_book(object_id: str) -> KnownBook | None:
     if last is None:
         return None
     if last.kind not in DELETIONS or last.before is None:
-        return KnownBook(pk, f"Book {pk}", last.version)
+        return KnownBook(pk, gettext("Book %(number)d") % {"number": pk}, last.version)
     name = str(Book(**{name: last.before[name] for name in MEMBERS}))
     return KnownBook(pk, name, last.version - 1, datetime.fromisoformat(last.before["created_at"]), is_restorable=True)
 
 
 def redirect_unknown(request: HttpRequest) -> HttpResponse:
-    messages.warning(request, "There is no book with this id, and the history has none.")
+    messages.warning(request, gettext("There is no book with this id, and the history has none."))
     return HttpResponseRedirect(reverse("admin:index"))
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from books import changes
@@ -39,7 +39,7 @@ class BookChanged(Refusal):
     """The book is no longer at the version that was seen."""
 
     status = 412
-    message = "The book was changed since it was looked up"
+    message = gettext_noop("The book was changed since it was looked up")
 
 
 class Match(NamedTuple):
@@ -81,7 +81,7 @@ def change_state(request: HttpRequest) -> HttpResponse:
     try:
         version = set_state(find_librarian(request), **form.cleaned_data)
     except Refusal as refusal:
-        return JsonResponse({"message": refusal.message}, status=refusal.status)
+        return JsonResponse({"message": _(refusal.message)}, status=refusal.status)
     return JsonResponse({"version": version})
 
 
@@ -194,7 +194,7 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
     try:
         new_version = set_state(find_librarian(request), book, version, state)
     except Refusal as refusal:
-        messages.error(request, _("Nothing was changed. {reason}.").format(reason=refusal.message))
+        messages.error(request, _("Nothing was changed. {reason}.").format(reason=_(refusal.message)))
         return {}
     return {"book": book, "version": new_version}
 

@@ -7,7 +7,9 @@ from typing import Any
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
+from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
 
 from books.fields import fold
 from books.lookup.matches import build_search, is_equal
@@ -16,22 +18,26 @@ from books.lookup.scans import read_scan
 from books.models import MAX_LENGTHS, YEAR_RANGE, Book
 from books.search import MAX_SEARCH_WORDS, contains_condition
 
-AVAILABILITIES = {"available": ("available", True), "lent": ("lent", False)}
+AVAILABILITIES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
 
 class ListFilterForm(forms.Form):
     """Each field narrows the list further. All are optional."""
 
-    author = forms.CharField(max_length=MAX_LENGTHS["author"], required=False)
-    genre = forms.CharField(max_length=MAX_LENGTHS["genre"], required=False)
-    year_from = forms.IntegerField(label="Year from", required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
-    year_to = forms.IntegerField(label="to", required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
-    availability = forms.ChoiceField(
-        required=False, choices=[("", "any"), *((name, label) for name, (label, _) in AVAILABILITIES.items())]
+    author = forms.CharField(label=_("Author"), max_length=MAX_LENGTHS["author"], required=False)
+    genre = forms.CharField(label=_("Genre"), max_length=MAX_LENGTHS["genre"], required=False)
+    year_from = forms.IntegerField(
+        label=_("Year from"), required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1]
     )
-    quality = forms.ChoiceField(required=False, choices=[("", "any"), *QUALITIES.items()])
+    year_to = forms.IntegerField(label=_("to"), required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+    availability = forms.ChoiceField(
+        label=_("Availability"),
+        required=False,
+        choices=[("", _("any")), *((name, label) for name, (label, _available) in AVAILABILITIES.items())],
+    )
+    quality = forms.ChoiceField(label=_("To look at"), required=False, choices=[("", _("any")), *QUALITIES.items()])
     added_since = forms.DateField(
-        label="Added since", required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+        label=_("Added since"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
     def build_condition(self, today: date) -> Q:
@@ -43,7 +49,7 @@ class ListFilterForm(forms.Form):
             "year_to": lambda year: Q(year__lte=year),
             "availability": lambda name: Q(available=AVAILABILITIES[name][1]),
             "quality": lambda name: build_quality_condition(name, today),
-            "added_since": lambda day: Q(created_at__gte=datetime.combine(day, time(), UTC)),
+            "added_since": lambda day: Q(created_at__gte=begin_day(day)),
         }
         self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
@@ -68,6 +74,14 @@ def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
     today = date.fromisoformat(values["today"])
     condition = ListFilterForm(values).build_condition(today)
     return Book.objects.filter(condition, build_search(read_scan(values.get("q", ""))).condition)
+
+
+def begin_day(day: date) -> datetime:
+    """Returns when the day begins in the reader's zone; in UTC, where the calendar has no such time."""
+    try:
+        return datetime.combine(day, time(), timezone.get_current_timezone()).astimezone(UTC)
+    except OverflowError:
+        return datetime.combine(day, time(), UTC)
 
 
 # What the list's address means, without the position in it.

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from books.admin.list_filters import build_query
@@ -77,7 +78,7 @@ def save_settings(request: HttpRequest) -> HttpResponse:
             user=find_person(request), defaults={"columns": columns, "rows": form.cleaned_data["rows"]}
         )
     else:
-        messages.error(request, "Nothing was changed: choose columns and rows from those that are offered.")
+        messages.error(request, _("Nothing was changed: choose columns and rows from those that are offered."))
     return redirect_to_list(request.POST.get("query", ""), view="")
 
 
@@ -86,17 +87,19 @@ def save_view(request: HttpRequest) -> HttpResponse:
     """Saves the list's query and columns under a name. A view that has the name already is replaced."""
     form = ViewForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was saved: give the view a name of 100 characters at most.")
+        messages.error(request, _("Nothing was saved: give the view a name of 100 characters at most."))
         return redirect_to_list(request.POST.get("query", ""))
     name, query = form.cleaned_data["name"], build_query(QueryDict(form.cleaned_data["query"]), view="")
     with transaction.atomic():
         views = SavedView.objects.filter(user=request.user.pk)
         if views.count() >= MAX_VIEWS and not views.filter(name=name).exists():
-            messages.error(request, f"Nothing was saved: delete a view first, {MAX_VIEWS} are the most.")
+            messages.error(
+                request, _("Nothing was saved: delete a view first, %(count)d are the most.") % {"count": MAX_VIEWS}
+            )
             return redirect_to_list(query)
         values = {"query": query, "columns": list(read_settings(request).columns)}
-        view, _ = SavedView.objects.update_or_create(user=find_person(request), name=name, defaults=values)
-    messages.success(request, f"The view “{name}” is saved.")
+        view, _created = SavedView.objects.update_or_create(user=find_person(request), name=name, defaults=values)
+    messages.success(request, _("The view “%(name)s” is saved.") % {"name": name})
     return redirect_to_list(query, view=view.pk)
 
 
@@ -105,7 +108,7 @@ def delete_view(request: HttpRequest) -> HttpResponse:
     view = find_view(request, request.POST.get("view", ""))
     if view:
         view.delete()
-        messages.success(request, f"The view “{view.name}” is deleted.")
+        messages.success(request, _("The view “%(name)s” is deleted.") % {"name": view.name})
     return redirect_to_list("")
 
 

@@ -10,7 +10,10 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.html import format_html
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from books import changes
 from books.admin.operations.bulk_edit import InvalidFilter, read_selection, render_preview
@@ -35,8 +38,9 @@ class MassAction(NamedTuple):
 
     name: str
     kind: str
-    question: str
-    result: str
+    # Lazy texts.
+    question: Any
+    result: Any
     apply: Callable[[QuerySet[Book], ActorRef, datetime], int]
     form: Mapping[str, str]
     unchanged: Q | None = None
@@ -49,28 +53,30 @@ def delete(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
     return count
 
 
-def build_mark(name: str, word: str, available: bool) -> MassAction:
+def build_mark(name: str, question: Any, result: Any, available: bool) -> MassAction:
     def mark(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
         return changes.set_available(books, available, actor, now=now)
 
     return MassAction(
         name,
         "mark",
-        f"Mark as {word}",
-        f"Books now {word}",
+        question,
+        result,
         mark,
-        {"change": SET, "availability": word},
+        {"change": SET, "availability": "available" if available else "lent"},
         unchanged=Q(available=available),
     )
 
 
-MARK_AVAILABLE = build_mark("mark_available", "available", available=True)
-MARK_LENT = build_mark("mark_lent", "lent", available=False)
+MARK_AVAILABLE = build_mark(
+    "mark_available", _("Mark as available"), _("Books now available: %(count)d."), available=True
+)
+MARK_LENT = build_mark("mark_lent", _("Mark as lent"), _("Books now lent: %(count)d."), available=False)
 DELETE = MassAction(
     "delete_books",
     "delete",
-    "Delete",
-    "Books deleted",
+    _("Delete"),
+    _("Books deleted: %(count)d."),
     delete,
     {"change": DELETE_MANY},
     always_asks=True,
@@ -91,7 +97,8 @@ def run_action(request: HttpRequest, books: QuerySet[Book], action: MassAction) 
         count = action.apply(selected_books, actor, now)
         record_counts(actor, len(pks), count)
     address = operation_address(actor.operation_id or 0)
-    messages.success(request, format_html('{}: {}. <a href="{}">Undo</a>', action.result, count, address))
+    result = str(action.result) % {"count": count}
+    messages.success(request, format_html('{} <a href="{}">{}</a>', result, address, gettext("Undo")))
     return None
 
 
@@ -103,8 +110,10 @@ def record_counts(actor: ActorRef, matched: int, changed: int) -> None:
 def preview_as_operation(request: HttpRequest, action: MassAction) -> HttpResponse | None:
     """Previews the same as a bulk edit of the list, for those who may do that."""
     if not request.user.has_perm(BULK_EDIT) or not is_across(request):
-        message = f"Nothing was changed: these are more than {MAX_BOOKS:,} books. Narrow the list by its filters first."
-        messages.error(request, message)
+        message = gettext(
+            "Nothing was changed: these are more than %(count)s books. Narrow the list by its filters first."
+        )
+        messages.error(request, message % {"count": number_format(MAX_BOOKS, force_grouping=True)})
         return None
     form = BulkEditForm(action.form)
     if not form.is_valid():
@@ -137,6 +146,5 @@ def render_question(request: HttpRequest, books: QuerySet[Book], action: MassAct
         "has_changed": "confirmed" in request.POST,
         "list_address": request.get_full_path(),
     }
-    return render_page(
-        request, "mass_action", f"{action.question}: {count} book{'' if count == 1 else 's'}?", **context
-    )
+    title = ngettext("%(question)s: %(count)d book?", "%(question)s: %(count)d books?", count)
+    return render_page(request, "mass_action", title % {"question": action.question, "count": count}, **context)

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
 from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
@@ -12,6 +14,7 @@ from books.history.entries import Filters, Page, read_recent_page
 from books.models import Actor, Change
 from library_site.db.integers import BIGINT_MAX
 
+# By their names in addresses.
 KINDS = {kind.label: kind for kind in Change.Kind}
 # As browsers write and read the value of such an input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -22,20 +25,24 @@ def require_utc_time(time: datetime) -> None:
     TimestampField().get_prep_value(time)
 
 
+def list_channels() -> list[tuple[str, str]]:
+    return [("", gettext("any")), *((name, gettext(label)) for name, label in Actor.Channel.choices)]
+
+
+def list_kinds() -> list[tuple[str, str]]:
+    return [("", gettext("any")), *((label, gettext(label)) for label in KINDS)]
+
+
 class ChangeFilterForm(forms.Form):
-    user = forms.CharField(required=False, strip=False)
-    app = forms.CharField(required=False, strip=False)
-    api_key = forms.CharField(label="API key", required=False, strip=False)
-    source = forms.CharField(required=False, strip=False)
-    channel = forms.ChoiceField(choices=[("", "any"), *Actor.Channel.choices], required=False)
-    kind = forms.ChoiceField(choices=[("", "any"), *((label, label) for label in KINDS)], required=False)
-    operation = forms.IntegerField(min_value=1, max_value=BIGINT_MAX, required=False)
-    since = forms.DateTimeField(
-        label="Since (UTC)", required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time]
-    )
-    until = forms.DateTimeField(
-        label="Until (UTC)", required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time]
-    )
+    user = forms.CharField(label=_("User"), required=False, strip=False)
+    app = forms.CharField(label=_("App"), required=False, strip=False)
+    api_key = forms.CharField(label=_("API key"), required=False, strip=False)
+    source = forms.CharField(label=_("Source"), required=False, strip=False)
+    channel = forms.ChoiceField(label=_("Channel"), choices=list_channels, required=False)
+    kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
+    operation = forms.IntegerField(label=_("Operation"), min_value=1, max_value=BIGINT_MAX, required=False)
+    since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time])
+    until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time])
 
     def build_filters(self) -> Filters:
         return Filters(**{**self.cleaned_data, "kind": KINDS.get(self.cleaned_data["kind"])})
@@ -48,7 +55,12 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "recent_changes",
-        "Recent changes",
+        gettext("Recent changes"),
+        page_help=gettext(
+            "The channel says through what a book was changed: these pages, the interface for programs, an import, and"
+            " so on. An operation changed many books together. Each change of a book makes a new version of it, with a"
+            " number."
+        ),
         form=form,
         changes=describe_entries(page.entries),
         links=build_links(request.GET, TimeCursor, start, page),

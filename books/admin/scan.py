@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from books.admin.pages import render_page
 from books.isbn import hyphenate_isbn
@@ -17,9 +19,9 @@ from books.models import Book
 # As many as there are keys with digits.
 MAX_NUMBERED_BOOKS = 9
 EXPLANATIONS = {
-    Kind.MISREAD: "This ISBN was misread: a digit is wrong, missing or too many. Scan it again.",
-    Kind.PERIODICAL: "This is the code of a periodical (it begins with 977), not of a book.",
-    Kind.MUSIC: "This is the code of printed music (it begins with 979-0), not of a book.",
+    Kind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
+    Kind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
+    Kind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
 }
 
 
@@ -52,7 +54,7 @@ def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> Ht
     return render_page(
         request,
         "scan",
-        "Scan or find a book",
+        gettext("Scan or find a book"),
         scan=scan,
         books=books[:MAX_NUMBERED_BOOKS],
         absence=explain_absence(scan, request.user.has_perm("books.add_book")) if is_absent else None,
@@ -62,23 +64,25 @@ def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> Ht
 
 def explain_absence(scan: Scan, may_add: bool) -> Absence:
     if scan.kind in EXPLANATIONS:
-        return Absence(EXPLANATIONS[scan.kind])
+        return Absence(str(EXPLANATIONS[scan.kind]))
     if scan.kind is Kind.ISBN:
         isbn = hyphenate_isbn(scan.isbn13)
-        return Absence(f"No book has the ISBN {isbn}.", build_add_address({"isbn": isbn}) if may_add else None)
+        explanation = gettext("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
+        return Absence(explanation, build_add_address({"isbn": isbn}) if may_add else None)
     if scan.kind is Kind.ID:
-        return Absence(f"No book has the id {scan.number}.")
+        return Absence(gettext("No book has the id %(number)d.") % {"number": scan.number})
     return Absence(
-        "No book has all these words in title, author and genre.",
+        gettext("No book has all these words in title, author and genre."),
         build_add_address({"title": scan.text}) if may_add else None,
     )
 
 
 def explain_layout(layout: str) -> str:
-    return (
-        f"The code arrived as other characters: this computer has the keyboard layout “{layout}”, and the scanner is"
+    message = gettext(
+        "The code arrived as other characters: this computer has the keyboard layout “%(layout)s”, and the scanner is"
         " set to another one. The code was read all the same."
     )
+    return message % {"layout": gettext(layout)}
 
 
 def build_add_address(values: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet, Value
 from django.db.models.lookups import Exact
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
 from books.admin.scan import EXPLANATIONS
 from books.fields import fold
@@ -50,25 +51,26 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
 
 def check_isbn(isbn: str) -> BookWarning | None:
     explanation = EXPLANATIONS.get(read_scan(isbn).kind)
-    return BookWarning("isbn", isbn, explanation) if explanation else None
+    return BookWarning("isbn", isbn, str(explanation)) if explanation else None
 
 
 def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
     """Finds the same book under another writing of its ISBN. Under the same writing it is an error of the form."""
     isbn13 = normalize_isbn(isbn)
     other = others.filter(isbn13=isbn13).first() if isbn13 else None
-    return BookWarning("isbn", isbn, format_book("{} has the same ISBN in another writing.", other)) if other else None
+    message = _("{} has the same ISBN in another writing.")
+    return BookWarning("isbn", isbn, format_book(message, other)) if other else None
 
 
 def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
     has_author = Exact(compare_rows("author_folded"), Value(fold(author)))
     other = others.filter(is_equal("title", fold(title)), has_author).first()
-    message = "{} has the same title and author. It may be the same book."
+    message = _("{} has the same title and author. It may be the same book.")
     return BookWarning("title", f"{title}\0{author}", format_book(message, other)) if other else None
 
 
 def check_year(year: int, today: date) -> BookWarning | None:
-    message = "This year is improbable for a book."
+    message = _("This year is improbable for a book.")
     return None if is_probable_year(year, today) else BookWarning("year", str(year), message)
 
 

@@ -4,6 +4,7 @@ from datetime import date
 
 from django.db.models import Count, Exists, OuterRef, Q
 from django.db.models.lookups import Exact
+from django.utils.translation import gettext_lazy as _
 
 from books.lookup.matches import compare_rows
 from books.models import Book, SortPrefix, sort_expression
@@ -11,12 +12,13 @@ from books.models import Book, SortPrefix, sort_expression
 # The first books were printed with movable type in the middle of the century; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
+# The label below names it.
 NEWEST_BOOKS = 500
 QUALITIES = {
-    "no_isbn": "no valid ISBN",
-    "year": "improbable year",
-    "duplicates": f"possible duplicates among the newest {NEWEST_BOOKS:,}",
-    "same_isbn": "same ISBN as another book",
+    "no_isbn": _("no valid ISBN"),
+    "year": _("improbable year"),
+    "duplicates": _("possible duplicates among the newest 500"),
+    "same_isbn": _("same ISBN as another book"),
 }
 
 

@@ -8,6 +8,7 @@ import unicodedata
 from enum import Enum
 from typing import NamedTuple
 
+from django.utils.translation import gettext_noop
 from stdnum import ean
 
 from books.isbn import INVISIBLE_CHARACTERS, MAX_ISBN_TEXT, compact_number, normalize_isbn
@@ -27,13 +28,13 @@ NUMBER = re.compile(r"[0-9]{7,}X?")
 ID = re.compile(r"#\s*([0-9]+)")
 # What the keys of the digits 0 to 9 type on other keyboards than the one that a scanner is set to.
 LAYOUTS = {
-    "French": "à&é\"'(-è_ç",
-    "Belgian": "à&é\"'(§è!ç",
-    "Czech": "é+ěščřžýáí",
-    "Slovak": "é+ľščťžýáí",
-    "American with Shift": ")!@#$%^&*(",
-    "British with Shift": ')!"£$%^&*(',
-    "German with Shift": '=!"§$%&/()',
+    gettext_noop("French"): "à&é\"'(-è_ç",
+    gettext_noop("Belgian"): "à&é\"'(§è!ç",
+    gettext_noop("Czech"): "é+ěščřžýáí",
+    gettext_noop("Slovak"): "é+ľščťžýáí",
+    gettext_noop("American with Shift"): ")!@#$%^&*(",
+    gettext_noop("British with Shift"): ')!"£$%^&*(',
+    gettext_noop("German with Shift"): '=!"§$%&/()',
 }
 TRANSLATIONS = {name: str.maketrans(keys, "0123456789") for name, keys in LAYOUTS.items()}
 

@@ -61,7 +61,7 @@ def count_qualities() -> list[QualityCount]:
     today, address = timezone.now().date(), reverse("admin:books_book_changelist")
     return [
         QualityCount(
-            QUALITIES[name],
+            str(QUALITIES[name]),
             count_rows(Book.objects.filter(build_quality_condition(name, today))),
             f"{address}?{urlencode({'quality': name})}",
         )

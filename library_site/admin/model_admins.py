@@ -70,6 +70,8 @@ class BaseAdmin(ValidatingAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
+    # What the page is about, for who does not know its terms.
+    page_help: Any = ""
 
     def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str]) -> HttpResponse:
         """Renders the page that shows a new secret. It is stored nowhere; the admin's no-store stops browsers too."""

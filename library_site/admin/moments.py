@@ -9,15 +9,15 @@ from django.utils.html import format_html
 
 def format_moment(moment: datetime) -> str:
     """Returns HTML: a `time` element with the zone. A moment without a zone is in UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    local = convert_to_local(aware)
+    local = localize_moment(moment)
     text = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
-    return format_html('<time datetime="{}">{}</time>', aware.astimezone(UTC).isoformat(), text)
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(), text)
 
 
-def convert_to_local(moment: datetime) -> datetime:
-    """Returns the moment in the reader's zone; in its own, if it is at an end of the calendar."""
+def localize_moment(moment: datetime) -> datetime:
+    """Returns the moment in the reader's zone. At the ends of the calendar, where that has no name, it stays in UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
-        return timezone.localtime(moment)
+        return timezone.localtime(aware)
     except OverflowError:
-        return moment
+        return aware

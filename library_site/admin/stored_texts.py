@@ -15,5 +15,5 @@ def translate_stored(text: str) -> str:
     number = NUMBER.search(text)
     if not number:
         return gettext(text) if text else ""
-    sentence = gettext(f"{text[: number.start()]}%(count)s{text[number.end() :]}")
-    return sentence.replace("%(count)s", number[0], 1)
+    sentence = f"{text[: number.start()]}%(count)s{text[number.end() :]}"
+    return gettext(sentence).replace("%(count)s", number[0], 1)

@@ -12,6 +12,15 @@ from django.utils.translation import gettext_lazy as _
 ROLE_SENTENCES: dict[Any, frozenset[str]] = {}
 
 
+# Of the permissions that each table has.
+ACTION_NAMES = {
+    "add": _("Can add %(name)s"),
+    "change": _("Can change %(name)s"),
+    "delete": _("Can delete %(name)s"),
+    "view": _("Can view %(name)s"),
+}
+
+
 def register_sentence(sentence: Any, *permissions: str) -> None:
     ROLE_SENTENCES[sentence] = frozenset(permissions)
 
@@ -53,5 +62,13 @@ def describe_permissions(permissions: QuerySet[Permission]) -> list[str]:
 
 
 def list_names(permissions: QuerySet[Permission]) -> Iterable[tuple[str, str]]:
-    for app, codename, name in permissions.values_list("content_type__app_label", "codename", "name"):
-        yield f"{app}.{codename}", name
+    for permission in permissions.select_related("content_type"):
+        yield f"{permission.content_type.app_label}.{permission.codename}", describe_permission(permission)
+
+
+def describe_permission(permission: Permission) -> str:
+    """Returns Django's name of a permission, which it stores in English, in the reader's language."""
+    action, _separator, model = permission.codename.partition("_")
+    if action not in ACTION_NAMES or model != permission.content_type.model:
+        return gettext(permission.name)
+    return str(ACTION_NAMES[action]) % {"name": permission.content_type.name}

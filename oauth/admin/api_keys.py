@@ -19,6 +19,11 @@ from oauth.scopes import DEFAULT_SCOPE
 
 @admin.register(APIKey)
 class APIKeyAdmin(OwnedAdmin):
+    page_help = _(
+        "With a key a program uses the library without a person who signs in, such as a script that adds books at "
+        "night. Whoever has the text of a key can do what the key may do: keep it like a password. A key cannot "
+        "be changed: revoke it, and make another one."
+    )
     owner_path = "owner"
     form = APIKeyForm
     allowed_lookups = ("revoked_at__isempty",)

@@ -30,6 +30,12 @@ admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])
 
 @admin.register(Application)
 class AppAdmin(OwnedAdmin):
+    page_help = _(
+        "An app is a program to which people give access to the library in their name, without telling it their "
+        "password (OAuth 2.0). A confidential app runs on a server and proves itself by a secret. A public app "
+        "runs on the devices of people, where nothing stays secret. Redirect URIs are the app's own addresses: "
+        "the library sends people back to no other."
+    )
     owner_path = "user"
     form = AppForm
     allowed_lookups = ("client_type__exact",)

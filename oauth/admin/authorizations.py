@@ -15,6 +15,10 @@ from oauth.tokens import revocations
 
 @admin.register(Authorization)
 class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
+    page_help = _(
+        "Each row is the access that a person gave an app. It is refreshed while the app is used. After 90 days "
+        "the app has to ask again. An access that you end here stops the app at once."
+    )
     owner_path = "application__user"
     allowed_lookups = ("ended_at__isempty",)
     list_display = ("user", "state", "application", "scopes", "created_at", "refreshed_at", "ended_at")

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from library_site.admin.model_admins import ValidatingAdmin
 from oauth.accounts.roles import list_permissions
-from oauth.admin.forms import RowsField
+from oauth.admin.forms import PermissionsField, RowsField
 
 
 class DelegatingAdmin(ValidatingAdmin):
@@ -27,7 +27,10 @@ class DelegatingAdmin(ValidatingAdmin):
     def formfield_for_manytomany(
         self, db_field: "ManyToManyField[Any, Any]", request: Any = None, **options: Any
     ) -> ModelMultipleChoiceField | None:
-        options |= {"queryset": list_manageable(db_field.related_model, request.user), "form_class": RowsField}
+        options |= {
+            "queryset": list_manageable(db_field.related_model, request.user),
+            "form_class": PermissionsField if db_field.related_model is Permission else RowsField,
+        }
         return super().formfield_for_manytomany(db_field, request, **options)
 
 

@@ -1,6 +1,7 @@
 """The forms of the admin pages for apps, API keys and people."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -8,7 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from oauth.accounts import roles
@@ -25,10 +26,15 @@ class ScopesField(forms.MultipleChoiceField):
 
     def offer(self, scopes: ScopeSet) -> None:
         """Offers only these scopes."""
-        self.choices = [(name, f"{name}: {SCOPES[name].sentence}") for name in format_scopes(scopes).split()]
+        self.choices = partial(list_choices, scopes)
 
     def clean(self, value: Any) -> ScopeSet:
         return frozenset(super().clean(value))
+
+
+def list_choices(scopes: ScopeSet) -> list[tuple[str, str]]:
+    """Called when a form is rendered: the sentences are in the reader's language."""
+    return [(name, f"{name}: {SCOPES[name].sentence}") for name in format_scopes(scopes).split()]
 
 
 class AppForm(forms.ModelForm):
@@ -91,6 +97,10 @@ class APIKeyForm(forms.ModelForm):
         return expires_at
 
 
+# Groups that the library comes with.
+GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers")]
+
+
 class RowsField(forms.ModelMultipleChoiceField):
     """Refuses ids on which the database fails, because no row can have them."""
 
@@ -101,6 +111,12 @@ class RowsField(forms.ModelMultipleChoiceField):
         return super().clean(value)
 
 
+class PermissionsField(RowsField):
+    def label_from_instance(self, permission: Any) -> str:
+        content_type = permission.content_type
+        return f"{content_type.app_labeled_name} | {roles.describe_permission(permission)}"
+
+
 class RolesField(RowsField):
     widget = forms.CheckboxSelectMultiple
 
@@ -109,7 +125,7 @@ class RolesField(RowsField):
 
     def label_from_instance(self, group: Any) -> str:
         """The name, and what the role may do."""
-        return format_html("<strong>{}</strong>: {}", group.name, "; ".join(roles.describe_group(group)))
+        return format_html("<strong>{}</strong>: {}", gettext(group.name), "; ".join(roles.describe_group(group)))
 
 
 class InvitationForm(forms.ModelForm):
@@ -120,7 +136,9 @@ class InvitationForm(forms.ModelForm):
 
     email = forms.EmailField(label=_("Email address"), help_text=_("The invitation goes there."))
     groups = RolesField(
-        label=_("May"), required=False, help_text=_("Without any, the person reads books and lets apps read them.")
+        label=pgettext_lazy("what a person may do", "May"),
+        required=False,
+        help_text=_("Without any, the person reads books and lets apps read them."),
     )
 
     class Meta:

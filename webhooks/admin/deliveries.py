@@ -83,6 +83,10 @@ class AttemptInline(admin.StackedInline):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
+    page_help = _(
+        "A delivery is one event for one endpoint. If it fails, it is tried again after longer and longer times. "
+        "After the last attempt it is dead: nothing more is sent unless you send it again."
+    )
     owner_path = "endpoint__owner"
     allowed_lookups = ("state__exact", "endpoint__id__exact")
     list_display = ("kind", "address", "state_badge", "attempted", "created_at", "next_at", "replay")

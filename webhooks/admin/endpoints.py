@@ -61,6 +61,13 @@ class StateFilter(admin.ChoicesFieldListFilter):
 
 @admin.register(Endpoint)
 class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
+    page_help = _(
+        "An endpoint is the address of another program that is told what happens in the library. Each event is "
+        "signed with the secret of the endpoint, so that the program knows that the library sent it. There are "
+        "two forms of signatures: form B also signs the time, so that nobody can send an old event again. To "
+        "replay is to send past events once more, for example after the program was out of order. A new secret is "
+        "pending until you promote it, so that the program can learn it first."
+    )
     owner_path = "owner"
     form = EndpointForm
     allowed_lookups = ("state__exact",)

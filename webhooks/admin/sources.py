@@ -51,6 +51,11 @@ class SourceSecretInline(admin.StackedInline):
 
 @admin.register(Source)
 class SourceAdmin(ActionButtonsAdmin):
+    page_help = _(
+        "A source is another service that sends events to the library, signed with a secret that both know. If "
+        "the service is a library like this one, it can mirror its books: they are copied here, and stay as they "
+        "are there."
+    )
     form = SourceForm
     allowed_lookups = ("enabled__exact",)
     list_display = ("name", "form", "state", "mirroring", "created_at")
@@ -123,6 +128,10 @@ class SourceAdmin(ActionButtonsAdmin):
 
 @admin.register(Received)
 class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
+    page_help = _(
+        "These are the events that sources sent. If one cannot be worked off, it is tried again. After the last "
+        "attempt it is dead: nothing more happens unless you let it be worked off again."
+    )
     allowed_lookups = ("state__exact", "source__id__exact")
     list_display = ("kind", "event_id", "source", "state_badge", "attempted", "received_at", "next_at")
     list_filter = ("state", "source")

@@ -115,7 +115,7 @@ def list_problems(operation: Operation) -> list[ProblemLine]:
 
 
 def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:
-    detail = ", ".join(LABELS.get(name, name) for name in problem.detail.split(", ")) if problem.detail else ""
+    detail = ", ".join(str(LABELS.get(name, name)) for name in problem.detail.split(", ")) if problem.detail else ""
     reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
     if not is_book:
         return ProblemLine(_("Row %(number)d") % {"number": problem.subject}, None, reason)
