@@ -13,7 +13,7 @@ OPTIONS ?=
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test check bench bench-scale bench-webhooks profile faults lock prepare-dev
+.PHONY: help run test check messages bench bench-scale bench-webhooks profile faults lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +39,12 @@ check: prepare-dev ## Style, types, import rules, migrations, deployment and the
 		echo "The OpenAPI document of $$version"; \
 		$(MANAGE) spectacular --skip-checks --api-version $$version --validate --fail-on-warn --file /dev/null || exit 1; \
 	done
+
+messages: prepare-dev ## Collects the texts to translate, and compiles the translations (needs GNU gettext)
+	@command -v msgmerge >/dev/null || { echo "make messages needs GNU gettext, which is not installed."; exit 1; }
+	$(MANAGE) makemessages --all --no-wrap --no-obsolete --add-location file \
+		--ignore ".venv*" --ignore tests --ignore benchmarks --ignore node_modules
+	$(MANAGE) compilemessages --ignore ".venv*"
 
 bench: ## Measures the library beside its peers, and says which goals it keeps
 	@$(PREPARE) bench

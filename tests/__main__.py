@@ -14,6 +14,7 @@ from tests.support.postgres import PostgresMissing, start_cluster
 
 COMMANDS = {
     "Chromium": "chromium",
+    "GNU gettext": "xgettext",
     "nginx": "nginx",
     "Node": "node",
     "Redis": "redis-server",

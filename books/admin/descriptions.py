@@ -14,7 +14,6 @@ from books.history.records import MEMBERS
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation
 
-# Labels of fields, which are lazy.
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # What the operations of these kinds are called; the others are mass actions.
 OPERATION_NAMES = {
@@ -112,11 +111,15 @@ def describe_operation(operation: Operation | None) -> Link | None:
     return Link(f"{name} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
 
 
+def label_member(name: str) -> str:
+    return capfirst(str(LABELS.get(name, name)))
+
+
 def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | None) -> list[ValueLine]:
     """Returns the members that either state has, in the order of MEMBERS."""
     states = [state or {} for state in (left, right)]
     rows = [(name, [format_value(state[name]) if name in state else None for state in states]) for name in MEMBERS]
-    return [ValueLine(capfirst(str(LABELS[name])), *values) for name, values in rows if values != [None, None]]
+    return [ValueLine(label_member(name), *values) for name, values in rows if values != [None, None]]
 
 
 def format_value(value: Any) -> str:

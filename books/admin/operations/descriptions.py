@@ -9,7 +9,13 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import LABELS, OPERATION_NAMES, changes_address, format_value, history_address
+from books.admin.descriptions import (
+    OPERATION_NAMES,
+    changes_address,
+    format_value,
+    history_address,
+    label_member,
+)
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
@@ -54,9 +60,9 @@ def describe_change(parameters: Mapping[str, Any]) -> Iterator[str]:
         return
     edit = read_edit(parameters)
     for name, value in edit.values.items():
-        yield _("%(member)s becomes “%(value)s”") % {"member": LABELS[name], "value": format_value(value)}
+        yield _("%(member)s becomes “%(value)s”") % {"member": label_member(name), "value": format_value(value)}
     if edit.member:
-        names = {"member": LABELS[edit.member], "find": edit.find, "new": edit.replacement}
+        names = {"member": label_member(edit.member), "find": edit.find, "new": edit.replacement}
         yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
 
 
@@ -115,7 +121,7 @@ def list_problems(operation: Operation) -> list[ProblemLine]:
 
 
 def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:
-    detail = ", ".join(str(LABELS.get(name, name)) for name in problem.detail.split(", ")) if problem.detail else ""
+    detail = ", ".join(label_member(name) for name in problem.detail.split(", ")) if problem.detail else ""
     reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
     if not is_book:
         return ProblemLine(_("Row %(number)d") % {"number": problem.subject}, None, reason)

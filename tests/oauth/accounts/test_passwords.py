@@ -21,7 +21,7 @@ from library_site.db.purges import purge
 from oauth import purges
 from oauth.accounts import mails
 from oauth.accounts.tokens import invitation_tokens, reset_tokens
-from oauth.models import AccountMail, APIKey
+from oauth.models import AccountMail, APIKey, Profile
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
 from tests.support.oauth_flows import create_key_header, sign_in, submit_sign_in
 from tests.support.second_factors import set_up_phone
@@ -87,6 +87,18 @@ def test_a_person_who_forgot_the_password_chooses_another(api: httpx.Client, jan
     assert choose_password(api, f"{parts.path}?{parts.query}").headers["Location"] == SET_PAGE
     assert is_password(jane, NEW_PASSWORD)
     assert submit_sign_in(api, "jane", NEW_PASSWORD).status_code == 302
+
+
+def test_the_mail_is_in_the_language_of_the_person_or_of_the_page(api: httpx.Client, jane: User) -> None:
+    form = {"email": ADDRESS, "csrfmiddlewaretoken": api.get(REQUEST_PAGE).cookies["csrftoken"]}
+    api.post(REQUEST_PAGE, data=form, headers={"Accept-Language": "de"})
+    [message] = send_mails()
+    assert message.subject == "Ein neues Passwort für die Bibliothek"
+    assert "Der Link gilt 60 Minuten." in str(message.body)
+    Profile.objects.create(user=jane, language="en")
+    api.post(REQUEST_PAGE, data=form, headers={"Accept-Language": "de"})
+    [message] = send_mails()
+    assert message.subject == "A new password for the library"
 
 
 @pytest.mark.parametrize("address", [ADDRESS, "nobody@library.example", "JANE@LIBRARY.EXAMPLE"])

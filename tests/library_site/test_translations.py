@@ -1,0 +1,53 @@
+"""The German catalog is complete, and the compiled one is that of its source."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from pytest_django import Settings
+
+from tests.support.catalogs import compile_messages, read_compiled, read_source
+
+pytestmark = pytest.mark.database_independent
+
+SOURCE = Path(settings.LOCALE_PATHS[0], "de", "LC_MESSAGES", "django.po")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}|<[^>]+>")
+
+
+def test_each_text_has_a_german_one() -> None:
+    messages = list(read_source(SOURCE))
+    assert len(messages) > 500
+    assert [message.text for message in messages if not all(message.translations)] == []
+    assert [message.text for message in messages if "fuzzy" in message.flags] == []
+
+
+def test_each_translation_has_the_placeholders_of_its_text() -> None:
+    wrong = [
+        message.text
+        for message in read_source(SOURCE)
+        for text in message.translations
+        if sorted(PLACEHOLDER.findall(text)) != sorted(PLACEHOLDER.findall(message.text))
+    ]
+    assert wrong == []
+
+
+def test_the_compiled_catalog_is_that_of_the_source() -> None:
+    assert read_compiled(SOURCE.with_suffix(".mo")) == compile_messages(read_source(SOURCE))
+
+
+def test_the_catalog_has_the_texts_of_the_code(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which("xgettext"):
+        pytest.skip("GNU gettext is not on this machine")
+    for folder in [*settings.OWN_APPS, "templates"]:
+        (tmp_path / folder).symlink_to(settings.BASE_DIR / folder)
+    # Otherwise the command would write into the folder `locale`.
+    monkeypatch.chdir(tmp_path)
+    settings.LOCALE_PATHS = [tmp_path / "found"]
+    call_command("makemessages", "-l", "de", "-v0", "--symlinks")
+    found = read_source(tmp_path / "found" / "de" / "LC_MESSAGES" / "django.po")
+    assert {message[:3] for message in found} == {message[:3] for message in read_source(SOURCE)}
