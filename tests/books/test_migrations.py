@@ -14,9 +14,9 @@ import pytest
 from django.db import connection
 
 from library_site.management.commands.migrate import ADVISORY_LOCK
-from tests.support.concurrency import wait_until
 from tests.support.server import copy_seeded_database, run_command
 from tests.support.sql import fetch_all
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
 

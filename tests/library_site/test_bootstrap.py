@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.concurrency import wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.database_independent
 

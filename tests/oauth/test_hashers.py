@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from oauth import hashers
 from oauth.hashers import HASH_LIMITER, BoundedPBKDF2Hasher, HashingBusy, HashLimiter
-from tests.support.concurrency import wait_until
 from tests.support.oauth_flows import create_confidential_app, parse_oauth_error, submit_sign_in
+from tests.support.waiting import wait_until
 
 
 class FastHasher(BoundedPBKDF2Hasher):

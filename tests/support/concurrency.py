@@ -1,6 +1,5 @@
-"""Sends requests or runs transactions at the same time, and waits for conditions."""
+"""Sends requests or runs transactions at the same time."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +11,7 @@ from django.db import connection
 
 from library_site.db import sql
 from tests.support.server import Service
+from tests.support.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -36,13 +36,6 @@ def run_concurrently(service: Service, calls: Iterable[Callable[[httpx.Client], 
 
 def count_statuses(answers: Iterable[httpx.Response]) -> Counter[int]:
     return Counter(answer.status_code for answer in answers)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Waits until the condition is true; fails after 30 seconds."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 def start_concurrently(call: Callable[[], T]) -> "Future[T]":

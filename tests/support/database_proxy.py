@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 from django.db import connection
 
-from tests.support.concurrency import wait_until
+from tests.support.waiting import wait_until
 
 # Where libpq looks for the socket of a server, in the folder that is its host.
 SOCKET_NAME, PORT = ".s.PGSQL.{}", 5432

@@ -18,9 +18,9 @@ from library_site.db.sqlite import base as sqlite
 from library_site.db.timeouts import WriterRefused
 from library_site.db.writer_queue import WriterQueue
 from tests.support.books import build_book
-from tests.support.concurrency import wait_until
 from tests.support.server import Service, serve_library
 from tests.support.sql import connect
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has many writers at a time")
 

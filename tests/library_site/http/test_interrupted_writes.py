@@ -22,7 +22,6 @@ from library_site.db.sql import fetch_all
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant
 from tests.support.books import ACTOR, build_book
-from tests.support.concurrency import wait_until
 from tests.support.credentials import Credentials
 from tests.support.database_proxy import (
     DatabaseProxy,
@@ -33,6 +32,7 @@ from tests.support.database_proxy import (
 )
 from tests.support.requests import Request
 from tests.support.small_library import NEW_BOOK, NOW, VERSION_2, encode_body, restore_books
+from tests.support.waiting import wait_until
 from webhooks.models import Delivery
 from webhooks.outbox import worker_notifier
 

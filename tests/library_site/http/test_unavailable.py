@@ -15,9 +15,9 @@ from psycopg import errors
 
 from library_site.db.timeouts import WriterRefused
 from tests.support.books import build_book
-from tests.support.concurrency import wait_until
 from tests.support.failures import break_database
 from tests.support.server import Service, serve_library
+from tests.support.waiting import wait_until
 
 OUT_OF_REACH = "The library is out of reach, try again later"
 BUSY = "The library is busy, try again later"

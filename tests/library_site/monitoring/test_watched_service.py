@@ -19,10 +19,10 @@ import pytest
 from django.db import connection
 
 from tests.support.books import build_book
-from tests.support.concurrency import wait_until
 from tests.support.logs import kill_worker
 from tests.support.metrics import TOKEN, scrape
 from tests.support.server import Service, reserve_port, serve_library
+from tests.support.waiting import wait_until
 
 THREADS = 2
 PATIENT = {"DATABASE_LOCK_TIMEOUT": "0", "DATABASE_STATEMENT_TIMEOUT": "0"}

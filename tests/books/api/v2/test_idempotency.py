@@ -20,11 +20,12 @@ from pytest_django import Settings
 from books.models import StoredResponse
 from library_site.db.purges import purge_all
 from tests.support.books import build_book
-from tests.support.concurrency import run_concurrently, wait_until
+from tests.support.concurrency import run_concurrently
 from tests.support.logs import kill_worker
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import parse_error
 from tests.support.server import Service, serve_library
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
