@@ -162,3 +162,27 @@ def test_a_digit_opens_a_numbered_book_and_a_scan_is_none(
         expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.press("2")
         page.wait_for_url(f"**{second}")
+
+
+def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
+        page.goto("/admin/")
+        page.keyboard.press("?")
+        shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
+        expect(shortcuts).to_contain_text("to the box for scans and searches")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.keyboard.press("Escape")
+        expect(shortcuts).to_be_hidden()
+        page.keyboard.type("why?/")
+        assert page.locator("#scan-code").input_value() == "why?/"
+        page.goto("/admin/books/book/changes/")
+        with page.expect_navigation():
+            page.keyboard.press("/")
+        expect(page.locator("#scan-code")).to_be_focused()
+        page.get_by_role("button", name="Keyboard shortcuts").click()
+        page.get_by_label("/ and ? are shortcuts").uncheck()
+        page.reload()
+        page.keyboard.press("?")
+        assert page.locator("#scan-code").input_value() == "?"
