@@ -133,7 +133,7 @@ class RecoveryCode(models.Model):
 
 
 class AccountMail(models.Model):
-    """A mail with a link to choose a password. Requests write rows, and a worker sends the mails.
+    """A mail to a person about the account. Requests write rows, and a worker sends the mails.
 
     So a request takes as long for an address that nobody has as for one that somebody has.
     """
@@ -141,9 +141,15 @@ class AccountMail(models.Model):
     class Kind(models.TextChoices):
         RESET = "reset", "forgotten password"
         INVITATION = "invitation", "invitation"
+        # Notices, see `oauth.accounts.notices`.
+        PASSWORD = "password", "new password"
+        ADDRESS = "address", "new address"
+        FACTOR_ON = "factor_on", "two-factor sign-in turned on"
+        FACTOR_OFF = "factor_off", "two-factor sign-in turned off"
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    # Of an invitation; a request for a forgotten password has the address that was entered, and who entered it.
+    # A request for a forgotten password has no user, but the address that was entered, and who entered it. A notice has
+    # the address from before the change.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True)
     address = models.CharField(max_length=254, blank=True)
     network = models.CharField(max_length=64, blank=True)

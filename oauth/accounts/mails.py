@@ -1,7 +1,6 @@
-"""Mails with a link to choose a password: requests ask for them, and `deliver_webhooks` sends them."""
+"""Mails to people about their accounts: requests ask for them, and `deliver_webhooks` sends them."""
 
 import logging
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from typing import NamedTuple
@@ -37,16 +36,20 @@ class TooManyMails(Exception):
 
 
 class MailKind(NamedTuple):
-    """What is in the mails of one kind, and where their links lead."""
+    """What is in the mails of one kind, and where their links lead: those with tokens to choose a password."""
 
-    tokens: PasswordResetTokenGenerator
-    page: str
     template: str
+    page: str
+    tokens: PasswordResetTokenGenerator | None = None
 
 
 MAIL_KINDS = {
-    AccountMail.Kind.RESET: MailKind(reset_tokens, "accounts:new-password", "password_reset"),
-    AccountMail.Kind.INVITATION: MailKind(invitation_tokens, "accounts:invitation", "invitation"),
+    AccountMail.Kind.RESET: MailKind("password_reset", "accounts:new-password", reset_tokens),
+    AccountMail.Kind.INVITATION: MailKind("invitation", "accounts:invitation", invitation_tokens),
+    AccountMail.Kind.PASSWORD: MailKind("password_changed", "accounts:password-reset"),
+    AccountMail.Kind.ADDRESS: MailKind("address_changed", "accounts:password-reset"),
+    AccountMail.Kind.FACTOR_ON: MailKind("factor_on", "accounts:password-reset"),
+    AccountMail.Kind.FACTOR_OFF: MailKind("factor_off", "accounts:password-reset"),
 }
 
 
@@ -96,29 +99,40 @@ def claim(mail: AccountMail, now: datetime) -> bool:
 def send(mail: AccountMail, now: datetime) -> bool:
     """Returns whether the mail server took it. Failures are logged, and tried again later."""
     try:
-        for user in find_recipients(mail):
+        for user, address in find_recipients(mail):
             with override(find_language(user, mail.language or settings.LANGUAGE_CODE)):
-                send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user), None, [user.email])
+                send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user, mail.created_at), None, [address])
     except (SMTPException, OSError, ValueError) as error:
-        log.warning("A mail about a password could not be sent: %s", type(error).__name__)
+        log.warning("A mail about an account could not be sent: %s", type(error).__name__)
         return False
     AccountMail.objects.filter(pk=mail.pk).update(sent_at=now, due_at=None)
     return True
 
 
-def find_recipients(mail: AccountMail) -> Iterable[User]:
-    """Several people can have one address. Who was never signed in is invited, and cannot forget a password."""
+def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
+    """Returns people and addresses. Several people can have one address.
+
+    Who was never signed in is invited, and cannot forget a password.
+    """
     if mail.kind == AccountMail.Kind.RESET:
-        return PasswordResetForm().get_users(mail.address)
-    return User.objects.filter(accountmail=mail, is_active=True).exclude(email="")
+        return [(user, user.email) for user in PasswordResetForm().get_users(mail.address)]
+    users = User.objects.filter(accountmail=mail, is_active=True)
+    return [(user, mail.address or user.email) for user in users if mail.address or user.email]
 
 
-def write_mail(kind: MailKind, user: User) -> tuple[str, str]:
-    """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host."""
-    query = urlencode({"uid": urlsafe_base64_encode(force_bytes(user.pk)), "token": kind.tokens.make_token(user)})
+def write_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, str]:
+    """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host.
+
+    `at` is when the mail was asked for.
+    """
+    link = f"{settings.PUBLIC_URL}{reverse(kind.page)}"
+    if kind.tokens:
+        query = {"uid": urlsafe_base64_encode(force_bytes(user.pk)), "token": kind.tokens.make_token(user)}
+        link += f"?{urlencode(query)}"
     context = {
         "user": user,
-        "link": f"{settings.PUBLIC_URL}{reverse(kind.page)}?{query}",
+        "at": at,
+        "link": link,
         "library": settings.PUBLIC_URL,
         "sign_in": f"{settings.PUBLIC_URL}{reverse('accounts:login')}",
         "minutes": settings.PASSWORD_RESET_TIMEOUT // 60,

@@ -13,8 +13,9 @@ from django.utils.crypto import constant_time_compare
 from django_otp.oath import hotp
 
 from library_site import encryption
+from oauth.accounts.notices import notify
 from oauth.credentials import sha256_hex
-from oauth.models import RecoveryCode, SecondFactor
+from oauth.models import AccountMail, RecoveryCode, SecondFactor
 
 log = logging.getLogger(__name__)
 
@@ -71,15 +72,19 @@ def compute_code(secret: str, step: int) -> str:
 def turn_on(user: User, secret: str, step: int, now: datetime) -> tuple[SecondFactor, list[str]]:
     """Replaces an earlier factor. Returns the factor and its recovery codes."""
     User.objects.select_for_update().get(pk=user.pk)
-    turn_off(user)
+    SecondFactor.objects.filter(user=user).delete()
     encrypted_secret = encryption.encrypt(secret, PURPOSE)
     factor = SecondFactor.objects.create(user=user, encrypted_secret=encrypted_secret, created_at=now, last_step=step)
+    notify(user, AccountMail.Kind.FACTOR_ON)
     return factor, renew_recovery_codes(factor)
 
 
+@transaction.atomic
 def turn_off(user: User) -> bool:
     """Ends the sessions too. Returns false if there was no factor."""
     count, _ = SecondFactor.objects.filter(user=user).delete()
+    if count:
+        notify(user, AccountMail.Kind.FACTOR_OFF)
     return bool(count)
 
 

@@ -285,6 +285,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
     key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
     authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
     factor, _ = second_factor.turn_on(ada.user, second_factor.generate_secret(), 0, timezone.now())
+    AccountMail.objects.filter(kind=AccountMail.Kind.FACTOR_ON).delete()
     mail = AccountMail.objects.get()
     rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
     ada.user.refresh_from_db()

@@ -57,6 +57,7 @@ def read_link(message: EmailMessage) -> str:
 
 def get_link(client: httpx.Client) -> str:
     """Asks for a mail and returns its link without the origin."""
+    send_mails()
     request_reset(client)
     [message] = send_mails()
     parts = urlsplit(read_link(message))

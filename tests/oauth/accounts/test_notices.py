@@ -1,0 +1,90 @@
+"""People get a mail when their password, their mail address or their second factor was changed."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.utils import timezone
+
+from oauth.accounts import mails, second_factor
+from oauth.models import AccountMail
+from tests.support.account_pages import PASSWORD, submit
+from tests.support.oauth_flows import sign_in
+from tests.support.second_factors import set_up_phone
+
+pytestmark = pytest.mark.database_independent
+
+OLD, NEW = "jane@library.example", "new@library.example"
+
+
+@pytest.fixture
+def jane(api: httpx.Client) -> User:
+    user = User.objects.create_user("jane", OLD, PASSWORD)
+    sign_in(api, user)
+    return user
+
+
+def list_mails() -> list[tuple[list[str], str]]:
+    """Does what the worker does. Returns the addressees and the subjects."""
+    mails.send_due(timezone.now())
+    return [(message.to, str(message.subject)) for message in mail.outbox]
+
+
+def test_a_new_password_is_announced(api: httpx.Client, jane: User) -> None:
+    passwords = {"new_password1": "northanger-abbey", "new_password2": "northanger-abbey"}
+    submit(api, "/accounts/password", old_password=PASSWORD, **passwords)
+    assert list_mails() == [([OLD], "Your password for the library was changed")]
+    [message] = mail.outbox
+    assert "The password of your account jane at http://" in message.body
+    assert "choose a new password here:\n\nhttp://127.0.0.1:8000/accounts/password/forgotten\n" in message.body
+
+
+def test_a_new_address_is_announced_to_the_old_one(api: httpx.Client, jane: User) -> None:
+    submit(api, "/accounts/profile", first_name="", last_name="", email=NEW, password=PASSWORD)
+    assert list_mails() == [([OLD], "Your mail address at the library was changed")]
+
+
+def test_a_second_factor_is_announced_when_it_is_turned_on_and_off(jane: User) -> None:
+    set_up_phone(jane)
+    assert list_mails() == [([OLD], "Two-factor sign-in at the library was turned on")]
+    mail.outbox.clear()
+    second_factor.turn_off(jane)
+    assert list_mails() == [([OLD], "Two-factor sign-in at the library was turned off")]
+
+
+def change_the_name(user: User) -> None:
+    user.first_name = "Jane"
+    user.save()
+
+
+def save_a_better_hash(user: User) -> None:
+    # Django does this at a sign-in when the hasher has changed.
+    user.password = f"other${user.password}"
+    user.save(update_fields=["password"])
+
+
+def choose_the_first_password(user: User) -> None:
+    User.objects.update(password="!")
+    user.set_password("northanger-abbey")
+    user.save()
+
+
+def turn_nothing_off(user: User) -> None:
+    second_factor.turn_off(user)
+
+
+def change_without_an_address(user: User) -> None:
+    User.objects.update(email="")
+    user.set_password("northanger-abbey")
+    user.save()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_the_name, save_a_better_hash, choose_the_first_password, turn_nothing_off, change_without_an_address],
+)
+def test_nothing_else_is_announced(jane: User, change: Callable[[User], None]) -> None:
+    change(jane)
+    assert not AccountMail.objects.exists()
