@@ -26,6 +26,7 @@ from benchmarks.deliveries import (
     wait_until,
 )
 from benchmarks.history.trials import check_mixed_changes, check_races
+from benchmarks.operations import check_operations
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.findings import Finding
@@ -280,6 +281,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "connections": check_lost_connections,
     "history": check_mixed_changes,
     "races": check_races,
+    "operations": check_operations,
 }
 
 

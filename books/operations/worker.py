@@ -6,6 +6,7 @@ on from the cursor when the lease has ended. All times are the database's.
 
 import logging
 import signal
+import time
 from collections.abc import Callable, Sequence
 from threading import Event
 from typing import NamedTuple
@@ -29,6 +30,8 @@ State = Operation.State
 
 # Books of a batch, which other writers wait for.
 BATCH_SIZES = {"postgresql": 500, "sqlite": 200}
+# A batch that took longer makes the next one smaller, on a machine that is slow or busy.
+MAX_BATCH_SECONDS, FIRST_BATCH_SIZE, MIN_BATCH_SIZE = 0.2, 100, 20
 # Seconds between batches. On SQLite who waits for a turn sleeps in between, and would find the next batch there.
 PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
 # A batch that waits for somebody's lock gives up soon, since others wait for the books that it has locked.
@@ -130,6 +133,7 @@ class OperationRunner:
 
     def __init__(self, lease: Lease, stop: Event) -> None:
         self.lease, self.stop = lease, stop
+        self.limit = min(FIRST_BATCH_SIZE, BATCH_SIZES[connection.vendor])
         self.task: Task | None = None
         # A batch that was read, and gave up when it was to be written.
         self.batch: Batch | None = None
@@ -163,10 +167,11 @@ class OperationRunner:
             self.start(operation, task)
             return True
         if self.batch is None:
-            self.batch = task.read_batch(operation, BATCH_SIZES[connection.vendor])
+            self.batch = task.read_batch(operation, self.limit)
         if self.batch is None:
             self.finish(State.DONE)
             return False
+        start = time.monotonic()
         try:
             self.write(operation, task, self.batch)
         except (ConcurrentChange, OperationalError) as error:
@@ -175,6 +180,7 @@ class OperationRunner:
             self.wait_for_others()
         else:
             self.batch = None
+            self.limit = adapt_limit(self.limit, time.monotonic() - start)
         return True
 
     def start(self, operation: Operation, task: Task) -> None:
@@ -216,6 +222,13 @@ class OperationRunner:
         with transaction.atomic(durable=True):
             self.require_lease()
             finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
+
+
+def adapt_limit(limit: int, seconds: float) -> int:
+    """Returns the books of the next batch: fewer, if the last one kept others waiting for long."""
+    if seconds > MAX_BATCH_SECONDS:
+        return max(MIN_BATCH_SIZE, limit // 2)
+    return min(BATCH_SIZES[connection.vendor], limit * 2) if seconds < MAX_BATCH_SECONDS / 4 else limit
 
 
 def require_permissions(operation: Operation) -> None:

@@ -197,6 +197,14 @@ def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.Monkey
     assert Book.objects.get(pk=first.pk).version == 2
 
 
+def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
+    size = worker.BATCH_SIZES[connection.vendor]
+    assert worker.adapt_limit(size, 0.3) == size // 2
+    assert worker.adapt_limit(worker.MIN_BATCH_SIZE, 9.0) == worker.MIN_BATCH_SIZE
+    assert worker.adapt_limit(size // 2, 0.1) == size // 2
+    assert worker.adapt_limit(size // 2, 0.04) == worker.adapt_limit(size, 0.04) == size
+
+
 def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
     create_book()
     operation = begin_edit(head, SET_LENT)
