@@ -159,12 +159,12 @@ class UndoWriter:
 
 
 def list_changes(operation: Operation) -> QuerySet[Change]:
-    return Change.objects.filter(operation=operation.undo_of)
+    return Change.objects.filter(operation_id=operation.undo_of_id or 0)
 
 
 def find_touched(operation: Operation, book_ids: Collection[int]) -> dict[int, int]:
     """Returns the last versions of these books that neither the operation nor its undo made."""
-    own_operations = Q(operation=operation.undo_of) | Q(operation=operation)
+    own_operations = Q(operation_id__in=[operation.undo_of_id or 0, operation.pk])
     others = Change.objects.filter(~own_operations | Q(operation=None), book_id__in=book_ids)
     return read_last_versions(others)
 

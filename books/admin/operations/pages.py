@@ -71,6 +71,8 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     operation = find_visible(request, operation_id)
     parameters = operation.parameters or {}
     undo = lifecycle.find_undo(operation)
+    # It can be purged with its changes.
+    undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
     title = f"{describe_kind(operation)} {operation.pk}".capitalize()
     problems = list_problems(operation)
     return render_page(
@@ -86,7 +88,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         has_more_problems=len(problems) == MAX_LISTED_PROBLEMS,
         is_under_way=is_under_way(operation),
         undo=undo and link_operation(undo),
-        undo_of=operation.undo_of and link_operation(operation.undo_of),
+        undo_of=undone and link_operation(undone),
         may_end=may_end(request, operation),
         may_undo=may_end(request, operation) and request.user.has_perms(UNDO_PERMISSIONS) and can_undo(operation, undo),
         may_view_history=request.user.has_perm(VIEW_HISTORY),
