@@ -35,6 +35,7 @@ DESCRIBE_TABLE = """
     FROM pg_attribute WHERE attrelid = 'books_book'::regclass AND attnum > 0
 """
 IS_WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock')"
+IS_WAITING_TO_REFER = IS_WAITING.replace("AccessExclusive", "ShareRowExclusive")
 # As long as a request waits for a lock.
 LOCK_TIMEOUT = "?options=-c%20lock_timeout%3D2s"
 READ = "SELECT title FROM books_book WHERE isbn LIKE '97%' ORDER BY id LIMIT 1"
@@ -68,15 +69,16 @@ def test_migrations_let_requests_pass_and_can_be_taken_back(database_url: str) -
     assert describe_table(database_url) == before
 
 
-def test_a_migration_of_another_table_lets_requests_pass(database_url: str) -> None:
-    """Those in one transaction give up soon, and are tried again."""
-    with ThreadPoolExecutor(1) as pool, closing(psycopg.connect(database_url)) as reader:
-        reader.execute("SELECT FROM webhooks_endpoint")
-        migration = pool.submit(migrate, database_url, "0002", "webhooks")
-        wait_until(lambda: migration.done() or fetch_all(database_url, IS_WAITING) == [(True,)])
-        assert fetch_all(database_url + LOCK_TIMEOUT, "SELECT url FROM webhooks_endpoint") == []
+def test_a_migration_that_refers_to_another_table_lets_requests_pass(database_url: str) -> None:
+    """One in a single transaction gives up soon, and is tried again."""
+    migrate(database_url, "0013")
+    with ThreadPoolExecutor(1) as pool, closing(psycopg.connect(database_url)) as writer:
+        writer.execute("LOCK TABLE auth_user IN ROW EXCLUSIVE MODE")
+        migration = pool.submit(migrate, database_url, "0014")
+        wait_until(lambda: migration.done() or fetch_all(database_url, IS_WAITING_TO_REFER) == [(True,)])
+        assert fetch_all(database_url + LOCK_TIMEOUT, "UPDATE auth_user SET is_staff = true RETURNING id") == []
         assert not migration.done()
-        reader.rollback()
+        writer.rollback()
         migration.result()
 
 

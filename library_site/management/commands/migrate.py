@@ -1,8 +1,6 @@
 """Django's `migrate`, which lets requests pass and runs once at a time."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.commands import migrate
@@ -23,30 +21,13 @@ class Command(migrate.Command):
         if self.database.vendor != "postgresql":
             super().handle(*args, **options)
             return
-        with self.hold_advisory_lock():
-            while not self.try_migrate(*args, **options):
-                self.stdout.write("Others use a table for longer. Trying again.")
-                time.sleep(RETRY_INTERVAL)
-
-    @contextmanager
-    def hold_advisory_lock(self) -> Iterator[None]:
-        """Waits for a `migrate` of another machine.
-
-        It asks again and again: a statement that waits would hold up an index that is built CONCURRENTLY.
-        """
-        is_waiting = False
-        while not fetch_value(self.database, "SELECT pg_try_advisory_lock(%s)"):
-            if not is_waiting:
-                self.stdout.write("Another migrate changes this database. Waiting for it.")
-            is_waiting = True
+        while not self.try_migrate(*args, **options):
+            self.stdout.write("Others use a table for longer. Trying again.")
             time.sleep(RETRY_INTERVAL)
-        try:
-            yield
-        finally:
-            fetch_value(self.database, "SELECT pg_advisory_unlock(%s)")
 
     def try_migrate(self, *args: Any, **options: Any) -> bool:
-        """Returns false if a lock was not free in time. The migrations before this one are applied."""
+        """Returns false if a lock was not free in time. The migrations before that one are applied."""
+        self.take_advisory_lock()
         try:
             super().handle(*args, **options)
         except OperationalError as error:
@@ -54,8 +35,23 @@ class Command(migrate.Command):
                 return False
             raise
         finally:
-            set_lock_timeout(self.database, "0")
+            # This ends the advisory lock, the timeout, and the transaction that Django leaves open if the last
+            # statements of a migration fail.
+            self.database.close()
+            self.database.connect()
         return True
+
+    def take_advisory_lock(self) -> None:
+        """Waits for a `migrate` of another machine.
+
+        It asks again and again: a statement that waits would hold up an index that is built CONCURRENTLY.
+        """
+        is_waiting = False
+        while not try_advisory_lock(self.database):
+            if not is_waiting:
+                self.stdout.write("Another migrate changes this database. Waiting for it.")
+            is_waiting = True
+            time.sleep(RETRY_INTERVAL)
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         """A migration in one transaction can be tried again. The others see to their locks themselves."""
@@ -65,10 +61,11 @@ class Command(migrate.Command):
             set_lock_timeout(self.database, LOCK_TIMEOUT if starts_transaction else "0")
 
 
-def fetch_value(database: BaseDatabaseWrapper, statement: str) -> Any:
+def try_advisory_lock(database: BaseDatabaseWrapper) -> bool:
+    """Takes the lock for as long as the connection is open. Returns false if another process has it."""
     with database.cursor() as cursor:
-        cursor.execute(statement, [ADVISORY_LOCK])
-        return cursor.fetchone()[0]
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_LOCK])
+        return bool(cursor.fetchone()[0])
 
 
 def set_lock_timeout(database: BaseDatabaseWrapper, timeout: str) -> None:
