@@ -1,9 +1,6 @@
 """People's pages in a browser, and the Authorize button of /docs."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -14,10 +11,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
+from tests.support.browser import BROWSER_MARKS, open_page
 from tests.support.oauth_flows import CHALLENGE_PARAMETERS
 from tests.support.second_factors import compute_code
-from tests.support.server import Service
+from tests.support.server import Service, run_in_shell
 
 PASSWORD = "correct horse battery staple"
 # Creates three users, an app with a short name and one with a long name, and a session for each user.
@@ -55,17 +52,8 @@ pytestmark = BROWSER_MARKS
 @pytest.fixture(scope="module")
 def sessions(service: Service) -> dict[str, str]:
     """The session keys of the signed-in users, by user name."""
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
-    environment = os.environ | {"DATABASE_URL": service.database_url}
-    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    session_keys: dict[str, str] = json.loads(run.stdout)
+    session_keys: dict[str, str] = json.loads(run_in_shell(service.database_url, PREPARATION))
     return session_keys
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with start_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

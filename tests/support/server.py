@@ -158,10 +158,12 @@ def execute_on_suite_server(statement: LiteralString, *names: str) -> None:
         connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
-def run_in_shell(database_url: str, code: str) -> None:
-    """Runs the code in a process of its own, in which the library uses this database."""
-    run_command(os.environ | {"DATABASE_URL": database_url}, "shell", "-v0", "-c", code)
+def run_in_shell(database_url: str, code: str) -> str:
+    """Runs the code in a process of its own, in which the library uses this database. Returns what it prints."""
+    return run_command(os.environ | {"DATABASE_URL": database_url}, "shell", "-v0", "-c", code)
 
 
-def run_command(environment: dict[str, str], *command: str) -> None:
-    subprocess.run([sys.executable, "manage.py", *command], env=environment, check=True, capture_output=True)
+def run_command(environment: dict[str, str], *command: str) -> str:
+    """Returns what the command of `manage.py` prints. Raises CalledProcessError."""
+    call = [sys.executable, "manage.py", *command]
+    return subprocess.run(call, env=environment, check=True, capture_output=True, text=True).stdout

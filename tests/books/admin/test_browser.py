@@ -2,16 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
-from tests.support.server import Service, run_command
+from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.server import Service, run_command, run_in_shell
 
 # Creates a librarian, a book with two versions and a deleted book, and prints the session and the ids of the books.
 PREPARATION = """
@@ -40,17 +37,8 @@ pytestmark = BROWSER_MARKS
 @pytest.fixture(scope="module")
 def prepared(service: Service) -> tuple[str, int, int]:
     """The key of a librarian's session, and the ids of a book and of a deleted book."""
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
-    environment = os.environ | {"DATABASE_URL": service.database_url}
-    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    session, pk, deleted_pk = json.loads(run.stdout)
+    session, pk, deleted_pk = json.loads(run_in_shell(service.database_url, PREPARATION))
     return session, pk, deleted_pk
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with start_chromium() as browser:
-        yield browser
 
 
 def press_enter_on(page: Page, words: str) -> None:

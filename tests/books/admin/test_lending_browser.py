@@ -1,9 +1,6 @@
 """Lending in a browser, by scanner and keyboard: no scan is lost, and none counts twice."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -12,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
-from tests.support.server import Service
+from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.server import Service, run_in_shell
 
 LEND = "/admin/books/book/lend/"
 CHANGE = f"**{LEND}change/"
@@ -50,17 +47,8 @@ pytestmark = BROWSER_MARKS
 
 @pytest.fixture(scope="module")
 def sessions(service: Service) -> list[str]:
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
-    environment = os.environ | {"DATABASE_URL": service.database_url}
-    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    session_keys: list[str] = json.loads(run.stdout)
+    session_keys: list[str] = json.loads(run_in_shell(service.database_url, PREPARATION))
     return session_keys
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with start_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
