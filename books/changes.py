@@ -268,10 +268,12 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     return restored_ids
 
 
-def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool = True) -> None:
-    """Deletes a locked book. Raises ConcurrentChange."""
+def delete_book(
+    book: BookRow, actor: ActorRef, now: datetime, announce: bool = True, merged_into: int | None = None
+) -> None:
+    """Deletes a locked book; `merged_into` is the id of the book that replaces it. Raises ConcurrentChange."""
     with translate_db_errors():
-        write_statements.delete_book(book, actor, now, announce)
+        write_statements.delete_book(book, actor, now, announce, merged_into)
 
 
 def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:

@@ -284,6 +284,24 @@ class Change(models.Model):
         return f"book {self.book_id}, version {self.version}: {self.get_kind_display()}"
 
 
+class DistinctBooks(models.Model):
+    """Two books that look like one, and of which a librarian said that they are two; the older one is the first.
+
+    No foreign keys: ids are never given to other books.
+    """
+
+    first_id = models.BigIntegerField()
+    second_id = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("merge_books", "Can merge books")]
+        constraints = [models.UniqueConstraint(fields=["first_id", "second_id"], name="distinct_books")]
+
+    def __str__(self) -> str:
+        return f"books {self.first_id} and {self.second_id}"
+
+
 class StoredResponse(models.Model):
     """The response to a request with an Idempotency-Key. Only `books.api.idempotency` writes it."""
 

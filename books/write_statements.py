@@ -22,6 +22,7 @@ from books.history.records import (
     record_change,
     record_creation,
     record_deletion,
+    record_merge,
     record_restoration,
 )
 from books.models import Book
@@ -109,11 +110,12 @@ def restore_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) 
     return execute_write(RESTORE_SQL, values, record_restoration(book), event, actor, now)
 
 
-def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
+def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool, merged_into: int | None = None) -> bool:
     """Deletes a locked book. Returns false if the book in the database is not at this version."""
     execute(RELEASE_MIRRORED_SQL, [book.id])
     event = events.deleted_event(book) if announce else None
-    return execute_write(DELETE_SQL, [book.id, book.version], record_deletion(book), event, actor, now)
+    record = record_deletion(book) if merged_into is None else record_merge(book, merged_into)
+    return execute_write(DELETE_SQL, [book.id, book.version], record, event, actor, now)
 
 
 def update_books(books: Sequence[BookRow], columns: Sequence[str]) -> None:

@@ -28,11 +28,13 @@ from books.admin.lending import STATES, change_state, find_scanned, name_state, 
 from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
 from books.admin.operations.bulk_edit import show_bulk_edit
+from books.admin.operations.duplicates import merge, show_duplicates
 from books.admin.operations.pages import cancel, show_operation, show_operations, show_progress, undo
 from books.admin.pages import (
     ADD_BOOK,
     BULK_EDIT,
     CHANGE_BOOK,
+    MERGE_BOOKS,
     SEE_BOOKS,
     VIEW_HISTORY,
     View,
@@ -124,6 +126,8 @@ class BookAdmin(ValidatingAdmin):
             ("operations/<int:operation_id>/progress/", show_progress, "operation_progress"),
             ("operations/<int:operation_id>/cancel/", cancel, "operation_cancel"),
             ("operations/<int:operation_id>/undo/", undo, "operation_undo"),
+            ("duplicates/", require_permission(show_duplicates, MERGE_BOOKS), "duplicates"),
+            ("duplicates/merge/", require_permission(merge, MERGE_BOOKS), "merge"),
             ("deleted/", require_permission(show_deleted_books, VIEW_HISTORY), "deleted_books"),
             ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
             ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),

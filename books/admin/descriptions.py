@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.history.entries import ActorNames, Entry
-from books.history.records import MEMBERS
+from books.history.records import MEMBERS, MERGED_INTO
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Change, Operation
 
@@ -22,6 +22,7 @@ OPERATION_NAMES = {
     "edit": _("bulk edit"),
     "delete": _("deletion"),
     "undo": _("undo"),
+    "merge": _("merge"),
 }
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
 
@@ -54,6 +55,8 @@ class Description(NamedTuple):
     lines: Sequence[ValueLine]
     # The page of the state after the change, None if there is none.
     state: str | None
+    # The book into which this one was merged.
+    merged_into: Link | None
 
 
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
@@ -74,7 +77,17 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         describe_operation(operation),
         compare_members(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
+        describe_merge(entry),
     )
+
+
+def describe_merge(entry: Entry) -> Link | None:
+    pk = (entry.after or {}).get(MERGED_INTO)
+    return None if pk is None else link_book(pk)
+
+
+def link_book(pk: int) -> Link:
+    return Link(gettext("Book %(number)d") % {"number": pk}, history_address(pk))
 
 
 def find_titles(book_ids: Iterable[int]) -> dict[int, str]:

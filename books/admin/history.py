@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import compare_members, describe_entries, history_address
+from books.admin.descriptions import Link, compare_members, describe_entries, history_address, link_book
 from books.admin.pages import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
 from books.history.entries import Page, Start, read_book_page
-from books.history.records import MEMBERS
+from books.history.records import MEMBERS, MERGED_INTO
 from books.history.states import DELETIONS, UnknownVersion, find_present_state, find_state
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -81,8 +81,15 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
         oldest=page.entries[-1] if page.entries and not links.older else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
         versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
+        merged_books=list_merged(book.pk),
         may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
     )
+
+
+def list_merged(pk: int) -> list[Link]:
+    """Returns the books that were merged into this one, the last one first."""
+    merges = Change.objects.filter(kind=Change.Kind.MERGED, **{f"after__{MERGED_INTO}": pk}).order_by("-at", "-pk")
+    return [link_book(book_id) for book_id in merges.values_list("book_id", flat=True)[:PAGE_SIZE]]
 
 
 def find_previous_version(book: KnownBook, page: Page) -> int:

@@ -147,7 +147,7 @@ def describe_entry(representation: Representation, entry: Entry) -> dict[str, An
         },
         "operation": entry.operation_id,
         "before": describe_members(representation, entry.before),
-        "after": describe_members(representation, entry.after),
+        "after": entry.after if entry.kind is Change.Kind.MERGED else describe_members(representation, entry.after),
     }
 
 

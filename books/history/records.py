@@ -20,6 +20,8 @@ PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
 # To follow the statement `changed`, which returns the id of a book. PostgreSQL knows JSON as a type of its own.
 HISTORY_CTE = f"history AS ({INSERT_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
 RECORD_BATCH = 500
+# The member of `after` that names the book into which another one was merged.
+MERGED_INTO = "merged_into"
 
 
 class ChangeRecord(NamedTuple):
@@ -51,6 +53,12 @@ def record_deletion(book: BookRow) -> ChangeRecord:
     """Records the whole book. The deletion is a version after its last one."""
     before = encode_members(book, (*MEMBERS, "created_at"))
     return ChangeRecord(book.id, book.version + 1, Change.Kind.DELETED.value, before)
+
+
+def record_merge(book: BookRow, kept_id: int) -> ChangeRecord:
+    """Records a deletion whose `after` names the book that is kept."""
+    record = record_deletion(book)
+    return record._replace(kind=Change.Kind.MERGED.value, after=encode_json({MERGED_INTO: kept_id}).decode())
 
 
 def encode_members(book: BookRow, names: Iterable[str]) -> str:

@@ -98,6 +98,9 @@ def list_history() -> dict[int, list[Any]]:
         before, after = (json.loads(text) if text else None for text in texts)
         if before:
             before.pop("created_at", None)
+        # The database sees a merge as a deletion.
+        if kind == Change.Kind.MERGED:
+            kind, after = Change.Kind.DELETED, None
         history[book].append((version, kind, before, after))
     return history
 

@@ -9,13 +9,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import (
-    OPERATION_NAMES,
-    changes_address,
-    format_value,
-    history_address,
-    label_member,
-)
+from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
@@ -125,7 +119,7 @@ def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:
     reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
     if not is_book:
         return ProblemLine(_("Row %(number)d") % {"number": problem.subject}, None, reason)
-    return ProblemLine(_("Book %(number)d") % {"number": problem.subject}, history_address(problem.subject), reason)
+    return ProblemLine(*link_book(problem.subject), reason)
 
 
 def link_operation(operation: Operation) -> str:

@@ -220,7 +220,9 @@ class EntrySerializer(serializers.Serializer[None]):
     actor = ActorSerializer()
     operation = serializers.IntegerField(allow_null=True, help_text="The operation that it belongs to.")
     before = serializers.DictField(allow_null=True, help_text="The members that changed; of a deleted book all.")
-    after = serializers.DictField(allow_null=True)
+    after = serializers.DictField(
+        allow_null=True, help_text="Of a merged book `merged_into`, the id of the book that replaces it."
+    )
 
 
 class RecentEntrySerializer(EntrySerializer):

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.history.actors import find_actor
-from books.models import Actor, Book, Operation
+from books.models import Actor, Book, Change, Operation
 from books.operations.edits import Edit
 from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book
@@ -226,6 +226,18 @@ def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, b
     assert "cancelled" in list_badges(post(head, operation, "cancel"))
     assert "Operations under way" not in read_text(head.get("/admin/"))
     assert "The operation has ended" not in read_text(post(head, operation, "cancel"))
+
+
+def test_the_undo_of_a_purged_operation_is_shown(head: Client, berta: User) -> None:
+    create_book(year=1)
+    edit = do_edit(find_actor(Actor.Channel.OPERATION, user_id=berta.pk), Edit({"year": 2}))
+    post(head, edit, "undo")
+    undo = Operation.objects.latest("pk")
+    Operation.objects.filter(pk=edit.pk).delete()
+    Change.objects.filter(operation_id=edit.pk).update(operation_id=None)
+    work_off(undo)
+    assert (undo.state, undo.matched) == ("done", 0)
+    assert list_badges(head.get(f"{OPERATIONS}{undo.pk}/")) == ["done"]
 
 
 def test_a_worker_that_does_not_run_is_noticed(head: Client, berta: User) -> None:

@@ -1,0 +1,127 @@
+"""Pairs of books that look like one: they are merged, member by member, or remembered as two books."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from books.admin.descriptions import format_value, history_address, label_member
+from books.admin.operations.descriptions import operation_address
+from books.admin.pages import find_librarian, render_page
+from books.history.records import MEMBERS
+from books.lookup.duplicates import SAME_ISBN, SAME_TITLE, START, Pair, find_pairs, mark_distinct
+from books.merging import merge_books
+from books.models import Book
+from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.http.refusals import Refusal
+
+PAIRS_OF_A_PAGE = 25
+KINDS = {SAME_ISBN: gettext_lazy("the same ISBN"), SAME_TITLE: gettext_lazy("the same title and author")}
+
+
+class MemberLine(NamedTuple):
+    """A member of both books, and which of the two is chosen."""
+
+    name: str
+    label: str
+    values: Sequence[tuple[int, str, bool]]
+    differs: bool
+
+
+class MergeForm(forms.Form):
+    """The book to keep, the versions that were seen, and for each member the book whose value is taken."""
+
+    def __init__(self, data: Mapping[str, Any], pair: Pair) -> None:
+        super().__init__(data)
+        choices = [(str(pk), str(pk)) for pk in pair]
+        self.pair = pair
+        self.fields["kept"] = forms.ChoiceField(choices=choices)
+        self.fields |= {f"version_{pk}": forms.IntegerField(min_value=1, max_value=BIGINT_MAX) for pk in pair}
+        self.fields |= {f"member_{name}": forms.ChoiceField(choices=choices) for name in MEMBERS}
+
+    def list_versions(self) -> dict[int, int]:
+        return {pk: self.cleaned_data[f"version_{pk}"] for pk in self.pair}
+
+    def list_sources(self) -> dict[str, int]:
+        return {name: int(self.cleaned_data[f"member_{name}"]) for name in MEMBERS}
+
+
+def show_duplicates(request: HttpRequest) -> HttpResponse:
+    """Lists pairs in the order of their ids. A POST says of one that it is none."""
+    kind = request.GET.get("kind", SAME_ISBN)
+    if request.method == "POST":
+        if pair := read_pair(request.POST.get("pair", "")):
+            mark_distinct(pair)
+        return HttpResponseRedirect(request.get_full_path())
+    pairs = find_pairs(kind, read_pair(request.GET.get("behind", "")) or START, PAIRS_OF_A_PAGE + 1)
+    shown = pairs[:PAIRS_OF_A_PAGE]
+    books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
+    return render_page(
+        request,
+        "operations/duplicates",
+        _("Possible duplicates"),
+        # A book can be deleted after the pairs were read.
+        pairs=[(pair, [books[pk] for pk in pair]) for pair in shown if books.keys() >= set(pair)],
+        kind=kind if kind in KINDS else SAME_TITLE,
+        kinds=KINDS.items(),
+        behind=format_pair(shown[-1]) if len(pairs) > len(shown) else "",
+    )
+
+
+def merge(request: HttpRequest) -> HttpResponse:
+    """Shows two books side by side; a POST merges them."""
+    pair = read_pair(request.GET.get("pair", ""))
+    books = Book.objects.in_bulk(pair or ())
+    if pair is None or len(books) < len(pair):
+        messages.error(request, _("One of the books is not there any more."))
+        return HttpResponseRedirect(reverse("admin:duplicates"))
+    if request.method == "POST":
+        form = MergeForm(request.POST, pair)
+        if form.is_valid():
+            return merge_and_report(request, form)
+        messages.error(request, _("Choose a book for each field."))
+    return render_page(
+        request,
+        "operations/merge",
+        _("Merge two books"),
+        books=[books[pk] for pk in pair],
+        lines=[build_line(name, [books[pk] for pk in pair]) for name in MEMBERS],
+    )
+
+
+def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
+    kept = int(form.cleaned_data["kept"])
+    try:
+        operation = merge_books(
+            kept, form.list_versions(), form.list_sources(), find_librarian(request), timezone.now()
+        )
+    except Refusal as refusal:
+        messages.error(request, f"{_('Nothing was changed.')} {refusal.message}.")
+        return HttpResponseRedirect(request.get_full_path())
+    text = _("The books are merged.")
+    messages.success(request, format_html('{} <a href="{}">{}</a>', text, operation_address(operation), _("Undo")))
+    return HttpResponseRedirect(history_address(kept))
+
+
+def build_line(name: str, books: Sequence[Book]) -> MemberLine:
+    """The older book's value is chosen first."""
+    values = [(book.pk, format_value(getattr(book, name)), book is books[0]) for book in books]
+    return MemberLine(name, label_member(name), values, values[0][1] != values[1][1])
+
+
+def read_pair(text: str) -> Pair | None:
+    """Reads `1-2`. Returns None for any other text."""
+    numbers = [parse_integer(part) for part in text.split("-")]
+    pks = [number for number in numbers if number is not None and 0 < number <= BIGINT_MAX]
+    return Pair(*pks) if len(pks) == len(numbers) == 2 and pks[0] < pks[1] else None
+
+
+def format_pair(pair: Pair) -> str:
+    return f"{pair.first}-{pair.second}"

@@ -1,0 +1,49 @@
+"""Merges two books that are the same one: member by member, and both histories stay."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+
+from books import changes
+from books.changes import BookNotFound, ConcurrentChange
+from books.history.actors import ActorRef, begin_operation
+from books.models import MirroredBook, Operation
+from library_site.http.refusals import Refusal
+
+MERGE = "merge"
+
+
+class MirroredBookMerged(Refusal):
+    """The book belongs to another library, whose next event about it would find no copy."""
+
+    status = 409
+    message = "The book mirrors one of another library: keep it, and merge the other one into it"
+
+
+def merge_books(
+    kept_id: int, versions: Mapping[int, int], sources: Mapping[str, int], actor: ActorRef, now: datetime
+) -> int:
+    """Keeps one of two books, and deletes the other as merged into it. Returns the id of the operation.
+
+    `versions` are the versions of both that somebody saw, by id; `sources` name by member the book whose value the
+    kept book gets. Raises BookNotFound, ConcurrentChange, MirroredBookMerged.
+    """
+    [other_id] = versions.keys() - {kept_id}
+    with transaction.atomic():
+        operation = begin_operation(MERGE, actor, now)
+        books = changes.lock_books(versions)
+        if len(books) < len(versions):
+            raise BookNotFound
+        if any(book.version != versions[book.id] for book in books.values()):
+            raise ConcurrentChange
+        if MirroredBook.objects.filter(book=other_id).exists():
+            raise MirroredBookMerged
+        changes.delete_book(books[other_id], operation, now, merged_into=kept_id)
+        # The isbn of the other book is free now.
+        values = {member: getattr(books[pk], member) for member, pk in sources.items()}
+        merged_book = changes.apply_change(books[kept_id], values, operation, now)
+        changed = 1 + (merged_book.version > books[kept_id].version)
+        counts = {"matched": 2, "changed": changed, "unchanged": 2 - changed, "refused": 0, "missed": 0}
+        Operation.objects.filter(pk=operation.operation_id or 0).update(**counts)
+    return operation.operation_id or 0

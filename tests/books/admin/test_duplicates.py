@@ -1,0 +1,139 @@
+"""Possible duplicates: which pairs are listed, that others are forgotten, and how two books become one."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from books.models import Book, Change, MirroredBook, Operation
+from tests.support.admin_pages import follow_link, read_inputs, read_text
+from tests.support.books_admin import LIST, change_book, create_book, delete_book, history_address
+from tests.support.history import list_entries
+from tests.support.oauth_flows import create_key_header
+from tests.support.operations import work_off
+from tests.support.sources import create_source
+
+DUPLICATES = f"{LIST}duplicates/"
+MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+
+
+@pytest.fixture
+def head(client: Client, db: None) -> Client:
+    berta = User.objects.create_user("berta", is_staff=True)
+    berta.groups.add(Group.objects.get(name="Head librarians"))
+    client.force_login(berta)
+    return client
+
+
+def list_pairs(answer: Any) -> list[tuple[int, int]]:
+    return [tuple(pair) for pair, _ in answer.context["pairs"]]
+
+
+def merge_address(*books: Book) -> str:
+    return f"{DUPLICATES}merge/?pair={'-'.join(str(book.pk) for book in books)}"
+
+
+def merge(client: Client, first: Book, second: Book, **choices: Any) -> Any:
+    """Opens the page of both, and submits it with these choices; otherwise the values of the first are chosen."""
+    form = read_inputs(read_text(client.get(merge_address(first, second))))
+    values = {f"member_{name}": str(first.pk) for name in MEMBERS}
+    return client.post(merge_address(first, second), {**form, "kept": first.pk, **values, **choices}, follow=True)
+
+
+def test_pairs_with_the_same_isbn_or_title_are_listed_in_pages(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.operations.duplicates.PAIRS_OF_A_PAGE", 2)
+    books = [
+        create_book(title=f"T{number}", isbn=isbn)
+        for number, isbn in enumerate(["9780141439518", "0141439513", "978-0-14-143951-8"])
+    ]
+    same = [create_book(title=title, author="Ö" * 200) for title in ("É" * 150, "é" * 150, "é" * 151)]
+    page = head.get(DUPLICATES)
+    assert list_pairs(page) == [(books[0].pk, books[1].pk), (books[0].pk, books[2].pk)]
+    page = follow_link(head, page, "Next page")
+    assert list_pairs(page) == [(books[1].pk, books[2].pk)]
+    page = follow_link(head, page, "the same title and author")
+    assert list_pairs(page) == [(same[0].pk, same[1].pk)]
+
+
+def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
+    books = [create_book(isbn=isbn) for isbn in ("9780141439518", "0141439513")]
+    pair = f"{books[0].pk}-{books[1].pk}"
+    for text in (pair, pair, "", "x", f"{books[1].pk}-{books[0].pk}", "1-2-3", "9" * 40 + "-1"):
+        assert head.post(DUPLICATES, {"pair": text}, follow=True).status_code == 200
+    assert list_pairs(head.get(DUPLICATES)) == []
+    assert list_pairs(head.get(f"{DUPLICATES}?kind=title")) == []
+
+
+def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Client) -> None:
+    kept, other = create_book(title="Ema", isbn="I-1", year=1815), create_book(title="Emma", isbn="I-2", year=1816)
+    page = merge(head, kept, other, member_title=str(other.pk), member_isbn=str(other.pk))
+    assert list(Book.objects.values_list("pk", "title", "isbn", "year")) == [(kept.pk, "Emma", "I-2", 1815)]
+    assert f'Merged into this book: <a href="{history_address(other)}">Book {other.pk}</a>' in read_text(page)
+    assert f'into <a href="{history_address(kept)}">Book {kept.pk}</a>' in read_text(head.get(history_address(other)))
+    change = Change.objects.get(book_id=other.pk, version=2)
+    assert (change.kind, change.after) == (Change.Kind.MERGED, {"merged_into": kept.pk})
+
+
+def test_a_merge_is_undone(head: Client) -> None:
+    kept, other = create_book(isbn="I-1"), create_book(isbn="I-2", genre="Poem")
+    before = list(Book.objects.order_by("pk").values_list("pk", *MEMBERS))
+    page = follow_link(head, merge(head, kept, other, member_isbn=str(other.pk), member_genre=str(other.pk)), "Undo")
+    assert "Merge" in read_text(page)
+    operation = Operation.objects.get()
+    head.post(f"{LIST}operations/{operation.pk}/undo/")
+    work_off()
+    assert list(Book.objects.order_by("pk").values_list("pk", *MEMBERS)) == before
+
+
+def test_the_younger_book_can_be_kept(head: Client) -> None:
+    older, younger = create_book(), create_book()
+    merge(head, older, younger, kept=younger.pk, **{f"member_{name}": younger.pk for name in MEMBERS})
+    assert Book.objects.get().pk == younger.pk
+    assert Operation.objects.get().changed == 1
+
+
+def test_a_mirrored_book_is_not_merged_away(head: Client) -> None:
+    kept, other = create_book(), create_book()
+    MirroredBook.objects.create(source=create_source("north"), remote_id=1, version=1, book=other)
+    assert "keep it" in read_text(merge(head, kept, other))
+    assert Book.objects.count() == 2
+    assert not Operation.objects.exists()
+    merge(head, kept, other, kept=other.pk)
+    assert Book.objects.get().pk == other.pk
+
+
+def test_what_changed_since_the_page_is_not_merged(head: Client) -> None:
+    kept, other = create_book(), create_book()
+    form = read_inputs(read_text(head.get(merge_address(kept, other))))
+    choices = {f"member_{name}": str(kept.pk) for name in MEMBERS}
+    change_book(other, year=1)
+    answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
+    assert "Nothing was changed." in read_text(answer)
+    delete_book(other)
+    answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
+    assert "not there any more" in read_text(answer)
+    assert Book.objects.count() == 1
+
+
+@pytest.mark.parametrize("choices", [{"kept": ""}, {"kept": "999"}, {"member_title": "x"}, {"member_isbn": "\0"}])
+def test_a_form_that_is_not_valid_merges_nothing(head: Client, choices: dict[str, str]) -> None:
+    first, second = create_book(), create_book()
+    assert "Choose a book for each field." in read_text(merge(head, first, second, **choices))
+    assert Book.objects.count() == 2
+
+
+def test_librarians_merge_nothing(librarian: Client) -> None:
+    books = create_book(), create_book()
+    answers = [librarian.get(DUPLICATES), librarian.post(DUPLICATES), librarian.get(merge_address(*books))]
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert "Possible duplicates" not in read_text(librarian.get(LIST))
+
+
+def test_the_interface_names_the_kept_book(head: Client, api: Any) -> None:
+    kept, other = create_book(), create_book()
+    merge(head, kept, other)
+    key = create_key_header(User.objects.get(username="berta"), "write")
+    entry = list_entries(api, f"/api/v2/books/{other.pk}/history", key)[0]
+    assert (entry["kind"], entry["after"]) == ("merged", {"merged_into": kept.pk})
+    assert entry["before"]["title"] == other.title
