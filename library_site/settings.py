@@ -143,6 +143,7 @@ EXPIRED_ROWS = [
     "oauth.purges.iter_expired",
     "webhooks.purges.iter_expired",
     "books.history.purges.iter_expired",
+    "books.exchange.uploads.iter_expired",
 ]
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
@@ -152,6 +153,8 @@ OPERATION_TASKS = {
     "edit": "books.operations.edits.EditTask",
     "delete": "books.operations.edits.DeleteTask",
     "undo": "books.operations.undo.UndoTask",
+    "import check": "books.exchange.import_tasks.CheckTask",
+    "import": "books.exchange.import_tasks.ImportTask",
 }
 BOOK_SELECTIONS = {
     "list": "books.admin.list_filters.select_listed",

@@ -21,6 +21,7 @@ from books import changes
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.exchange.exports import export_list
+from books.admin.exchange.imports import receive_chunk, show_check, show_import, show_mapping, show_returned
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
@@ -34,6 +35,7 @@ from books.admin.pages import (
     ADD_BOOK,
     BULK_EDIT,
     CHANGE_BOOK,
+    IMPORT_BOOKS,
     MERGE_BOOKS,
     SEE_BOOKS,
     VIEW_HISTORY,
@@ -113,6 +115,11 @@ class BookAdmin(ValidatingAdmin):
         pages: list[tuple[str, View, str]] = [
             ("scan/", require_permission(show_scan, *SEE_BOOKS), "scan"),
             ("export/", require_permission(export_list, *SEE_BOOKS), "export_books"),
+            ("import/", require_permission(show_import, IMPORT_BOOKS), "import_books"),
+            ("import/<int:file_id>/chunk/", require_permission(receive_chunk, IMPORT_BOOKS), "import_books_chunk"),
+            ("import/<int:file_id>/mapping/", require_permission(show_mapping, IMPORT_BOOKS), "import_books_mapping"),
+            ("import/<int:file_id>/check/", require_permission(show_check, IMPORT_BOOKS), "import_books_check"),
+            ("import/<int:file_id>/refused/", require_permission(show_returned, IMPORT_BOOKS), "import_books_refused"),
             ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
             ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),
             ("lend/change/", require_permission(change_state, CHANGE_BOOK), "lend_change"),

@@ -19,6 +19,7 @@ LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields
 OPERATION_NAMES = {
     "bulk": _("bulk request"),
     "import": _("import"),
+    "import check": _("check of a file"),
     "edit": _("bulk edit"),
     "delete": _("deletion"),
     "undo": _("undo"),

@@ -24,6 +24,7 @@ MAX_CURSOR_LENGTH = 200
 VIEW_HISTORY = "books.view_history"
 ADD_BOOK, CHANGE_BOOK, DELETE_BOOK = "books.add_book", "books.change_book", "books.delete_book"
 MERGE_BOOKS = "books.merge_books"
+IMPORT_BOOKS = "books.import_books"
 BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
 # An undo adds what was deleted, deletes what was added, and changes what was changed.
 UNDO_PERMISSIONS = [ADD_BOOK, CHANGE_BOOK, DELETE_BOOK]

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any, BinaryIO, NamedTuple
 
 from books.exchange.csv_cells import escape_formula, unescape_formula
-from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines
+from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.exchange.formats.records import (
     REPORT_COLUMNS,
     ExportedBook,
@@ -22,8 +22,11 @@ EXPORTED_COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available
 
 
 class Layout(NamedTuple):
+    """`header` has the columns as they are in the file, also with bytes that are not in the encoding."""
+
     encoding: Encoding
     separator: str
+    header: Sequence[str]
 
 
 def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -37,11 +40,12 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     rows = iter_numbered_rows(csv.reader(iter_lines(stream, found.encoding), delimiter=separator, strict=True))
     _, columns = next(rows, (1, []))
     start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
-    columns = columns[start:]
+    header = columns[start:]
+    columns = [show_undecodable(column) for column in header]
     require_columns(columns)
     description = f"CSV with {SEPARATORS[separator]}, {found.encoding.description}"
     records = (build_record(line, columns, cells[start:]) for line, cells in rows)
-    return Table(columns, records, description, found.warning, Layout(found.encoding, separator))
+    return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
 
 
 def find_separator(stream: BinaryIO, encoding: Encoding) -> str:
@@ -106,9 +110,9 @@ class CSVRefusedFile:
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:
         self.stream = stream
-        self.encoding, self.separator = table.layout
+        self.encoding, self.separator, header = table.layout
         stream.write(self.encoding.mark)
-        self.write_row([*REPORT_COLUMNS, *map(escape_formula, table.columns)])
+        self.write_row([*REPORT_COLUMNS, *map(escape_formula, header)])
 
     def add(self, record: Record, reason: str) -> None:
         self.write_row([record.line, reason, *map(escape_cell, record.raw)])

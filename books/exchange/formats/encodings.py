@@ -99,3 +99,8 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
         # Otherwise the wrapper would close the stream. It may be closed already.
         with suppress(ValueError):
             text.detach()
+
+
+def show_undecodable(text: str) -> str:
+    """Returns the text with a sign in place of each byte that could not be decoded."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

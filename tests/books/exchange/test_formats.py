@@ -100,10 +100,11 @@ def test_separator_and_encoding_are_found_and_said(data: bytes, description: str
 
 
 def test_windows_1252_is_offered_where_a_file_is_not_utf_8() -> None:
-    data = "title;author\nx;y\nCafé;“z”\n".encode("cp1252")
-    assert "Line 3 is not UTF-8" in FORMATS["csv"].read(BytesIO(data), "").warning
+    data = "title;naïve\nx;y\nCafé;“z”\n".encode("cp1252")
+    assert "Line 1 is not UTF-8" in FORMATS["csv"].read(BytesIO(data), "").warning
     assert "Windows-1252" in FORMATS["csv"].read(BytesIO(data), "").warning
     assert read_texts(data, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
+    assert read_texts(refuse_records("csv", data), "windows-1252") == [["x", "y"], ["Café", "“z”"]]
     refused = refuse_records("csv", data, "windows-1252")
     assert read_texts(refused, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
 

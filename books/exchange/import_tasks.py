@@ -1,0 +1,188 @@
+"""The tasks of a worker that check and import an uploaded file (`books.operations.tasks`)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+from django.db.models.functions import Now
+
+from books.changes import lock_books
+from books.exchange.candidates import Candidate, ImportRules, iter_candidates
+from books.exchange.formats.encodings import show_undecodable
+from books.exchange.formats.records import Record
+from books.exchange.judging import (
+    RETURNED_KINDS,
+    Judgement,
+    Kind,
+    judge_records,
+    read_books,
+    write_judgements,
+)
+from books.exchange.uploads import read_table
+from books.history.actors import ActorRef
+from books.models import ImportFile, ImportFinding, Operation
+from books.operations.edits import is_announced
+from books.operations.tasks import Batch, Outcome, Plan
+from library_site.jobs.leases import LEASE_TIME
+
+IMPORT, CHECK = "import", "import check"
+# So many records of each kind are shown; all that come back are kept.
+MAX_SAMPLES = 100
+MAX_SHOWN_TEXT = 200
+# Records between two renewals of the lease, while a file is read without being written.
+RENEWAL_RECORDS = 20_000
+WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
+
+
+class FileTask:
+    """Judges the records of a file; its keys are their positions. `counts_name` is the field with their numbers."""
+
+    counts_name: str
+
+    def __init__(self) -> None:
+        self.candidates: Iterator[Candidate] | None = None
+
+    def plan(self, operation: Operation) -> Plan:
+        """Reads the whole file. Raises UnreadableFile."""
+        _, table = read_table(get_file(operation))
+        count = 0
+        for count, _ in enumerate(table.records, 1):
+            if count % RENEWAL_RECORDS == 0:
+                renew_lease(operation)
+        ImportFile.objects.filter(pk=get_file(operation).pk).update(**{self.counts_name: {}})
+        return Plan(count, 0, count)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+        if self.candidates is None:
+            self.candidates = self.open_candidates(operation)
+        candidates = list(islice(self.candidates, limit))
+        return Batch(candidates[-1].position, candidates) if candidates else None
+
+    def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
+        """Yields the records behind the cursor. The others are read, too: they may have the same isbns."""
+        file = get_file(operation)
+        _, table = read_table(file)
+        for candidate in iter_candidates(table, get_rules(file)):
+            if candidate.position > (operation.cursor or 0):
+                yield candidate
+            elif candidate.position % RENEWAL_RECORDS == 0:
+                renew_lease(operation)
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        file = get_file(operation)
+        judgements = self.judge(operation, get_rules(file), batch.items, actor, now)
+        counts = Counter(judgement.kind for judgement in judgements)
+        earlier_counts = Counter(getattr(file, self.counts_name))
+        store_findings(file, operation, judgements, earlier_counts)
+        ImportFile.objects.filter(pk=file.pk).update(**{self.counts_name: dict(earlier_counts + counts)})
+        changed = self.count_changed(counts)
+        refused = sum(counts[kind] for kind in RETURNED_KINDS)
+        return Outcome(changed, len(judgements) - changed - refused, refused)
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        raise NotImplementedError
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        raise NotImplementedError
+
+
+class CheckTask(FileTask):
+    """Changes nothing."""
+
+    counts_name = "check_counts"
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        # Whether doubtful records are taken is asked after they are shown.
+        return judge_records(candidates, msgspec.structs.replace(rules, take_doubtful=False), read_books)
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        return 0
+
+
+class ImportTask(FileTask):
+    counts_name = "import_counts"
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        judgements = judge_records(candidates, rules, lock_books)
+        return write_judgements(judgements, actor, now, is_announced(operation))
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        return sum(counts[kind] for kind in WRITTEN_KINDS)
+
+
+def get_file(operation: Operation) -> ImportFile:
+    return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
+
+
+def get_rules(file: ImportFile) -> ImportRules:
+    return msgspec.convert(file.rules, ImportRules)
+
+
+def renew_lease(operation: Operation) -> None:
+    """Keeps the operation for this worker, unless it is cancelled or lost."""
+    Operation.objects.filter(pk=operation.pk, lease=operation.lease).update(next_at=Now() + LEASE_TIME)
+
+
+def store_findings(
+    file: ImportFile, operation: Operation, judgements: Sequence[Judgement], earlier_counts: Counter[str]
+) -> None:
+    """Stores what comes back, and of the others as many as are shown."""
+    counts = Counter(earlier_counts)
+    findings = []
+    for judgement in judgements:
+        counts[judgement.kind] += 1
+        if judgement.kind in RETURNED_KINDS or counts[judgement.kind] <= MAX_SAMPLES:
+            findings.append(build_finding(file, operation, judgement))
+    ImportFinding.objects.bulk_create(findings)
+
+
+def build_finding(file: ImportFile, operation: Operation, judgement: Judgement) -> ImportFinding:
+    candidate, book = judgement.candidate, judgement.book
+    values: dict[str, Any] = dict(judgement.values or candidate.values) or describe_record(candidate.record)
+    return ImportFinding(
+        file=file,
+        operation_id=operation.pk,
+        kind=judgement.kind,
+        position=candidate.position,
+        line=candidate.record.line,
+        reason=make_storable(judgement.reason),
+        book_id=book.id if book else None,
+        before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
+        after=values,
+    )
+
+
+def describe_record(record: Record) -> dict[str, Any]:
+    """Returns what can be shown of a record that has no valid values."""
+    return {
+        make_storable(str(name)): make_storable(str(value))[:MAX_SHOWN_TEXT] for name, value in record.values.items()
+    }
+
+
+def make_storable(text: str) -> str:
+    """Replaces what no database stores."""
+    return show_undecodable(text).replace("\0", "?")

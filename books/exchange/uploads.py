@@ -1,0 +1,122 @@
+"""Files that librarians upload, in parts: the worker that imports them may run on another machine."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from hashlib import sha256
+from io import BufferedReader, RawIOBase
+from typing import Any, BinaryIO, cast
+
+from django.db.models import Max, QuerySet, Sum
+from django.db.models.functions import Length
+
+from books.exchange.candidates import ImportRules
+from books.exchange.formats.records import Table, UnreadableFile
+from books.exchange.formats.registry import Format, find_format
+from books.exchange.mapping import guess_mapping
+from books.fields import to_naive_utc
+from books.models import ColumnMapping, ImportChunk, ImportFile
+
+CHUNK_BYTES = 512 * 1024
+MAX_FILE_BYTES = 2 * 2**30
+KEPT_DAYS = 7
+MAX_NAME_LENGTH = 255
+
+
+class WrongChunk(Exception):
+    """The part is not the next one, or too long."""
+
+
+def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
+    """Returns the file to which the parts go: that of an upload of the same file that was cut off, or a new one.
+
+    Raises UnreadableFile for an empty file and one that is too large.
+    """
+    if not 0 < size <= MAX_FILE_BYTES:
+        raise UnreadableFile("The file is empty." if size <= 0 else "The file is too large.")
+    earlier = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
+    return earlier.order_by("-pk").first() or ImportFile.objects.create(
+        user_id=user_id, name=name[-MAX_NAME_LENGTH:], size=size, fingerprint=fingerprint, created_at=now
+    )
+
+
+def count_chunks(file: ImportFile) -> int:
+    """Returns the number of parts that are there, which is the number of the next one."""
+    last = file.chunks.aggregate(last=Max("number"))["last"]
+    return 0 if last is None else last + 1
+
+
+def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
+    """Adds the next part. One that is there already is not added again. Raises WrongChunk."""
+    start = number * CHUNK_BYTES
+    if len(content) != min(CHUNK_BYTES, file.size - start) or number > count_chunks(file):
+        raise WrongChunk
+    ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
+
+
+def is_complete(file: ImportFile) -> bool:
+    return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
+
+
+class ChunkStream(RawIOBase):
+    """The bytes of a file, of which one part is in memory."""
+
+    def __init__(self, file: ImportFile) -> None:
+        self.file = file
+        self.position = 0
+        self.number = -1
+        self.chunk = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.position
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self.position = offset + (0, self.position, self.file.size)[whence]
+        return self.position
+
+    def readinto(self, buffer: Any) -> int:
+        number, start = divmod(self.position, CHUNK_BYTES)
+        if number != self.number:
+            rows = ImportChunk.objects.filter(file=self.file, number=number).values_list("content", flat=True)
+            self.number, self.chunk = number, bytes(rows.first() or b"")
+        piece = self.chunk[start : start + len(buffer)]
+        buffer[: len(piece)] = piece
+        self.position += len(piece)
+        return len(piece)
+
+
+def open_file(file: ImportFile) -> BinaryIO:
+    return cast("BinaryIO", BufferedReader(ChunkStream(file)))
+
+
+def read_table(file: ImportFile) -> tuple[Format, Table]:
+    """Raises UnreadableFile."""
+    stream = open_file(file)
+    format = find_format(stream)
+    return format, format.read(stream, file.encoding)
+
+
+def hash_header(table: Table) -> str:
+    return sha256("\n".join(table.columns).encode(errors="replace")).hexdigest()
+
+
+def remember_mapping(table: Table, rules: ImportRules) -> None:
+    ColumnMapping.objects.update_or_create(header=hash_header(table), defaults={"mapping": dict(rules.mapping)})
+
+
+def find_mapping(table: Table) -> dict[str, str]:
+    """Returns what was chosen for a file with the same header before, or what the names say."""
+    remembered = ColumnMapping.objects.filter(header=hash_header(table)).first()
+    return dict(remembered.mapping) if remembered else guess_mapping(table.columns)
+
+
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the files that are older than KEPT_DAYS, after their parts."""
+    files = ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS)))
+    yield "parts of uploaded files", ImportChunk.objects.filter(file__in=files)
+    yield "uploaded files", files

@@ -1,0 +1,65 @@
+"use strict";
+
+// Uploads a file in parts, so that one that was cut off goes on where it was. Without this script the form sends it whole.
+const form = document.getElementById("import-form");
+const progressLine = document.getElementById("import-progress");
+const chunkBytes = Number(form.dataset.chunkBytes);
+const ATTEMPTS = 5;
+
+async function send(address, fields) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
+  const headers = { Accept: "application/json", "X-CSRFToken": token };
+  return fetch(address, { method: "POST", body, headers });
+}
+
+function showText(text) {
+  progressLine.querySelector("span").textContent = text;
+}
+
+// A part that fails is sent again: the network may be away for a moment.
+async function sendChunk(address, file, number) {
+  const chunk = file.slice(number * chunkBytes, (number + 1) * chunkBytes);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const answer = await send(address, { number, chunk });
+      if (answer.ok || answer.status === 409) return (await answer.json()).next;
+      if (answer.status < 500) throw new RangeError(answer.statusText);
+    } catch (error) {
+      if (error instanceof RangeError || attempt === ATTEMPTS) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500 * attempt));
+  }
+}
+
+async function upload(file) {
+  const fingerprint = `${file.name}|${file.size}|${file.lastModified}`;
+  const answer = await send(form.action, { name: file.name, size: file.size, fingerprint });
+  const begun = await answer.json();
+  if (!answer.ok) return showText(begun.message);
+  const bar = progressLine.querySelector("progress");
+  let next = begun.next;
+  while (next * chunkBytes < file.size) {
+    bar.max = file.size;
+    bar.value = next * chunkBytes;
+    showText(`${Math.floor((100 * bar.value) / file.size)} %`);
+    next = await sendChunk(begun.chunk_address, file, next);
+  }
+  location.assign(begun.mapping_address);
+}
+
+form.addEventListener("submit", async (event) => {
+  const file = form.querySelector("[type=file]").files[0];
+  if (!file) return;
+  event.preventDefault();
+  const button = form.querySelector("[type=submit]");
+  button.disabled = true;
+  progressLine.hidden = false;
+  try {
+    await upload(file);
+  } catch {
+    showText(form.dataset.failure);
+  }
+  button.disabled = false;
+});

@@ -1,0 +1,216 @@
+"""Files that head librarians import in the admin."""
+
+from datetime import timedelta
+from threading import Event
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from books.exchange import uploads
+from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, iter_expired, open_file
+from books.history.actors import find_actor
+from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
+from books.operations import worker
+from library_site.db.purges import purge
+from tests.support.book_files import build_exported_book, read_records, write_books
+from tests.support.books_admin import create_book
+from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, upload
+from tests.support.operations import do_undo, work_off
+
+HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
+
+
+@pytest.fixture
+def head(client: Client, astrid: User) -> Client:
+    """A browser in which a head librarian is signed in."""
+    astrid.groups.add(Group.objects.get(name="Head librarians"))
+    client.force_login(astrid)
+    return client
+
+
+def test_a_file_is_checked_imported_and_undone(head: Client, astrid: User) -> None:
+    there = create_book(title="Emma", isbn="there", year=1815)
+    rows = [
+        "Emma;Jane Austen;1816;there;Novel",
+        "Lalka;Bolesław Prus;1890;new;Novel",
+        "Quo vadis;;1896;other;Novel",
+        "Dziady;Adam Mickiewicz;MDCCC;third;Drama",
+    ]
+    file = upload(head, (HEADER + "\n".join(rows)).encode())
+    check = choose(head, file, on_match="replace")
+    assert count_kinds(check) == {"new": 1, "changed": 1, "refused": 2}
+    assert Book.objects.count() == 1
+    assert "1815</del>" in check.content.decode()
+    import_operation = confirm(head, file)
+    assert list(Book.objects.order_by("pk").values_list("title", "year")) == [("Emma", 1816), ("Lalka", 1890)]
+    changes = Change.objects.filter(operation=import_operation)
+    assert {change.actor.channel for change in changes} == {Actor.Channel.IMPORT}
+    returned = head.get(page(file, "refused"))
+    assert returned["Content-Disposition"] == 'attachment; filename="books.failed.csv"'
+    assert returned.getvalue().decode().splitlines() == [
+        "line;reason;Titel;Verfasser;Jahr;ISBN;Gattung",
+        "4;author: This field may not be blank.;Quo vadis;;1896;other;Novel",
+        "5;year: Input should be a valid integer.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
+    ]
+    do_undo(import_operation, find_actor(Actor.Channel.OPERATION, user_id=astrid.pk))
+    assert list(Book.objects.values_list("pk", "year")) == [(there.pk, 1815)]
+
+
+def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Client) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    choose(head, file)
+    first, second = confirm(head, file), confirm(head, file)
+    assert first == second
+    assert (Book.objects.count(), Operation.objects.filter(kind="import").count()) == (1, 1)
+
+
+def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
+    create_book(title="Emma", isbn="978-0-14-143951-8")
+    file = upload(head, f"{HEADER}Emma 2;Jane Austen;1815;0141439513;Novel\n".encode())
+    check = choose(head, file, on_match="replace")
+    assert count_kinds(check) == {"doubtful": 1}
+    confirm(head, file)
+    assert Book.objects.get().title == "Emma"
+    again = upload(head, head.get(page(file, "refused")).getvalue())
+    choose(head, again, on_match="replace")
+    confirm(head, again, take_doubtful="on")
+    assert Book.objects.get().title == "Emma 2"
+
+
+def test_windows_1252_is_offered_and_read(head: Client) -> None:
+    header = "Titel;Verfasser;Jahr;ISBN;Gattung;Verfügbar\n"
+    file = upload(head, f"{header}Café;Zoë;1890;new;Novel;\n".encode("cp1252"))
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "Line 1 is not UTF-8" in shown
+    assert "Read it as Windows-1252" in shown
+    head.post(page(file, "mapping"), {"encoding": "windows-1252"})
+    assert "Café" in head.get(page(file, "mapping")).content.decode()
+    choose(head, file)
+    confirm(head, file)
+    assert Book.objects.get().author == "Zoë"
+
+
+def test_columns_are_remembered_by_their_header(head: Client) -> None:
+    content = b"a,b,c,d,e\nLalka,Prus,1890,new,Novel\n"
+    columns = dict(zip(["title", "author", "year", "isbn", "genre"], "abcde", strict=True))
+    file = upload(head, content)
+    incomplete = choose(head, file, column_title="a")
+    assert "names no column author, year, isbn, genre" in incomplete.content.decode()
+    assert count_kinds(choose(head, file, **{f"column_{name}": column for name, column in columns.items()})) == {
+        "new": 1
+    }
+    assert count_kinds(choose(head, upload(head, content))) == {"new": 1}
+
+
+def test_a_genre_can_be_given_to_records_that_have_none(head: Client) -> None:
+    file = upload(head, b"title,author,year,isbn\nLalka,Prus,1890,new\n")
+    choose(head, file, default_genre="Novel")
+    confirm(head, file)
+    assert Book.objects.get().genre == "Novel"
+
+
+@pytest.mark.parametrize("name", ["marc", "marcxml", "xlsx", "jsonl"])
+def test_the_refused_come_back_in_the_format_that_came(head: Client, name: str) -> None:
+    books = [build_exported_book(isbn="1"), build_exported_book(isbn="1"), build_exported_book(isbn="2")]
+    file = upload(head, write_books(name, books))
+    assert count_kinds(choose(head, file)) == {"new": 2, "refused": 1}
+    [returned] = read_records(name, head.get(page(file, "refused")).getvalue())
+    assert returned.values["isbn"] == "1"
+
+
+def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client) -> None:
+    rows = b"".join(b"Lalka,Prus,1890,isbn%d,%s\n" % (number, b"x" * 100) for number in range(9_000))
+    content = b"title,author,year,isbn,genre\n" + rows
+    begin = {"name": "books.csv", "size": str(len(content)), "fingerprint": "books.csv|1"}
+    answer = head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()
+    file = ImportFile.objects.get()
+    for number in (0, 0, 2, 1):
+        chunk = content[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]
+        parts = {"number": str(number), "chunk": SimpleUploadedFile("chunk", chunk)}
+        sent = head.post(answer["chunk_address"], parts)
+        assert sent.status_code == (409 if number == 2 else 200)
+        assert head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()["next"] == sent.json()["next"]
+    assert head.get(answer["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
+    last = SimpleUploadedFile("chunk", content[2 * CHUNK_BYTES :])
+    assert head.post(answer["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
+    stream = open_file(file)
+    assert stream.read() == content
+    assert stream.seek(-10, 2) == len(content) - 10
+    assert stream.read() == content[-10:]
+    assert ImportFile.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "parts", [{}, {"number": "x"}, {"number": "-1"}, {"number": "9"}, {"number": "0", "chunk": "x"}]
+)
+def test_a_part_that_does_not_fit_is_refused(head: Client, parts: dict[str, str]) -> None:
+    head.post(IMPORT, {"name": "a", "size": "10", "fingerprint": "f"})
+    chunk = {"chunk": SimpleUploadedFile("chunk", b"123")} if "chunk" not in parts else {}
+    answer = head.post(page(ImportFile.objects.get(), "chunk"), {**parts, **chunk})
+    assert (answer.status_code, answer.json()) == (409, {"next": 0})
+
+
+def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 10)
+    for form, message in (({"name": "a", "size": "11"}, "too large"), ({"size": "x"}, "Choose a file")):
+        answer = head.post(IMPORT, form, headers={"Accept": "application/json"})
+        assert (answer.status_code, message in answer.json()["message"]) == (422, True)
+        assert message in head.post(IMPORT, form, follow=True).content.decode()
+    file = upload(head, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", name="old.xls")
+    assert "Save it as XLSX" in head.get(page(file, "mapping"), follow=True).content.decode()
+
+
+def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> None:
+    file = upload(head, b"title,author,year,isbn,genre\n" + b"A,B,1,1,G\n" * 6 + b'"never closed')
+    check = choose(head, file)
+    assert "Line 8: unexpected end of data" in check.content.decode()
+    head.post(page(file, "check"))
+    work_off()
+    assert not Book.objects.exists()
+
+
+def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
+    rows = "".join(f"T{n},A,1,i{n},G\n" for n in range(7))
+    file = upload(head, f"title,author,year,isbn,genre\n{rows}T,A,1,i1,G\n".encode())
+    choose(head, file)
+    head.post(page(file, "check"))
+    for _ in range(3):
+        # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
+        lease = worker.claim_due()
+        assert lease
+        worker.OperationRunner(lease, Event()).do_next()
+        worker.release(lease)
+    assert Book.objects.count() == 4
+    work_off()
+    assert Book.objects.count() == 7
+    file.refresh_from_db()
+    assert file.import_counts == {"new": 7, "refused": 1}
+    [finding] = ImportFinding.objects.filter(operation_id=file.import_operation_id or 0, kind="refused")
+    assert (finding.position, finding.reason) == (8, "isbn: The book on line 3 has it.")
+
+
+def test_only_head_librarians_import_and_each_sees_their_own_files(librarian: Client, astrid: User) -> None:
+    assert librarian.get(IMPORT).status_code == 403
+    other = User.objects.create_user("other", is_staff=True)
+    file = ImportFile.objects.create(user=other, name="a", size=1, created_at=timezone.now())
+    astrid.groups.add(Group.objects.get(name="Head librarians"))
+    assert librarian.get(IMPORT).status_code == 200
+    for name in ("mapping", "check", "refused", "chunk"):
+        assert librarian.post(page(file, name)).status_code == 404
+
+
+def test_files_are_kept_for_seven_days(head: Client) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    choose(head, file)
+    now = timezone.now()
+    assert purge(iter_expired(now + timedelta(days=KEPT_DAYS - 1))) == {
+        "parts of uploaded files": 0,
+        "uploaded files": 0,
+    }
+    assert purge(iter_expired(now + timedelta(days=KEPT_DAYS))) == {"parts of uploaded files": 1, "uploaded files": 1}
+    assert not ImportChunk.objects.exists()
+    assert not ImportFinding.objects.exists()

@@ -1,0 +1,51 @@
+"""A librarian who imports files in the admin, and a worker that does it in this process."""
+
+from typing import Any
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from books.models import ImportFile, Operation
+from tests.support.books_admin import LIST
+from tests.support.operations import work_off
+
+IMPORT = f"{LIST}import/"
+
+
+def page(file: ImportFile, name: str) -> str:
+    return f"{IMPORT}{file.pk}/{name}/"
+
+
+def upload(browser: Client, content: bytes, name: str = "books.csv") -> ImportFile:
+    """Uploads a small file as a browser without the script does."""
+    answer = browser.post(IMPORT, {"file": SimpleUploadedFile(name, content)})
+    file = ImportFile.objects.latest("pk")
+    assert answer.status_code == 302
+    assert answer["Location"] == page(file, "mapping")
+    return file
+
+
+def choose(browser: Client, file: ImportFile, **rules: str) -> Any:
+    """Sends the form of columns as it is shown, with these rules, and does the check. Returns the page of the check."""
+    form = browser.get(page(file, "mapping")).context["form"]
+    shown = {name: str(form[name].value() or "") for name in form.fields}
+    defaults = {"match_by": "isbn13", "on_match": "leave", "on_none": "add"}
+    chosen = {name: value or defaults.get(name, "") for name, value in shown.items()}
+    answer = browser.post(page(file, "mapping"), {**chosen, **rules})
+    if answer.status_code != 302:
+        return answer
+    work_off()
+    return browser.get(answer["Location"])
+
+
+def confirm(browser: Client, file: ImportFile, **answers: str) -> Operation:
+    """Confirms the check, and does the import."""
+    browser.post(page(file, "check"), answers)
+    work_off()
+    file.refresh_from_db()
+    assert file.import_operation is not None
+    return file.import_operation
+
+
+def count_kinds(answer: Any) -> dict[str, int]:
+    return {str(section.kind): section.total for section in answer.context["sections"]}
