@@ -1,0 +1,130 @@
+"""A librarian's whole import in a browser: a file with faults, mended from what came back, imported and undone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
+from tests.support.server import Service
+
+# Creates a head librarian and two books, and prints the session.
+PREPARATION = """
+import json
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.test import Client
+from tests.support.books_admin import create_book
+
+selma = User.objects.create_user("selma", is_staff=True)
+selma.groups.add(Group.objects.get(name="Head librarians"))
+client = Client()
+client.force_login(selma)
+with transaction.atomic():
+    create_book(isbn="in-use")
+    create_book(isbn="978-0-14-143951-8")
+print(json.dumps(client.cookies["sessionid"].value))
+"""
+HEADER = "Titel;Verfasser;Jahr;ISBN;Sachgebiet;Verfügbar"
+# Ten kinds of faults, and the same row mended.
+FAULTS = {
+    ";Zoë;1900;f1;Lyrik;": "Café;Zoë;1900;f1;Lyrik;",
+    "Café; ;1900;f2;Lyrik;": "Café;Zoë;1900;f2;Lyrik;",
+    "Café;Zoë;MCM;f3;Lyrik;": "Café;Zoë;1900;f3;Lyrik;",
+    "Café;Zoë;99999999999;f4;Lyrik;": "Café;Zoë;1999;f4;Lyrik;",
+    f"{'é' * 1001};Zoë;1900;f5;Lyrik;": "Café;Zoë;1900;f5;Lyrik;",
+    f"Café;Zoë;1900;{'6' * 65};Lyrik;": "Café;Zoë;1900;f6;Lyrik;",
+    "Café;Zoë;1900": "Café;Zoë;1900;f7;Lyrik;",
+    "Café;Zoë;1900;f8;Lyrik;vielleicht": "Café;Zoë;1900;f8;Lyrik;lent",
+    "Café;Zoë;1900;fine 1;Lyrik;": "Café;Zoë;1900;f9;Lyrik;",
+    "Café;Zoë;1900;in-use;Lyrik;": "Café;Zoë;1900;f10;Lyrik;",
+    "Café;Zoë;1900;0141439513;Lyrik;": "Café;Zoë;1900;f11;Lyrik;",
+}
+FINE_ROWS = [f"Übermut {number};Zoë;1900;fine {number};Lyrik;" for number in range(500 - len(FAULTS))]
+
+pytestmark = BROWSER_MARKS
+
+
+@pytest.fixture
+def environment(service: Service) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": service.database_url}
+
+
+@pytest.fixture
+def session(environment: dict[str, str]) -> str:
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    key: str = json.loads(run.stdout)
+    return key
+
+
+@pytest.fixture
+def worker(environment: dict[str, str]) -> Iterator[None]:
+    """A worker of operations."""
+    with subprocess.Popen([sys.executable, "manage.py", "run_operations"], env=environment) as process:
+        yield
+        process.terminate()
+
+
+def check_file(page: Page, path: Path) -> None:
+    """Uploads a file as it is in Windows-1252, and waits for what the check found."""
+    page.goto("/admin/books/book/")
+    page.get_by_role("link", name="Import", exact=True).click()
+    page.get_by_label("File").set_input_files(path)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_text("Line 1 is not UTF-8. The file may be in Windows-1252")).to_be_visible()
+    page.get_by_role("button", name="Read it as Windows-1252").click()
+    expect(page.get_by_text("Read as CSV with semicolons, Windows-1252.")).to_be_visible()
+    expect(page.get_by_label("Availability")).to_have_value("Verfügbar")
+    page.get_by_label("If there is such a book").select_option("refuse")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("[data-progress=badge]")).to_have_text("done")
+
+
+def count_books(page: Page) -> int:
+    books: dict[str, Any] = page.request.get("/api/v2/books?author=Zoë&count=true&limit=1").json()
+    return int(books["count"])
+
+
+def test_a_librarian_imports_mends_and_undoes(service: Service, session: str, worker: None, tmp_path: Path) -> None:
+    file = tmp_path / "bücher.csv"
+    rows = [*FINE_ROWS[:200], *FAULTS, *FINE_ROWS[200:]]
+    file.write_text("\n".join([HEADER, *rows]), encoding="latin-1")
+    with (
+        start_chromium() as browser,
+        open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page,
+    ):
+        check_file(page, file)
+        expect(page.get_by_text("New: 489")).to_be_visible()
+        expect(page.get_by_text("Refused: 11")).to_be_visible()
+        expect(page.get_by_text("isbn: The book on line 3 has it.")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert count_books(page) == 0
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download the 11 records").click()
+        returned = Path(download.value.path()).read_text(encoding="latin-1").splitlines()
+        assert [row.split(";")[0] for row in returned[1:]] == [str(202 + number) for number in range(len(FAULTS))]
+        page.get_by_role("button", name="Import 489 records").click()
+        expect(page.get_by_role("link", name="The operation, with its undo")).to_be_visible()
+        assert count_books(page) == 489
+        first_import = page.url
+        mended = tmp_path / "mended.csv"
+        reasons = [row.split(";", 2)[:2] for row in returned[1:]]
+        mended_rows = [";".join([*reason, row]) for reason, row in zip(reasons, FAULTS.values(), strict=True)]
+        mended.write_text("\n".join([returned[0], *mended_rows]), encoding="latin-1")
+        check_file(page, mended)
+        page.get_by_role("button", name="Import 11 records").click()
+        expect(page.get_by_role("link", name="The operation, with its undo")).to_be_visible()
+        assert count_books(page) == 500
+        page.goto(first_import)
+        page.get_by_role("link", name="The operation, with its undo").click()
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_text("It undoes")).to_be_visible()
+        expect(page.locator("[data-progress=badge]")).to_have_text("done")
+        assert count_books(page) == 11
