@@ -204,8 +204,8 @@ class Operation(LeasedModel):
 
     class Meta:
         permissions = [
-            ("bulk_edit_books", "Can edit many books together"),
-            ("undo_others_operations", "Can cancel and undo the operations of others"),
+            ("bulk_edit_books", gettext_noop("Can edit many books together")),
+            ("undo_others_operations", gettext_noop("Can cancel and undo the operations of others")),
         ]
         constraints = [
             models.UniqueConstraint(fields=["token"], name="operation_token", condition=Q(token__isnull=False)),

@@ -173,7 +173,7 @@ class Delivery(LeasedModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.event} to {self.endpoint}"
+        return f"{self.event} → {self.endpoint}"
 
 
 class Attempt(models.Model):
@@ -191,7 +191,7 @@ class Attempt(models.Model):
         verbose_name, verbose_name_plural = _("attempt"), _("attempts")
 
     def __str__(self) -> str:
-        return f"{self.status or self.error} at {self.started_at}"
+        return f"{self.started_at:%Y-%m-%d %H:%M:%S}: {self.status or self.error}"
 
 
 class DeliveryCount(models.Model):
@@ -236,7 +236,7 @@ class SourceSecret(models.Model):
         verbose_name, verbose_name_plural = _("secret"), _("secrets")
 
     def __str__(self) -> str:
-        return f"secret of {self.source}"
+        return f"{self.source}, {self.created_at:%Y-%m-%d}"
 
 
 class Received(LeasedModel):
@@ -261,7 +261,7 @@ class Received(LeasedModel):
         indexes = [models.Index("next_at", name="received_waiting", condition=Q(next_at__isnull=False))]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.event_id} from {self.source}"
+        return f"{self.source}: {self.kind} {self.event_id}"
 
 
 class Clearing(models.Model):

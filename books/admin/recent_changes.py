@@ -1,7 +1,5 @@
 """The changes of all books, the newest first."""
 
-from datetime import datetime
-
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
@@ -9,20 +7,15 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
 from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
-from books.fields import TimestampField
 from books.history.entries import Filters, Page, read_recent_page
 from books.models import Actor, Change
+from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 
 # By their names in addresses.
 KINDS = {kind.label: kind for kind in Change.Kind}
 # As browsers write and read the value of such an input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
-
-def require_utc_time(time: datetime) -> None:
-    """Raises ValidationError if the time has no equivalent in UTC."""
-    TimestampField().get_prep_value(time)
 
 
 def list_channels() -> list[tuple[str, str]]:
@@ -41,8 +34,8 @@ class ChangeFilterForm(forms.Form):
     channel = forms.ChoiceField(label=_("Channel"), choices=list_channels, required=False)
     kind = forms.ChoiceField(label=_("Kind"), choices=list_kinds, required=False)
     operation = forms.IntegerField(label=_("Operation"), min_value=1, max_value=BIGINT_MAX, required=False)
-    since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time])
-    until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc_time])
+    since = forms.DateTimeField(label=_("Since"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
+    until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
 
     def build_filters(self) -> Filters:
         return Filters(**{**self.cleaned_data, "kind": KINDS.get(self.cleaned_data["kind"])})

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from books.history.actors import ActorRef
 from books.models import Change, Operation
@@ -23,35 +24,35 @@ class OperationNotFound(Refusal):
     """There is no operation with this id."""
 
     status = 404
-    message = "Operation not found"
+    message = gettext_noop("Operation not found")
 
 
 class OperationEnded(Refusal):
     """The operation cannot be cancelled: it is done, or it failed."""
 
     status = 409
-    message = "The operation has ended"
+    message = gettext_noop("The operation has ended")
 
 
 class OperationUnderWay(Refusal):
     """The operation cannot be undone before it has ended."""
 
     status = 409
-    message = "The operation is under way: cancel it first"
+    message = gettext_noop("The operation is under way: cancel it first")
 
 
 class OperationUndone(Refusal):
     """The operation is undone, or its undo is under way. Undo that to get its changes back."""
 
     status = 409
-    message = "The operation is undone already"
+    message = gettext_noop("The operation is undone already")
 
 
 class NothingToUndo(Refusal):
     """The history has no change of the operation."""
 
     status = 409
-    message = "The operation changed nothing that is known"
+    message = gettext_noop("The operation changed nothing that is known")
 
 
 def store_operation(

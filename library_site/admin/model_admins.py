@@ -17,6 +17,7 @@ from django.template.response import TemplateResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from library_site.admin.moments import require_utc
 from library_site.admin.paginator import MAX_COUNT, BoundedPaginator
 from library_site.admin.stored_texts import translate_stored
 
@@ -36,6 +37,7 @@ class ValidatingAdmin(admin.ModelAdmin):
         field = super().formfield_for_dbfield(db_field, request, **options)
         if field and isinstance(field.widget, forms.SplitDateTimeWidget):
             name_parts(field.widget, str(field.label))
+            field.validators = [*field.validators, require_utc]
         return field
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:

@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 
 
 def format_moment(moment: datetime) -> str:
@@ -15,9 +17,13 @@ def format_moment(moment: datetime) -> str:
 
 
 def localize_moment(moment: datetime) -> datetime:
-    """Returns the moment in the reader's zone. At the ends of the calendar, where that has no name, it stays in UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    """Returns the moment in the reader's zone."""
+    return timezone.localtime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def require_utc(moment: datetime) -> None:
+    """A validator of form fields. Raises ValidationError for a time that the calendar does not have in UTC."""
     try:
-        return timezone.localtime(aware)
-    except OverflowError:
-        return aware
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValidationError(_("It is no time in UTC.")) from error

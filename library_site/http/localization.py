@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -43,9 +44,22 @@ def activate_language(request: HttpRequest) -> None:
     translation.activate(translation.get_language_from_request(request))
 
 
+class ReaderZone(ZoneInfo):
+    """A zone in which every time of UTC has a name: at the ends of the calendar, the one in UTC.
+
+    Programs can store such times, of keys that never expire.
+    """
+
+    def fromutc(self, dt: datetime, /) -> datetime:
+        try:
+            return super().fromutc(dt)
+        except OverflowError:
+            return dt
+
+
 def find_zone(request: HttpRequest) -> ZoneInfo | None:
     name = request.COOKIES.get(ZONE_COOKIE, "")
-    return ZoneInfo(name) if name in list_zones() else None
+    return ReaderZone(name) if name in list_zones() else None
 
 
 @cache

@@ -19,10 +19,18 @@ from oauth.server import registration
 
 # The toolkit has no German: our catalog translates those of its texts that the pages show.
 TOOLKIT_TEXTS = [
-    *(gettext_noop("application"), gettext_noop("applications"), gettext_noop("client type")),
-    *(gettext_noop("Confidential"), gettext_noop("Public"), gettext_noop("client ID"), gettext_noop("user")),
+    *(
+        gettext_noop("client type"),
+        gettext_noop("Confidential"),
+        gettext_noop("Public"),
+        gettext_noop("client ID"),
+        gettext_noop("user"),
+    ),
     *(gettext_noop("redirect URIs"), gettext_noop("name"), gettext_noop("created"), gettext_noop("updated")),
 ]
+
+Application._meta.verbose_name = _("application")
+Application._meta.verbose_name_plural = _("applications")
 
 # Tokens have no pages: to end a token, an admin ends its authorization.
 admin.site.unregister([Application, AccessToken, RefreshToken, Grant, IDToken])

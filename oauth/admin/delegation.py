@@ -3,6 +3,7 @@
 Django lets everybody who may change users make superusers, and choose the password of one.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
@@ -23,6 +24,12 @@ class DelegatingAdmin(ValidatingAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and may_manage(request.user, obj)
+
+    def find_missing(self, request: HttpRequest, objs: Iterable[Any]) -> set[str]:
+        """Returns the name of the table if some of these rows have more rights than who wants to delete them."""
+        pks = [obj.pk for obj in objs]
+        is_allowed = list_manageable(self.model, request.user).filter(pk__in=pks).count() == len(pks)
+        return set() if is_allowed else {str(self.opts.verbose_name)}
 
     def formfield_for_manytomany(
         self, db_field: "ManyToManyField[Any, Any]", request: Any = None, **options: Any

@@ -98,7 +98,7 @@ class APIKeyForm(forms.ModelForm):
 
 
 # Groups that the library comes with.
-GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers")]
+GROUP_NAMES = [gettext_noop("Librarians"), gettext_noop("Developers"), gettext_noop("Head librarians")]
 
 
 class RowsField(forms.ModelMultipleChoiceField):

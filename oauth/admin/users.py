@@ -89,11 +89,23 @@ class LibraryUserAdmin(DelegatingAdmin, UserAdmin):
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Lists the people. Django would list every token, and require permissions to delete each."""
         lines = [gettext("%(user)s, with the apps and API keys that are theirs") % {"user": user} for user in objs]
-        deletable = list_manageable(User, request.user).filter(pk__in=[user.pk for user in objs])
-        missing = {str(self.opts.verbose_name)} if deletable.count() < len(lines) else set()
-        return lines, {str(self.opts.verbose_name_plural): len(lines)}, missing, []
+        return lines, {str(self.opts.verbose_name_plural): len(lines)}, self.find_missing(request, objs), []
 
 
 @admin.register(Group)
 class LibraryGroupAdmin(DelegatingAdmin, GroupAdmin):
     """The page has no filters, so no lookups are allowed."""
+
+    page_help: Any = _(
+        "A group is a role: who is in it may do what the group permits. A person can be in several, and may do more"
+        " besides."
+    )
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Lists the groups; Django would list each of their permissions."""
+        lines = [
+            gettext("%(group)s: who is in it may no longer do what it permits") % {"group": group} for group in objs
+        ]
+        return lines, {str(self.opts.verbose_name_plural): len(lines)}, self.find_missing(request, objs), []

@@ -17,6 +17,10 @@ SOURCE = Path(settings.LOCALE_PATHS[0], "de", "LC_MESSAGES", "django.po")
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}|<[^>]+>")
 
 
+def list_placeholders(text: str) -> list[str]:
+    return sorted(PLACEHOLDER.findall(text))
+
+
 def test_each_text_has_a_german_one() -> None:
     messages = list(read_source(SOURCE))
     assert len(messages) > 500
@@ -29,7 +33,7 @@ def test_each_translation_has_the_placeholders_of_its_text() -> None:
         message.text
         for message in read_source(SOURCE)
         for text in message.translations
-        if sorted(PLACEHOLDER.findall(text)) != sorted(PLACEHOLDER.findall(message.text))
+        if list_placeholders(text) not in (list_placeholders(message.text), list_placeholders(message.plural))
     ]
     assert wrong == []
 

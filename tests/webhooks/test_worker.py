@@ -12,9 +12,12 @@ from django.utils import timezone
 
 from books import changes
 from oauth.accounts import mails
+from oauth.models import Profile
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.receivers import respond_with, start_receiver
+from webhooks import endpoints
+from webhooks.attempts import DISABLED_REASON
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import verify
 
@@ -76,6 +79,17 @@ def test_the_owner_is_emailed_about_a_disabled_endpoint() -> None:
     [message] = mail.outbox
     assert (message.to, message.subject) == (["listener@library.example"], "Your webhook is disabled")
     assert receiver.url in message.body
+
+
+def test_the_mail_is_in_the_language_of_the_owner() -> None:
+    owner = create_owner()
+    owner.email = "listener@library.example"
+    owner.save()
+    Profile.objects.create(user=owner, language="de")
+    endpoints.mail_owner(create_endpoint(owner, reason=DISABLED_REASON))
+    [message] = mail.outbox
+    assert message.subject == "Ihr Webhook ist ausgeschaltet"
+    assert "\n10 Zustellungen nacheinander sind endgültig gescheitert.\n" in message.body
 
 
 def test_a_person_who_forgot_the_password_gets_a_mail() -> None:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import name_parts
+from library_site.admin.moments import require_utc
 from webhooks.encryption import SECRET_PATTERN
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
@@ -66,8 +67,10 @@ class EndpointForm(forms.ModelForm):
 
 class ReplayForm(forms.Form):
     kinds = KindsField(label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes."))
-    after = forms.SplitDateTimeField(label=_("From"))
-    before = forms.SplitDateTimeField(label=_("To"), required=False, help_text=_("Empty for all until now."))
+    after = forms.SplitDateTimeField(label=_("From"), validators=[require_utc])
+    before = forms.SplitDateTimeField(
+        label=_("To"), required=False, validators=[require_utc], help_text=_("Empty for all until now.")
+    )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

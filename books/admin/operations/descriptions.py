@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
+from books.admin.list_filters import ListFilterForm
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from library_site.admin.badges import Tone, format_badge
 
+FILTER_LABELS = {"q": gettext_lazy("Find")} | {name: field.label for name, field in ListFilterForm.base_fields.items()}
 # So many problems are listed.
 MAX_LISTED_PROBLEMS = 500
 # An operation that waits longer has probably no worker.
@@ -62,7 +64,17 @@ def describe_change(parameters: Mapping[str, Any]) -> Iterator[str]:
 
 def describe_filter(values: Mapping[str, str]) -> str:
     """Returns the filter as it was entered; empty if it is every book."""
-    return ", ".join(f"{name}: {value}" for name, value in values.items() if value and name not in ("today", "sort"))
+    return ", ".join(
+        f"{FILTER_LABELS.get(name, name)}: {describe_choice(name, value)}"
+        for name, value in values.items()
+        if value and name not in ("today", "sort")
+    )
+
+
+def describe_choice(name: str, value: str) -> str:
+    """Returns the label of a choice of the list's filters, and any other value as it is."""
+    choices = getattr(ListFilterForm.base_fields.get(name), "choices", ())
+    return str(dict(choices).get(value, value))
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:

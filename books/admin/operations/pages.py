@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
@@ -51,6 +52,10 @@ def show_operations(request: HttpRequest) -> HttpResponse:
         request,
         "operations/list",
         _("Operations"),
+        page_help=_(
+            "An operation does something with many books in the background, one after the other. You can go on working,"
+            " and close the page. It can be cancelled while it is under way, and undone afterwards."
+        ),
         operations=[describe_row(operation) for operation in page[:PAGE_SIZE]],
         older=page[PAGE_SIZE - 1].pk if len(page) > PAGE_SIZE else None,
         is_first="before" not in request.GET,
@@ -73,7 +78,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     undo = lifecycle.find_undo(operation)
     # It can be purged with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
-    title = f"{describe_kind(operation)} {operation.pk}".capitalize()
+    title = capfirst(f"{describe_kind(operation)} {operation.pk}")
     problems = list_problems(operation)
     return render_page(
         request,
@@ -112,7 +117,7 @@ def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
         lifecycle.cancel_operation(operation_id)
         messages.success(request, _("The operation is cancelled. What it changed stays, and can be undone."))
     except Refusal as refusal:
-        messages.error(request, f"{refusal.message}.")
+        messages.error(request, f"{_(refusal.message)}.")
     return HttpResponseRedirect(operation_address(operation_id))
 
 
@@ -125,7 +130,7 @@ def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     try:
         operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UNDO_PERMISSIONS)
     except Refusal as refusal:
-        messages.error(request, f"{refusal.message}.")
+        messages.error(request, f"{_(refusal.message)}.")
         return HttpResponseRedirect(operation_address(operation_id))
     return HttpResponseRedirect(operation_address(operation.pk))
 

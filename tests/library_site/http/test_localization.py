@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import product
 
 import httpx
 import pytest
@@ -9,11 +11,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from books import changes
 from library_site.http.localization import ZONE_COOKIE
+from oauth import api_keys
 from oauth.models import Profile
 from tests.support.account_pages import PASSWORD, submit
 from tests.support.admin_pages import read_text
 from tests.support.books import build_book
+from tests.support.books_admin import find_anybody
+from tests.support.endpoints import create_endpoint
 from tests.support.oauth_flows import submit_sign_in
 
 GERMAN = {"Accept-Language": "de-AT, de;q=0.9, en;q=0.5"}
@@ -138,3 +144,34 @@ def test_times_are_those_of_the_readers_zone(root: Client) -> None:
     User.objects.update(last_login="2026-07-31T22:30:00Z")
     root.cookies[ZONE_COOKIE] = "Asia/Tokyo"
     assert 'value="2026-08-01"' in read_text(root.get(f"/admin/auth/user/{User.objects.get().pk}/change/"))
+
+
+# The zone with the latest days, the one with the earliest, and one that has no half past two on 2026-03-08.
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12", "America/New_York"])
+def test_no_time_makes_a_page_fail_in_any_zone(root: Client, zone: str) -> None:
+    user = User.objects.get()
+    last_moment = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    key, _ = api_keys.create_key(user, "Scanner", frozenset({"read"}), timezone.now(), last_moment)
+    replay = f"/admin/webhooks/endpoint/{create_endpoint(user).pk}/replay/"
+    root.cookies[ZONE_COOKIE] = zone
+    pages = [root.get("/admin/oauth/apikey/"), root.get(f"/admin/oauth/apikey/{key.pk}/change/")]
+    for day, time in product(("9999-12-31", "0001-01-01", "2026-03-08"), ("23:59", "00:00", "02:30")):
+        span = {"after_0": day, "after_1": time, "before_0": day, "before_1": time, "kinds": "*"}
+        form = {"name": "x", "scopes": "read", "owner": user.pk, "expires_at_0": day, "expires_at_1": time}
+        pages += [
+            *(root.post(replay, span), root.post("/admin/oauth/apikey/add/", form)),
+            root.get(f"/admin/books/book/changes/?since={day}T{time}&until={day}T{time}"),
+            root.get(f"/admin/books/book/?added_since={day}"),
+        ]
+    assert {page.status_code for page in pages} == {200}
+
+
+def test_filters_take_times_of_the_readers_zone(root: Client) -> None:
+    """2026-01-30 15:30 in UTC is half past midnight of the next day in Tokyo."""
+    book = changes.add_book(build_book(), find_anybody(), now=datetime(2026, 1, 30, 15, 30, tzinfo=UTC))
+    root.cookies[ZONE_COOKIE] = "Asia/Tokyo"
+    assert "Jan. 31, 2026, 00:30:00 JST" in read_text(root.get("/admin/books/book/changes/?since=2026-01-31T00:30"))
+    assert "No change matches." in read_text(root.get("/admin/books/book/changes/?since=2026-01-31T00:31"))
+    assert "Jan. 31, 2026, 12:30 a.m." in read_text(root.get("/admin/books/book/?added_since=2026-01-31"))
+    assert "No book matches." in read_text(root.get("/admin/books/book/?added_since=2026-02-01"))
+    assert "Jan. 31, 2026, 00:30:00 JST" in read_text(root.get(f"/admin/books/book/{book.id}/change/"))
