@@ -12,6 +12,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,18 @@ from tests.support.postgres import start_cluster
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from library_site.monitoring.traces import Traces
+
 BOOKS = 1000
 MEASURE = "--measure"
-# Settings of each variant.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "off": {},
-    "again off": {},
-    "metrics": {"METRICS_TOKEN": "a-token-of-the-benchmark"},
+# What each variant has.
+VARIANTS = {
+    "off": frozenset[str](),
+    "again off": frozenset[str](),
+    "slow requests": frozenset({"slow requests"}),
+    "metrics": frozenset({"metrics"}),
+    "traces": frozenset({"traces"}),
+    "all": frozenset({"slow requests", "metrics", "traces"}),
 }
 Environ = dict[str, Any]
 
@@ -49,6 +55,7 @@ def main() -> None:
         note(f"seeding {BOOKS:,} books")
         databases.create_library_database(cluster, BOOKS)
         environment = competitors.build_environment(cluster.url(OURS))
+        environment["SLOW_REQUEST_MS"] = "0"
         environment |= {"PROMETHEUS_MULTIPROC_DIR": folder, "DJANGO_SETTINGS_MODULE": "library_site.settings"}
         subprocess.run(
             [sys.executable, "-m", "benchmarks.monitoring", *sys.argv[1:], MEASURE],
@@ -73,19 +80,47 @@ def measure(blocks: int, requests: int) -> None:
     print("(the fastest block / the median)")
 
 
-@contextmanager
-def override(name: str) -> Iterator[None]:
-    from django.test.utils import override_settings
-
-    with override_settings(**VARIANTS[name]):
-        yield
-
-
 def build_variant(name: str) -> "WSGIApplication":
     from library_site.wsgi import build_application, pages_handler
 
     with override(name):
         return build_application(pages_handler)
+
+
+@contextmanager
+def override(name: str) -> Iterator[None]:
+    """The settings of a variant, and its wrappers of statements."""
+    from django.db import connection
+    from django.test.utils import override_settings
+
+    from library_site.db.statements import statement_wrappers, time_statement
+    from library_site.monitoring import tracing
+
+    parts = VARIANTS[name]
+    traces = start_traces() if "traces" in parts else None
+    wrappers = [*([time_statement] if "slow requests" in parts else []), *([traces.trace_statement] if traces else [])]
+    tracing.active_traces = traces
+    statement_wrappers[:] = connection.execute_wrappers[:] = wrappers
+    options = {
+        "METRICS_TOKEN": "a-token-of-the-benchmark" if "metrics" in parts else "",
+        "SLOW_REQUEST_MS": 1000 if "slow requests" in parts else 0,
+    }
+    with override_settings(**options):
+        yield
+
+
+@cache
+def start_traces() -> "Traces":
+    """Traces every request, and discards the spans."""
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    from library_site.monitoring.tracing import start_tracing
+
+    class DiscardingExporter(SpanExporter):
+        def export(self, spans: object) -> SpanExportResult:
+            return SpanExportResult.SUCCESS
+
+    return start_tracing(BatchSpanProcessor(DiscardingExporter()))
 
 
 def measure_block(application: "WSGIApplication", build_environ: Callable[[], Environ], requests: int) -> float:

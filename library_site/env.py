@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -161,6 +162,22 @@ def redis_url(name: str) -> str:
         except (TypeError, ValueError):
             raise ImproperlyConfigured(f"{name} takes redis://user:password@host:port/0 or unix:///path.") from None
     return value
+
+
+def optional_text(name: str, package: str) -> str:
+    """Returns the value of a variable that needs an optional package, or "". Raises if the package is missing."""
+    value = text(name, "")
+    if value and not is_installed(package):
+        raise ImproperlyConfigured(f"{name} needs packages: pip install --require-hashes -r requirements/optional.txt")
+    return value
+
+
+def is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        # The package around it is missing.
+        return False
 
 
 def token(name: str) -> str:

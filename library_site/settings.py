@@ -273,6 +273,14 @@ LOGGING = {
     },
 }
 
+# Reports of errors, to Sentry or a service that speaks its protocol
+SENTRY_DSN = env.optional_text("SENTRY_DSN", "sentry_sdk")
+# Traces, for which OpenTelemetry reads more variables of its own
+TRACES_ENABLED = bool(
+    env.optional_text("OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry.sdk")
+    or env.optional_text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "opentelemetry.sdk")
+)
+
 # Mail to people; without a server it is written to standard output.
 EMAIL_HOST = env.text("EMAIL_HOST", "")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, 1, 65535)

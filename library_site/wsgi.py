@@ -18,6 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     """Wraps the handlers for programs and for pages into the layers, from the innermost to the outermost."""
     # These modules can be imported only after Django is set up.
+    from library_site.db.statements import wrap_statements
     from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
     from library_site.http.fast_path import try_fast_path
@@ -25,12 +26,16 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.http.request_log import log_requests
     from library_site.http.versioning import negotiate_version
     from library_site.http.versions import DEFAULT_VERSION, VERSIONS
+    from library_site.monitoring import tracing
     from library_site.monitoring.probes import answer_probes
 
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH:
         application = try_fast_path(application)
     application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
+    if tracing.active_traces:
+        wrap_statements(tracing.active_traces.trace_statement)
+        application = tracing.active_traces.trace_requests(application)
     return answer_probes(log_requests(application, load_observers()))
 
 
@@ -55,7 +60,16 @@ def build_pages_handler() -> "WSGIApplication":
     return PagesHandler()
 
 
+def start_reports() -> None:
+    """Starts what the settings demand, before the application is built."""
+    if settings.TRACES_ENABLED:
+        from library_site.monitoring.tracing import start_tracing
+
+        start_tracing()
+
+
 django.setup(set_prefix=False)
+start_reports()
 pages_handler = build_pages_handler()
 application = build_application(pages_handler)
 # Imported modules are never garbage: to scan them repeatedly takes a twentieth of the time of a write.

@@ -49,6 +49,7 @@ class LeasedDelivery(NamedTuple):
     secret: str
     kind: str
     body: bytes
+    traceparent: str | None = None
     # Too many workers died while they had it: it is not sent.
     is_poisoned: bool = False
 
@@ -109,17 +110,20 @@ def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
         all_in_flight: dict[int, int] = dict(fetch_all(*in_flight_sql()))
         shares = divide_capacity(endpoints.values(), all_in_flight, in_flight, concurrency)
         lease, rows = lease_due(shares)
-        events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list("pk", "kind", "body")
-        kinds_and_bodies = {pk: (kind, bytes(body)) for pk, kind, body in events}
-    deliveries = [
-        build_delivery(row, lease, endpoints[row.endpoint_id], *kinds_and_bodies[row.event_id]) for row in rows
-    ]
+        events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list(
+            "pk", "kind", "body", "traceparent"
+        )
+        events_by_id = {pk: (kind, bytes(body), traceparent) for pk, kind, body, traceparent in events}
+    deliveries = [build_delivery(row, lease, endpoints[row.endpoint_id], events_by_id[row.event_id]) for row in rows]
     return Claim(deliveries, disabled_endpoints)
 
 
-def build_delivery(row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, kind: str, body: bytes) -> LeasedDelivery:
+def build_delivery(
+    row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: tuple[str, bytes, str | None]
+) -> LeasedDelivery:
+    """`event` has kind, body and traceparent."""
     poisoned = is_poisoned(row.attempted, row.claimed)
-    return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), kind, body, poisoned)
+    return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), *event, poisoned)
 
 
 def pending_deliveries() -> QuerySet[Delivery]:

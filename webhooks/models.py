@@ -43,6 +43,8 @@ class Event(models.Model):
     created_at = models.DateTimeField(_("created at"))
     # Orders the stream: readers do not miss events of transactions that commit late.
     transaction = models.BigIntegerField(db_default=Transaction(), editable=False)
+    # The span of the change (W3C Trace Context, 3.2); null where changes are not traced.
+    traceparent = models.CharField(max_length=55, null=True, editable=False)  # noqa: DJ001  # null costs no bytes
 
     class Meta:
         verbose_name, verbose_name_plural = _("event"), _("events")

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from library_site.db.sql import PreparedStatement, execute, fetch_all, id_list
+from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
@@ -21,9 +22,12 @@ EVENT_BATCH = 500
 # Seconds between notifications; a worker that is notified polls often for longer than this.
 NOTIFY_INTERVAL = 0.1
 NOTIFY_CHANNEL = "webhooks"
-EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in ("uuid", "kind", "subject", "body", "created_at")]
-EVENT_PLACEHOLDERS = "(%s, %s, %s, %s, %s)"
-INSERT_EVENTS_SQL = "INSERT INTO webhooks_event (uuid, kind, subject, body, created_at) VALUES {} RETURNING id"
+EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
+EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
+EVENT_PLACEHOLDERS = f"({', '.join('%s' for _ in EVENT_COLUMNS)})"
+INSERT_EVENTS_SQL = (
+    "INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent) VALUES {} RETURNING id"
+)
 STORED_EVENTS_SQL = "SELECT id FROM webhooks_event WHERE id IN ({})"
 INSERT_DELIVERIES_SQL = (
     "INSERT INTO webhooks_delivery (event_id, endpoint_id)"
@@ -31,8 +35,8 @@ INSERT_DELIVERIES_SQL = (
 )
 CHANGE_WITH_EVENT_SQL = (
     "WITH {},"
-    " event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at)"
-    " SELECT %s, %s, id, {}, %s FROM changed RETURNING id),"
+    " event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent)"
+    " SELECT %s, %s, id, {}, %s, %s FROM changed RETURNING id),"
     " delivery AS ({} RETURNING 1)"
     " SELECT id, EXISTS (SELECT FROM delivery) FROM changed"
 )
@@ -62,6 +66,7 @@ class StoredEvent(NamedTuple):
     subject: int | None
     body: bytes
     created_at: datetime
+    traceparent: str | None
 
 
 class EventHead(msgspec.Struct):
@@ -118,7 +123,7 @@ def split_batches(events: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
 def build_event(data: EventData, now: datetime) -> StoredEvent:
     uuid, kind = uuid4(), data.kind
     body = encode_body(EventBody(uuid, kind, format_time(now), settings.EVENT_API_VERSION, data.data))
-    return StoredEvent(uuid, kind, data.subject, body, now)
+    return StoredEvent(uuid, kind, data.subject, body, now, get_traceparent())
 
 
 def format_time(utc_time: datetime) -> str:
@@ -163,7 +168,7 @@ def change_with_event_sql(ctes: str, kind: str, body: str = BODY_SQL) -> Prepare
 def event_params(data: EventData, now: datetime) -> list[Any]:
     """The event's parameters of `change_with_event_sql` for a subject that exists (BODY_SQL)."""
     event = build_event(data, now)
-    return [event.uuid, event.kind, event.body, event.created_at, *subscribers_sql(event.kind)[1]]
+    return [event.uuid, event.kind, event.body, event.created_at, event.traceparent, *subscribers_sql(event.kind)[1]]
 
 
 def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) -> list[Any]:
@@ -173,7 +178,8 @@ def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) 
     """
     uuid, (before, after) = uuid4(), data_parts
     head = encode_body(EventHead(uuid, kind, format_time(now), settings.EVENT_API_VERSION)).removesuffix(b"}")
-    return [uuid, kind, b'%b,"data":%b' % (head, before), after + b"}", now, *subscribers_sql(kind)[1]]
+    body = b'%b,"data":%b' % (head, before), after + b"}"
+    return [uuid, kind, *body, now, get_traceparent(), *subscribers_sql(kind)[1]]
 
 
 @cache

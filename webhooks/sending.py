@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +17,7 @@ from django.conf import settings
 from yarl import URL
 
 from library_site.jobs.leases import POISONED_REASON
+from library_site.monitoring.tracing import trace_delivery
 from webhooks.attempts import Outcome
 from webhooks.delivery import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
@@ -156,6 +157,14 @@ async def open_sender(
 
 
 async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> Outcome:
+    """Sends the trace of the change too, if there is one."""
+    with trace_delivery(delivery.kind, delivery.traceparent) as trace:
+        outcome = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
+        trace.set_result(outcome.status)
+        return outcome
+
+
+async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> Outcome:
     """Any status but 2xx is a failure. Redirects are not followed: a receiver could point us inside."""
     started_at, start = sender.now(), time.monotonic()
 
@@ -164,7 +173,7 @@ async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> Outcome:
 
     if delivery.is_poisoned:
         return build_outcome(error=POISONED_REASON, is_permanent=True)
-    headers = sign_headers(delivery, int(started_at.timestamp()))
+    headers = {**extra_headers, **sign_headers(delivery, int(started_at.timestamp()))}
     try:
         # The URL was valid when it was registered, but the setting may have changed since.
         validate_url_cached(delivery.url, sender.allow_private)

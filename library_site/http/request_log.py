@@ -25,6 +25,8 @@ NO_REQUEST = "-"
 current_request_id = ContextVar("current_request_id", default=NO_REQUEST)
 # The environ's key of the name of the route that answers, such as `books`.
 ROUTE_KEY = "library.route"
+# The methods that HTTP defines and the library may answer.
+METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 is_acceptable = re.compile(r"[A-Za-z0-9._-]{8,64}").fullmatch
 
 

@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from library_site.http.errors import DATABASE_ERROR_KEY
-from library_site.http.request_log import ROUTE_KEY, requests_under_way
+from library_site.http.request_log import METHODS, ROUTE_KEY, requests_under_way
 from library_site.monitoring.metrics_files import DIRECTORY_VARIABLE, forget_dead_processes
 from library_site.monitoring.readiness import readiness
 from library_site.monitoring.shared_runs import SharedRun
@@ -34,8 +34,6 @@ log = logging.getLogger(__name__)
 REQUEST_LABELS = ("method", "route", "version", "status")
 # In seconds. Each multiplies the lines of a scrape.
 BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
-# A client can send any method; others are counted together.
-METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 # Names of routes for requests that reach no view.
 STATIC_ROUTE, NO_ROUTE = "static", "none"
 # Seconds between the writings of how many threads are busy: to write it at each request would cost each two writes.
@@ -77,6 +75,7 @@ class ServerMetrics:
     def observe(self, environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
         version = environ.get("library.version")
         route = environ.get(ROUTE_KEY) or name_without_view(environ)
+        # A client can send any method; others are counted together.
         key = method if method in METHODS else "other", route, version.number if version else "", status
         child = self.children.get(key)
         if child is None:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("allow_private")
 
 
 def build_delivery(url: str, form: str = "B", is_poisoned: bool = False) -> LeasedDelivery:
-    return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, is_poisoned)
+    return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, None, is_poisoned)
 
 
 def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> Outcome:

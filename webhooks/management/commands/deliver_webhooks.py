@@ -6,8 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 import uvloop
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from library_site.monitoring.tracing import start_tracing
 from webhooks.worker import Worker
 
 
@@ -23,6 +25,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, once: bool, concurrency: int, **options: Any) -> None:
         if concurrency < 1:
             raise CommandError("--concurrency takes a number from 1.")
+        if settings.TRACES_ENABLED:
+            start_tracing()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self.deliver(once, concurrency))
 
