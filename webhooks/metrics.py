@@ -1,6 +1,7 @@
 """What a scrape reads of the deliveries."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.db.models import Count, Min, Sum
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,13 +12,20 @@ from webhooks.models import DeliveryCount
 
 
 def read_deliveries() -> Iterable[Metric]:
-    pending = pending_deliveries().aggregate(count=Count("pk"), oldest=Min("created_at"))
-    age = (get_database_time() - pending["oldest"]).total_seconds() if pending["oldest"] else 0
+    pending = pending_deliveries().aggregate(count=Count("pk"), oldest=Min("created_at"), due=Min("next_at"))
+    now = get_database_time()
     yield GaugeMetricFamily(
         "library_deliveries_waiting", "Deliveries that wait or are being sent.", value=pending["count"]
     )
     yield GaugeMetricFamily(
-        "library_deliveries_oldest_seconds", "The age of the oldest delivery that waits.", value=max(0, age)
+        "library_deliveries_oldest_seconds",
+        "The age of the oldest delivery that waits.",
+        value=get_seconds(pending["oldest"], now),
+    )
+    yield GaugeMetricFamily(
+        "library_deliveries_overdue_seconds",
+        "For how long the delivery that is due longest has been due.",
+        value=get_seconds(pending["due"], now),
     )
     results = CounterMetricFamily(
         "library_deliveries", "Attempts by their result: sent, failed and tried again, or dead.", labels=["result"]
@@ -26,3 +34,8 @@ def read_deliveries() -> Iterable[Metric]:
     for result, total in totals.items():
         results.add_metric([result], total or 0)
     yield results
+
+
+def get_seconds(since: datetime | None, now: datetime) -> float:
+    """0 for none, and for a time to come."""
+    return max(0.0, (now - since).total_seconds()) if since else 0.0

@@ -25,14 +25,15 @@ def read_samples() -> dict[tuple[str, ...], float]:
 
 def test_without_deliveries_all_is_zero() -> None:
     assert set(read_samples().values()) == {0}
-    assert len(read_samples()) == 5
+    assert len(read_samples()) == 6
 
 
 def test_attempts_are_counted_by_their_result() -> None:
     create_endpoint()
     for number in range(6):
         publish_event(number)
-    Delivery.objects.update(created_at=Now() - timedelta(seconds=90))
+    Delivery.objects.update(created_at=Now() - timedelta(seconds=90), next_at=Now() - timedelta(seconds=30))
+    assert 29 < read_samples()["overdue_seconds",] < 80
     sent, sent_too, failed, dead, late, *_ = claim_deliveries()
     dead = dead._replace(attempted=4)
     outcomes = [(sent, 200), (sent_too, 204), (failed, 500), (dead, 410)]
@@ -42,7 +43,13 @@ def test_attempts_are_counted_by_their_result() -> None:
     record_outcomes([Outcome(late, timezone.now(), 5, 200)], random)
     samples = read_samples()
     assert 89 < samples.pop(("oldest_seconds",)) < 150
-    assert samples == {("waiting",): 3, ("total", "sent"): 2, ("total", "failed"): 1, ("total", "dead"): 1}
+    assert samples == {
+        ("overdue_seconds",): 0,
+        ("waiting",): 3,
+        ("total", "sent"): 2,
+        ("total", "failed"): 1,
+        ("total", "dead"): 1,
+    }
     assert Delivery.objects.filter(state="delivered").count() == samples["total", "sent"]
     assert Attempt.objects.count() == 4
 

@@ -1,0 +1,33 @@
+"""The alert rules in docs/deploy: promtool reads them, and they name metrics that there are."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+
+from library_site.monitoring.metrics import get_server_metrics
+
+pytestmark = pytest.mark.database_independent
+
+RULES = Path(__file__).parents[3] / "docs/deploy/prometheus-rules.yml"
+OPERATIONS = RULES.parents[1] / "operations.md"
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not on this machine")
+def test_promtool_reads_the_rules() -> None:
+    check = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    assert (check.returncode, check.stderr) == (0, "")
+    assert "9 rules found" in check.stdout
+
+
+def test_the_rules_name_metrics_that_are_documented() -> None:
+    documented = set(re.findall(r"^\| `(library_\w+)`", OPERATIONS.read_text(), re.MULTILINE))
+    named = {re.sub(r"_(count|bucket)$", "", name) for name in re.findall(r"library_\w+", RULES.read_text())}
+    assert named <= documented
+    counted = re.findall(
+        r"^# TYPE (library_\w+)", generate_latest(get_server_metrics().registry).decode(), re.MULTILINE
+    )
+    assert {name for name in counted if not name.endswith("_created")} <= documented
