@@ -17,14 +17,16 @@ statement_wrappers: list[StatementWrapper] = []
 
 
 class StatementTotals(local):
-    """The statements of this thread since the last `take`."""
+    """The seconds of each statement of this thread since the last `take`."""
 
-    count = 0
-    seconds = 0.0
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
 
     def take(self) -> tuple[int, float]:
         """Returns number and seconds, and begins again."""
-        totals, self.count, self.seconds = (self.count, self.seconds), 0, 0.0
+        seconds = self.seconds
+        totals = len(seconds), sum(seconds)
+        seconds.clear()
         return totals
 
 
@@ -49,20 +51,20 @@ def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
 
 def run_wrapped(execute: StatementWrapper, sql: str, parameters: Sequence[Any], context: dict[str, Any]) -> Any:
     """Calls `execute` inside the wrappers, as Django does."""
-    for wrapper in reversed(statement_wrappers):
+    first, *others = statement_wrappers
+    for wrapper in reversed(others):
         execute = bind(wrapper, execute)
-    return execute(sql, parameters, False, context)  # noqa: FBT003  # Django's form
+    return first(execute, sql, parameters, False, context)  # noqa: FBT003  # Django's form
 
 
 def bind(wrapper: StatementWrapper, execute: StatementWrapper) -> StatementWrapper:
     return lambda *arguments: wrapper(execute, *arguments)
 
 
-def time_statement(execute: StatementWrapper, *arguments: Any) -> Any:
+def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: bool, context: Any) -> Any:
     """A StatementWrapper that adds to `statement_totals`."""
     began_at = perf_counter()
     try:
-        return execute(*arguments)
+        return execute(sql, parameters, many, context)
     finally:
-        statement_totals.count += 1
-        statement_totals.seconds += perf_counter() - began_at
+        statement_totals.seconds.append(perf_counter() - began_at)
