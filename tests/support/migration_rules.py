@@ -1,0 +1,63 @@
+"""Finds operations of a migration that stop a running library: its requests, or its older code."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.migrations import Migration, operations
+from django.db.migrations.operations.base import Operation
+from django.db.models import NOT_PROVIDED, Field
+
+ONLINE = "library_site.db.online_ddl does it without"
+# What is said of an operation on a table that is in use.
+REASONS: dict[type[Operation], str] = {
+    operations.AddIndex: f"holds writers until the index is built; {ONLINE}",
+    operations.AddConstraint: f"holds everybody until all rows are checked; {ONLINE}",
+    operations.AlterField: f"can write the table anew; {ONLINE}",
+    operations.AlterUniqueTogether: f"holds writers until the index is built; {ONLINE}",
+    operations.RemoveField: "the running code still reads the column",
+    operations.RenameField: "the running code still has the old name",
+    operations.RenameModel: "the running code still has the old name",
+    operations.DeleteModel: "the running code still reads the table",
+    operations.AlterModelTable: "the running code still has the old name",
+    operations.RunSQL: f"nobody knows what it locks; {ONLINE}",
+}
+
+
+def find_problems(migration: Migration) -> list[str]:
+    """Returns a sentence for each operation on a table that older code uses."""
+    new_models = {
+        operation.name_lower for operation in migration.operations if isinstance(operation, operations.CreateModel)
+    }
+    return [
+        f"{migration.app_label}.{migration.name}: {operation.describe()}: {reason}"
+        for operation in iter_database_operations(migration.operations)
+        if get_model_name(operation) not in new_models and (reason := find_reason(operation))
+    ]
+
+
+def iter_database_operations(listed: list[Operation]) -> Iterator[Operation]:
+    """Those that change the database: what is in `state_operations` does not."""
+    for operation in listed:
+        if isinstance(operation, operations.SeparateDatabaseAndState):
+            yield from iter_database_operations(list(operation.database_operations))
+        else:
+            yield operation
+
+
+def get_model_name(operation: Any) -> str | None:
+    name = getattr(operation, "model_name", None) or getattr(operation, "name", None)
+    return name.lower() if name else None
+
+
+def find_reason(operation: Operation) -> str | None:
+    if isinstance(operation, operations.AddField):
+        return find_reason_of_column(operation.field)
+    return next((reason for kind, reason in REASONS.items() if isinstance(operation, kind)), None)
+
+
+def find_reason_of_column(field: "Field[Any, Any]") -> str | None:
+    if not field.null and field.db_default is NOT_PROVIDED:
+        return "the running code inserts rows without the column: it needs null or a db_default"
+    if (field.db_index or field.unique) and field.remote_field is None:
+        return f"holds writers until the index is built; {ONLINE}"
+    return None
