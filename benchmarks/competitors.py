@@ -89,26 +89,37 @@ def is_installed(name: str) -> bool:
 
 
 def start_competitor(name: str, database_url: str) -> AbstractContextManager[Server]:
-    return start_server(name, COMPETITORS[name].command, database_url)
+    return start_server(name, COMPETITORS[name].command, database_url, None)
 
 
 def start_library(database_url: str, **settings: str) -> AbstractContextManager[Server]:
     """Starts the library without its delivery worker; `settings` are environment variables."""
-    return start_server(OURS, LIBRARY_COMMAND, database_url, **settings)
+    return start_server(OURS, LIBRARY_COMMAND, database_url, None, **settings)
+
+
+def start_quiet_library(database_url: str, **settings: str) -> AbstractContextManager[Server]:
+    """Starts a library whose database will fail: its log is dropped."""
+    return start_server(OURS, LIBRARY_COMMAND, database_url, subprocess.DEVNULL, **settings)
 
 
 @contextmanager
-def start_server(name: str, command: Sequence[str], database_url: str, **settings: str) -> Iterator[Server]:
+def start_server(
+    name: str, command: Sequence[str], database_url: str, stderr: int | None, **settings: str
+) -> Iterator[Server]:
     port = find_free_port()
     variables = build_environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings
-    with run_process(command, variables) as process:
+    with run_process(command, variables, stderr) as process:
         wait_for_answer(process, name, lambda: check_books(name, port))
         yield Server(name, port, process.pid)
 
 
 @contextmanager
-def run_process(command: Sequence[str], variables: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, start_new_session=True)
+def run_process(
+    command: Sequence[str], variables: Mapping[str, str], stderr: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+    )
     try:
         yield process
     finally:

@@ -107,6 +107,24 @@ class Library:
             stop_workers(workers)
 
 
+def summarize_requests(requests: list[LoggedRequest]) -> str:
+    count = len({(request.path, request.event) for request in requests})
+    return f"{len(requests):,} requests for {count:,} deliveries: {len(requests) - count:,} duplicates"
+
+
+def count_lost(library: Library, requests: list[LoggedRequest]) -> int:
+    """Deliveries of the database that the receiver never got, and requests that belong to no delivery."""
+    rows = library.execute_sql(
+        """
+        SELECT event.uuid, endpoint.url FROM webhooks_delivery AS delivery
+        JOIN webhooks_event AS event ON event.id = event_id
+        JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id
+        """
+    )
+    deliveries = {(str(uuid).replace("-", ""), "/" + url.split("/", 3)[3]) for uuid, url in rows}
+    return len(deliveries ^ {(request.event.replace("-", ""), request.path) for request in requests})
+
+
 def stop_workers(workers: list["subprocess.Popen[bytes]"]) -> None:
     for worker in workers:
         worker.send_signal(signal.SIGCONT)

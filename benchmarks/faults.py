@@ -19,14 +19,20 @@ from benchmarks import competitors
 from benchmarks.deliveries import (
     CREATE_ENDPOINTS_CODE,
     Library,
-    LoggedRequest,
     Receiver,
+    count_lost,
     create_postgresql_library,
     start_library_and_receiver,
+    summarize_requests,
     wait_until,
 )
 from benchmarks.history.trials import check_mixed_changes, check_races
 from benchmarks.operations import check_operations
+from benchmarks.outages.clocks import check_clock_jumps
+from benchmarks.outages.disks import check_full_disk
+from benchmarks.outages.kills import check_random_kills
+from benchmarks.outages.poolers import check_killed_pooler
+from benchmarks.outages.standbys import check_failover
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.findings import Finding
@@ -93,6 +99,9 @@ def parse_arguments() -> Namespace:
     parser.add_argument(
         "--kills", type=make_integer_parser(1, 1000), default=100, help="on PostgreSQL; a fifth on SQLite"
     )
+    parser.add_argument(
+        "--seconds", type=make_integer_parser(10, 36_000), default=600, help="for which everything is killed at random"
+    )
     return parser.parse_args()
 
 
@@ -101,24 +110,6 @@ def build_table(findings: list[Finding]) -> Table:
     for finding in findings:
         table.add_row(finding.fault, finding.result, str(finding.error_count))
     return table
-
-
-def summarize_requests(requests: list[LoggedRequest]) -> str:
-    count = len({(request.path, request.event) for request in requests})
-    return f"{len(requests):,} requests for {count:,} deliveries: {len(requests) - count:,} duplicates"
-
-
-def count_lost(library: Library, requests: list[LoggedRequest]) -> int:
-    """Deliveries of the database that the receiver never got, and requests that belong to no delivery."""
-    rows = library.execute_sql(
-        """
-        SELECT event.uuid, endpoint.url FROM webhooks_delivery AS delivery
-        JOIN webhooks_event AS event ON event.id = event_id
-        JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id
-        """
-    )
-    deliveries = {(str(uuid).replace("-", ""), "/" + url.split("/", 3)[3]) for uuid, url in rows}
-    return len(deliveries ^ {(request.event.replace("-", ""), request.path) for request in requests})
 
 
 def check_killed_workers(options: Namespace) -> Iterator[Finding]:
@@ -266,8 +257,8 @@ def check_lost_connections(options: Namespace) -> Iterator[Finding]:
                 wait_until(lambda: proxy.fault_count >= 10 * options.kills)
             for error in [error for writer in running for error in writer.errors][:5]:
                 note(f"  {error}")
-            result = writers.summarize_writes(proxy.control, running)
-            error_count = writers.count_wrong(proxy.control, running, SEEDED_BOOK_COUNT)
+            result = writers.summarize_writes(library.execute_sql, running)
+            error_count = writers.count_wrong(library.execute_sql, running, SEEDED_BOOK_COUNT)
         yield Finding(f"{proxy.fault_count:,} × a connection of {WRITER_COUNT} writers", result, error_count)
 
 
@@ -282,6 +273,11 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "history": check_mixed_changes,
     "races": check_races,
     "operations": check_operations,
+    "failover": check_failover,
+    "disk": check_full_disk,
+    "clock": check_clock_jumps,
+    "pooler": check_killed_pooler,
+    "everything": check_random_kills,
 }
 
 

@@ -1,11 +1,11 @@
 """Finds operations of a migration that stop a running library: its requests, or its older code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.db.migrations import Migration, operations
 from django.db.migrations.operations.base import Operation
-from django.db.models import NOT_PROVIDED, Field
+from django.db.models import NOT_PROVIDED
 
 ONLINE = "library_site.db.online_ddl does it without"
 # What is said of an operation on a table that is in use.
@@ -35,11 +35,11 @@ def find_problems(migration: Migration) -> list[str]:
     ]
 
 
-def iter_database_operations(listed: list[Operation]) -> Iterator[Operation]:
+def iter_database_operations(listed: Iterable[Operation]) -> Iterator[Operation]:
     """Those that change the database: what is in `state_operations` does not."""
     for operation in listed:
         if isinstance(operation, operations.SeparateDatabaseAndState):
-            yield from iter_database_operations(list(operation.database_operations))
+            yield from iter_database_operations(operation.database_operations)
         else:
             yield operation
 
@@ -55,7 +55,7 @@ def find_reason(operation: Operation) -> str | None:
     return next((reason for kind, reason in REASONS.items() if isinstance(operation, kind)), None)
 
 
-def find_reason_of_column(field: "Field[Any, Any]") -> str | None:
+def find_reason_of_column(field: Any) -> str | None:
     if not field.null and field.db_default is NOT_PROVIDED:
         return "the running code inserts rows without the column: it needs null or a db_default"
     if (field.db_index or field.unique) and field.remote_field is None:

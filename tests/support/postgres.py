@@ -5,9 +5,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
+
+# A socket has a short path.
+SHORT_FOLDER = "/tmp"  # noqa: S108  # mkdtemp makes a folder of its own in it
 
 
 class PostgresMissing(Exception):
@@ -29,10 +32,13 @@ class Cluster:
 
 
 @contextmanager
-def start_cluster(**settings: str) -> Iterator[Cluster]:
-    """Yields a new cluster; `settings` are lines of its postgresql.conf, such as `fsync="off"`."""
+def start_cluster(parent: str = SHORT_FOLDER, **settings: str) -> Iterator[Cluster]:
+    """Yields a new cluster, in a folder below `parent`; `settings` are lines of its postgresql.conf.
+
+    An example is `fsync="off"`.
+    """
     initdb, pg_ctl = find_binary("initdb"), find_binary("pg_ctl")
-    home = Path(tempfile.mkdtemp(prefix="library-pg-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="library-pg-", dir=parent))
     data, log = home / "data", home / "log"
     options = {"listen_addresses": "''", "unix_socket_directories": f"'{home}'", **settings}
     try:
@@ -46,7 +52,9 @@ def start_cluster(**settings: str) -> Iterator[Cluster]:
         try:
             yield Cluster(home)
         finally:
-            run_unprivileged(pg_ctl, "-D", str(data), "-w", "-m", "immediate", "stop")
+            # It may have ended already, where its end is what is tried.
+            with suppress(subprocess.CalledProcessError):
+                run_unprivileged(pg_ctl, "-D", str(data), "-w", "-m", "immediate", "stop")
     finally:
         shutil.rmtree(home)
 

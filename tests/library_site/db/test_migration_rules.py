@@ -17,9 +17,9 @@ OLDER_MIGRATIONS = {("books", "0004_isbn13"), ("books", "0008_stored_responses")
 
 
 def build_migration(*operations: Any) -> migrations.Migration:
-    migration = migrations.Migration("0002_next", "books")
-    migration.operations = list(operations)
-    return migration
+    kind = type("Migration", (migrations.Migration,), {"operations": list(operations)})
+    built: migrations.Migration = kind("0002_next", "books")
+    return built
 
 
 def test_no_migration_stops_a_running_library(settings: Settings) -> None:

@@ -1,0 +1,62 @@
+"""The clocks of the web server and of the worker jump, and that of the database does not."""
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import competitors
+from benchmarks.deliveries import count_lost, start_library_and_receiver, summarize_requests, wait_until
+from benchmarks.outages.common import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
+from benchmarks.support import databases, writers
+from benchmarks.support.findings import Finding
+from tests.support.sql import fetch_all
+
+WRITER_COUNT = 8
+LIBRARY = "libfaketime.so.1"
+JUMPS = ("+1h", "-1h", "+40d", "-40d", "+0")
+SECONDS_PER_JUMP = 3
+
+
+def check_clock_jumps(options: Namespace) -> Iterator[Finding]:
+    paths = sorted(Path("/usr/lib").glob(f"*/faketime/{LIBRARY}"))
+    if not paths:
+        yield Finding("Clocks jump", "NOT TRIED: libfaketime is missing (apt-get install faketime)", 1)
+        return
+    with TemporaryDirectory(prefix="library-clock-") as folder:
+        yield jump(Path(folder) / "clock", paths[0])
+
+
+def jump(clock: Path, faketime: Path) -> Finding:
+    clock.write_text("+0")
+    variables = {
+        "LD_PRELOAD": str(faketime),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        # Only the time of day jumps on a real machine, too.
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    with start_library_and_receiver("PostgreSQL", "well") as (library, receiver):
+        databases.seed_library(library.url, SEEDED_BOOK_COUNT)
+        faked = replace(library, environment=library.environment | variables)
+        with (
+            faked.run_workers(),
+            competitors.start_quiet_library(library.url, LIBRARY_ACCESS="open", **variables) as server,
+            writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
+        ):
+            wait_for_writes(running)
+            for offset in JUMPS:
+                clock.write_text(offset)
+                time.sleep(SECONDS_PER_JUMP)
+                wait_for_writes(running)
+            for writer in running:
+                writer.is_stopped = True
+            wait_until(lambda: library.count_rows("state = 'waiting'") == 0)
+        note_errors(running)
+        fetch, requests = partial(fetch_all, library.url), receiver.list_requests()
+        result = f"{writers.summarize_writes(fetch, running)}; {summarize_requests(requests)}"
+        wrong = writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT) + count_lost(library, requests)
+        return Finding(f"Clocks jump by {', '.join(JUMPS)}", result, wrong)
