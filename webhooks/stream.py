@@ -21,6 +21,10 @@ from webhooks.models import EVENT_RETENTION, Event, Restoration
 MAX_CURSOR_LENGTH = 200
 # A reader that starts at the oldest event has this time to read on; rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
+LATER_EVENTS_SQL = (
+    "SELECT EXISTS (SELECT FROM webhooks_event"
+    " WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
+)
 CursorInteger = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 CursorTime = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -81,8 +85,9 @@ def is_from_elsewhere() -> bool:
     """Whether there are events of transactions that this PostgreSQL has not had yet: they come from a dump."""
     if connection.vendor == "sqlite":
         return False
-    [(next_transaction,)] = fetch_all("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-    return Event.objects.filter(transaction__gte=int(next_transaction)).exists()
+    # One statement has one snapshot: others write events meanwhile.
+    [(is_later,)] = fetch_all(LATER_EVENTS_SQL)
+    return bool(is_later)
 
 
 def settled_events() -> QuerySet[Event]:

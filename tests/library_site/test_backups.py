@@ -16,7 +16,7 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import connection
 from psycopg import sql
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
@@ -24,6 +24,7 @@ from tests.support.postgres import find_binary
 from tests.support.server import build_database_url, create_database, drop_database, run_command
 from tests.support.sql import fetch_all
 from webhooks.models import Event
+from webhooks.stream import is_from_elsewhere
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 LIST_TABLES = {
@@ -126,6 +127,13 @@ def test_without_pg_dump_its_call_is_named(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CommandError, match=r"pg_dump --format=custom --file=FILE"):
         call_command("back_up", tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite counts no transactions")
+def test_events_of_others_do_not_look_like_those_of_a_dump(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    """Between two statements others could write an event, and a worker that starts then would refuse to."""
+    with django_assert_num_queries(1):
+        assert not is_from_elsewhere()
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite counts no transactions")
