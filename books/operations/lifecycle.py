@@ -114,9 +114,7 @@ def cancel_operation(pk: int) -> Operation:
     return operation
 
 
-def undo_operation(
-    pk: int, actor: ActorRef, now: datetime, permissions: Sequence[str], token: str | None = None
-) -> Operation:
+def undo_operation(pk: int, actor: ActorRef, now: datetime, permissions: Sequence[str]) -> Operation:
     """Stores the undo of an operation that has ended. It leaves out events if the operation did.
 
     Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo.
@@ -124,15 +122,13 @@ def undo_operation(
     undone = find_operation(pk)
     if undone.state in UNDER_WAY:
         raise OperationUnderWay
-    if token and (stored_operation := Operation.objects.filter(token=token).first()):
-        return stored_operation
     if find_undo(undone) is not None:
         raise OperationUndone
     if not Change.objects.filter(operation_id=pk).exists():
         raise NothingToUndo
     events = (undone.parameters or {}).get("events", True)
     operation = build_operation(UNDO, {"events": events, "permissions": [*permissions]}, actor, now)
-    operation.undo_of, operation.token = undone, token
+    operation.undo_of = undone
     try:
         with transaction.atomic():
             operation.save(force_insert=True)

@@ -8,6 +8,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Event
 from typing import NamedTuple
 from uuid import UUID
@@ -115,10 +116,8 @@ def work_off(lease: Lease, stop: Event, write_line: Callable[[str], None]) -> No
         else:
             release(lease)
     except LeaseLost:
-        write_line(f"Operation {lease.operation_id} was cancelled, or another worker has it.")
-        return
-    operation = Operation.objects.get(pk=lease.operation_id)
-    write_line(f"Operation {operation.pk}, {operation.kind}: {operation.state}, changed {operation.changed:,}")
+        runner.result = "cancelled, or another worker has it"
+    write_line(f"Operation {lease.operation_id}: {runner.result}")
 
 
 def reconnect(error: Exception, stop: Event) -> None:
@@ -135,6 +134,7 @@ class OperationRunner:
         self.lease, self.stop = lease, stop
         self.limit = min(FIRST_BATCH_SIZE, BATCH_SIZES[connection.vendor])
         self.task: Task | None = None
+        self.result = "not finished"
         # A batch that was read, and gave up when it was to be written.
         self.batch: Batch | None = None
 
@@ -166,20 +166,20 @@ class OperationRunner:
         if operation.state == State.WAITING:
             self.start(operation, task)
             return True
-        if self.batch is None:
-            self.batch = task.read_batch(operation, self.limit)
-        if self.batch is None:
+        # After any other failure it is read again: it can have been written before the connection was lost.
+        batch, self.batch = self.batch or task.read_batch(operation, self.limit), None
+        if batch is None:
             self.finish(State.DONE)
             return False
         start = time.monotonic()
         try:
-            self.write(operation, task, self.batch)
+            self.write(operation, task, batch)
         except (ConcurrentChange, OperationalError) as error:
             if not isinstance(error, ConcurrentChange) and not is_timeout(error) and not is_conflict(error):
                 raise
+            self.batch = batch
             self.wait_for_others()
         else:
-            self.batch = None
             self.limit = adapt_limit(self.limit, time.monotonic() - start)
         return True
 
@@ -222,6 +222,7 @@ class OperationRunner:
         with transaction.atomic(durable=True):
             self.require_lease()
             finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
+        self.result = state
 
 
 def adapt_limit(limit: int, seconds: float) -> int:
@@ -262,8 +263,9 @@ def store_problems(operation: Operation, problems: Sequence[Problem]) -> None:
 
 
 def release(lease: Lease) -> None:
-    """Gives an operation back: another worker can go on at once."""
-    Operation.objects.filter(pk=lease.operation_id, lease=lease.token).update(lease=None, next_at=Now())
+    """Gives an operation back: another worker can go on at once. Without a database the lease ends by itself."""
+    with suppress(*CONNECTION_ERRORS):
+        Operation.objects.filter(pk=lease.operation_id, lease=lease.token).update(lease=None, next_at=Now())
 
 
 def format_error(error: Exception) -> str:

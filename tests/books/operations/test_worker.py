@@ -197,6 +197,26 @@ def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.Monkey
     assert Book.objects.get(pk=first.pk).version == 2
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_batch_that_was_written_when_the_connection_was_lost_is_not_written_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "RECONNECT_DELAY", 0)
+    with transaction.atomic():
+        create_book(genre="a")
+    operation = begin_edit(create_head_librarian(), Edit({}, "genre", "a", "aa"))
+    write = OperationRunner.write
+
+    def write_and_lose(runner: OperationRunner, *arguments: Any) -> None:
+        monkeypatch.setattr(OperationRunner, "write", write)
+        write(runner, *arguments)
+        raise OperationalError
+
+    monkeypatch.setattr(OperationRunner, "write", write_and_lose)
+    work_off(operation)
+    assert (Book.objects.get().genre, count_items(operation)) == ("aa", (1, 1, 0, 0, 0))
+
+
 def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
     size = worker.BATCH_SIZES[connection.vendor]
     assert worker.adapt_limit(size, 0.3) == size // 2
@@ -213,6 +233,7 @@ def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
     stop.set()
     lines: list[str] = []
     worker.work_off(lease, stop, lines.append)
+    assert lines == [f"Operation {operation.pk}: not finished"]
     work_off(operation)
     assert (operation.state, count_lent()) == ("done", 1)
 
@@ -235,7 +256,7 @@ def test_a_token_makes_one_operation(head: ActorRef) -> None:
 
 def test_the_command_does_what_is_due(head: ActorRef, capsys: pytest.CaptureFixture[str]) -> None:
     create_book()
-    begin_edit(head, SET_LENT)
+    operation = begin_edit(head, SET_LENT)
     call_command("run_operations", once=True)
     assert count_lent() == 1
-    assert "edit: done, changed 1" in capsys.readouterr().out
+    assert f"Operation {operation.pk}: done" in capsys.readouterr().out
