@@ -14,8 +14,9 @@ from django.db.models.functions import Cast, Concat
 
 from books.api.history import describe_entry
 from books.api.v2.serializers import REPRESENTATION
+from books.fields import FormattedTimestamp
 from books.history.entries import Entry, iter_actor_entries
-from books.models import Actor, ListSettings, SavedView
+from books.models import Actor, ImportFile, ListSettings, SavedView
 from oauth.management.users import Person
 
 VIEW_MEMBERS = ("name", "query", "columns")
@@ -26,7 +27,14 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     actor_ids = list(find_actors(person).order_by("pk").values_list("pk", flat=True))
     yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
     yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_MEMBERS))
+    yield "uploaded_files", list_files(person)
     yield "changes", map(describe_change, chain.from_iterable(map(iter_actor_entries, actor_ids)))
+
+
+def list_files(person: Person) -> list[dict[str, Any]]:
+    files = ImportFile.objects.filter(user=person.user_id).order_by("pk")
+    uploaded_at = FormattedTimestamp("created_at", "Z")
+    return [dict(row) for row in files.annotate(uploaded_at=uploaded_at).values("name", "size", "uploaded_at")]
 
 
 def find_actors(person: Person) -> QuerySet[Actor]:

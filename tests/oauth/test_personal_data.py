@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -22,7 +23,7 @@ from pytest_django import Settings
 
 from books import changes
 from books.history.actors import find_actor
-from books.models import Actor, Change
+from books.models import Actor, Change, ImportFile
 from oauth import api_keys
 from oauth.accounts import mails, second_factor
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode
@@ -51,7 +52,9 @@ NAMES = [
     "ada.example",
     "Ada's bell",
     "Ada's novels",
+    "Ada's list.csv",
 ]
+UPLOADED_AT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 SCOPES = frozenset({"read", "write", "webhooks"})
 
 
@@ -89,6 +92,7 @@ def ada(api: httpx.Client, client: Client) -> Scenario:
     client.post("/admin/books/book/add/", build_book(available="on"))
     client.post("/admin/books/book/columns/", {"columns": ["author"], "rows": 100})
     client.post("/admin/books/book/views/save/", {"name": NAMES[7], "query": "genre=novel"})
+    ImportFile.objects.create(user=user, name=NAMES[8], size=3, fingerprint=NAMES[8], created_at=UPLOADED_AT)
     form = build_endpoint_form(url=f"https://{NAMES[5]}/hook", description=NAMES[6], kinds=["*"])
     client.post(f"{ENDPOINTS}add/", form)
     for header in headers:
@@ -387,6 +391,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         ],
         "list_settings": {"columns": ["author"], "rows": 100},
         "saved_views": [{"name": "Ada's novels", "query": "genre=novel", "columns": ["title", "author"]}],
+        "uploaded_files": [{"name": "Ada's list.csv", "size": 3, "uploaded_at": "2026-01-31T09:30:00.000000Z"}],
         "changes": [
             {
                 "book": change.book_id,
@@ -444,7 +449,7 @@ def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.Captu
 def test_each_table_of_persons_is_known() -> None:
     """A table that is not here needs a place in the export, and must not keep what is forgotten."""
     assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
-        "admin.LogEntry", "books.ListSettings", "books.SavedView",
+        "admin.LogEntry", "books.ImportFile", "books.ListSettings", "books.SavedView",
         "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.Profile",
         "oauth.SecondFactor",
         "oauth2_provider.AccessToken", "oauth2_provider.Application", "oauth2_provider.DeviceGrant",
