@@ -376,6 +376,22 @@ class ImportFinding(models.Model):
         return f"line {self.line}: {self.kind}"
 
 
+class ExportChunk(models.Model):
+    """A part of a workbook that an operation wrote (`books.exchange.export_tasks`). It is deleted after some days."""
+
+    operation = models.ForeignKey(Operation, models.CASCADE, related_name="export_chunks", db_index=False)
+    number = models.PositiveIntegerField()
+    content = models.BinaryField()
+    created_at = TimestampField(db_index=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["operation", "number"], name="export_chunk_number")]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of the export {self.operation_id}"
+
+
 class ColumnMapping(models.Model):
     """The columns of the members that somebody chose for files with this header."""
 

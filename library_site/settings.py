@@ -144,6 +144,7 @@ EXPIRED_ROWS = [
     "webhooks.purges.iter_expired",
     "books.history.purges.iter_expired",
     "books.exchange.uploads.iter_expired",
+    "books.exchange.export_tasks.iter_expired",
 ]
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
@@ -155,6 +156,7 @@ OPERATION_TASKS = {
     "undo": "books.operations.undo.UndoTask",
     "import check": "books.exchange.import_tasks.CheckTask",
     "import": "books.exchange.import_tasks.ImportTask",
+    "export": "books.exchange.export_tasks.ExportTask",
 }
 BOOK_SELECTIONS = {
     "list": "books.admin.list_filters.select_listed",

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.list_filters import ListFilterForm, build_query
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
-from books.exchange.formats.registry import STREAMED_FORMATS, Format
+from books.exchange.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.lookup.matches import build_search
 from books.lookup.pages import SORT_KEYS, Page, Section, parse_position, read_page
 from books.lookup.scans import read_scan
@@ -127,6 +127,10 @@ class BookList(ChangeList):
     def export_parameters(self) -> list[tuple[str, str]]:
         """The parameters that choose the books of the list."""
         return parse_qsl(build_query(self.address_query, sort="", view=""))
+
+    @property
+    def workbook_query(self) -> str:
+        return build_query(self.address_query, sort="", view="", format=XLSX.name)
 
     @property
     def export_formats(self) -> Collection[Format]:

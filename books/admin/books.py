@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from books import changes
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
-from books.admin.exchange.exports import export_list
+from books.admin.exchange.exports import download_workbook, export_list
 from books.admin.exchange.imports import receive_chunk, show_check, show_import, show_mapping, show_returned
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
@@ -115,6 +115,11 @@ class BookAdmin(ValidatingAdmin):
         pages: list[tuple[str, View, str]] = [
             ("scan/", require_permission(show_scan, *SEE_BOOKS), "scan"),
             ("export/", require_permission(export_list, *SEE_BOOKS), "export_books"),
+            (
+                "operations/<int:operation_id>/workbook/",
+                require_permission(download_workbook, *SEE_BOOKS),
+                "export_books_workbook",
+            ),
             ("import/", require_permission(show_import, IMPORT_BOOKS), "import_books"),
             ("import/<int:file_id>/chunk/", require_permission(receive_chunk, IMPORT_BOOKS), "import_books_chunk"),
             ("import/<int:file_id>/mapping/", require_permission(show_mapping, IMPORT_BOOKS), "import_books_mapping"),

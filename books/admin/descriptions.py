@@ -20,6 +20,7 @@ OPERATION_NAMES = {
     "bulk": _("bulk request"),
     "import": _("import"),
     "import check": _("check of a file"),
+    "export": _("export"),
     "edit": _("bulk edit"),
     "delete": _("deletion"),
     "undo": _("undo"),

@@ -1,24 +1,46 @@
-"""Downloads the list of books as a file."""
+"""Downloads the list of books as a file; a workbook is written by a worker first."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import build_query, select_listed
-from books.exchange.downloads import stream_books
-from books.exchange.formats.registry import STREAMED_FORMATS
-
-FORMATS = {format.name: format for format in STREAMED_FORMATS.values()}
+from books.admin.list_filters import LIST_PARAMETERS, build_query, select_listed
+from books.admin.operations.descriptions import operation_address
+from books.exchange.downloads import stream_books, stream_file
+from books.exchange.export_tasks import EXPORT, iter_workbook
+from books.exchange.formats.registry import FORMATS, XLSX
+from books.history.actors import find_actor
+from books.models import Actor, ExportChunk, Operation
+from books.operations.lifecycle import store_operation
+from books.operations.selections import Selection
 
 
 def export_list(request: HttpRequest) -> HttpResponseBase:
     """Answers with the books of the list with these parameters, on all its pages, in the order of their ids."""
     format = FORMATS.get(request.GET.get("format", ""))
-    if not format:
+    if not format or (format is XLSX and request.method != "POST"):
         messages.error(request, _("Choose a format."))
         return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
-    today = timezone.now().date().isoformat()
-    return stream_books(select_listed({**request.GET.dict(), "today": today}), format)
+    parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
+    selection = Selection("list", {**parameters, "today": timezone.now().date().isoformat()})
+    if format is XLSX:
+        return begin_export(request, selection)
+    return stream_books(select_listed(selection.values), format)
+
+
+def begin_export(request: HttpRequest, selection: Selection) -> HttpResponseBase:
+    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), [])
+    return HttpResponseRedirect(operation_address(operation.pk))
+
+
+def download_workbook(request: HttpRequest, operation_id: int) -> HttpResponseBase:
+    """Answers with the workbook of an operation that is done, to who began it."""
+    operations = Operation.objects.filter(kind=EXPORT, state=Operation.State.DONE, actor__user_id=request.user.pk)
+    operation = operations.filter(pk=operation_id).first()
+    if not operation or not ExportChunk.objects.filter(operation=operation).exists():
+        raise Http404
+    return stream_file(iter_workbook(operation), XLSX, "books")

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -90,6 +91,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         filter=describe_filter(parameters.get("filter", {}).get("values", {})),
         is_silent=not parameters.get("events", True),
         problems=problems,
+        workbook_address=find_workbook(request, operation),
         has_more_problems=len(problems) == MAX_LISTED_PROBLEMS,
         is_under_way=is_under_way(operation),
         undo=undo and link_operation(undo),
@@ -99,6 +101,12 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         may_view_history=request.user.has_perm(VIEW_HISTORY),
         changes_address=changes_of_operation(operation.pk),
     )
+
+
+def find_workbook(request: HttpRequest, operation: Operation) -> str:
+    """Returns the address of the workbook that an export wrote, empty if there is none for this person."""
+    is_there = is_own(request, operation) and operation.export_chunks.exists() and not is_under_way(operation)
+    return reverse("admin:export_books_workbook", args=[operation.pk]) if is_there else ""
 
 
 def can_undo(operation: Operation, undo: Operation | None) -> bool:

@@ -1,12 +1,23 @@
 """The list of books as a file."""
 
+from datetime import timedelta
+from threading import Event
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
+from books.exchange import export_tasks
+from books.exchange.export_tasks import iter_expired
 from books.exchange.formats.registry import STREAMED_FORMATS
+from books.exchange.uploads import KEPT_DAYS
+from books.models import Operation
+from books.operations import worker
+from library_site.db.purges import purge
 from tests.support.book_files import read_records
 from tests.support.books_admin import LIST, create_book
+from tests.support.operations import work_off
 
 EXPORT = f"{LIST}export/"
 
@@ -41,3 +52,44 @@ def test_an_unknown_format_leads_back_to_the_list(librarian: Client) -> None:
 def test_who_may_not_see_books_may_not_export_them(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("nobody", is_staff=True))
     assert client.get(EXPORT, {"format": "csv"}).status_code == 403
+
+
+def test_a_workbook_is_written_by_a_worker(librarian: Client, client: Client) -> None:
+    for number in range(3):
+        create_book(title=f"=Emma {number}", year=1900 + number)
+    answer = librarian.post(f"{EXPORT}?format=xlsx&q=emma&year_from=1901", follow=True)
+    [(address, _status)] = answer.redirect_chain
+    assert librarian.get(f"{address}workbook/").status_code == 404
+    work_off()
+    assert f"{address}workbook/" in librarian.get(address).content.decode()
+    workbook = librarian.get(f"{address}workbook/")
+    assert workbook["Content-Disposition"] == 'attachment; filename="books.xlsx"'
+    assert [record.values["title"] for record in read_records("xlsx", workbook.getvalue())] == ["=Emma 1", "=Emma 2"]
+    assert purge(iter_expired(timezone.now() + timedelta(days=KEPT_DAYS))) == {"parts of exported workbooks": 1}
+    assert librarian.get(f"{address}workbook/").status_code == 404
+
+
+def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
+    create_book(title="First")
+    librarian.post(f"{EXPORT}?format=xlsx")
+    for _ in range(3):
+        lease = worker.claim_due()
+        assert lease
+        worker.OperationRunner(lease, Event()).do_next()
+        worker.release(lease)
+    create_book(title="Second")
+    work_off()
+    operation = Operation.objects.get(kind="export")
+    records = read_records("xlsx", b"".join(export_tasks.iter_workbook(operation)))
+    assert [record.values["title"] for record in records] == ["First", "Second"]
+    assert (operation.state, operation.unchanged, operation.changed) == ("done", 2, 0)
+
+
+def test_a_workbook_is_for_who_asked_for_it(librarian: Client) -> None:
+    librarian.post(f"{EXPORT}?format=xlsx")
+    work_off()
+    operation = Operation.objects.get(kind="export")
+    other = User.objects.create_user("other", is_staff=True, is_superuser=True)
+    librarian.force_login(other)
+    assert librarian.get(f"{LIST}operations/{operation.pk}/workbook/").status_code == 404

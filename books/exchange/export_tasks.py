@@ -1,0 +1,80 @@
+"""The task of a worker that writes the books of a list as a workbook, which cannot be sent while it is written."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
+
+from django.db.models import QuerySet
+
+from books.exchange.exports import iter_pages
+from books.exchange.formats.records import ExportedBook
+from books.exchange.formats.xlsx_files import write_xlsx
+from books.exchange.import_tasks import renew_lease
+from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS
+from books.fields import to_naive_utc
+from books.history.actors import ActorRef
+from books.models import Book, ExportChunk, Operation
+from books.operations.selections import read_selection
+from books.operations.tasks import Batch, Outcome, Plan
+
+EXPORT = "export"
+
+
+class ExportTask:
+    """Writes the workbook to a temporary file, and stores it part by part; its keys are the numbers of the parts.
+
+    A worker that takes over writes the workbook anew: its parts differ from those of another moment.
+    """
+
+    def __init__(self) -> None:
+        self.chunks: Iterator[tuple[int, bytes]] | None = None
+        # The books of the workbook; they are counted as done with its first part.
+        self.book_count = 0
+
+    def plan(self, operation: Operation) -> Plan:
+        return Plan(list_books(operation).count(), 0, 0)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+        if self.chunks is None:
+            self.chunks = self.iter_chunks(operation)
+        chunk = next(self.chunks, None)
+        return Batch(chunk[0], chunk) if chunk else None
+
+    def iter_chunks(self, operation: Operation) -> Iterator[tuple[int, bytes]]:
+        with TemporaryFile() as file:
+            write_xlsx(self.iter_pages(operation), cast("BinaryIO", file))
+            file.seek(0)
+            yield from enumerate(iter(lambda: file.read(CHUNK_BYTES), b""), 1)
+
+    def iter_pages(self, operation: Operation) -> Iterator[list[ExportedBook]]:
+        for page in iter_pages(list_books(operation)):
+            self.book_count += len(page)
+            renew_lease(operation)
+            yield page
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        number, content = batch.items
+        is_first = number == 1
+        if is_first:
+            ExportChunk.objects.filter(operation=operation).delete()
+            Operation.objects.filter(pk=operation.pk).update(unchanged=0)
+        ExportChunk.objects.create(operation=operation, number=number, content=content, created_at=now)
+        return Outcome(changed=0, unchanged=self.book_count if is_first else 0)
+
+
+def list_books(operation: Operation) -> QuerySet[Book]:
+    return read_selection((operation.parameters or {})["filter"]).list_books()
+
+
+def iter_workbook(operation: Operation) -> Iterator[bytes]:
+    """Yields the parts of a workbook, each by a query of its own."""
+    numbers = list(ExportChunk.objects.filter(operation=operation).order_by("number").values_list("number", flat=True))
+    for number in numbers:
+        yield bytes(ExportChunk.objects.get(operation=operation, number=number).content)
+
+
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the parts of workbooks that are older than KEPT_DAYS."""
+    cutoff = to_naive_utc(now - timedelta(days=KEPT_DAYS))
+    yield "parts of exported workbooks", ExportChunk.objects.filter(created_at__lte=cutoff)
