@@ -9,13 +9,32 @@ from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
 from oauth.accounts import mails
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import InvitationForm
+
+# Django's German lacks these texts of its pages: our catalog translates them.
+DJANGO_TEXTS = [
+    gettext_noop("Conflicting form data submitted. Please try again."),
+    gettext_noop("Disable password-based authentication"),
+    gettext_noop("Enable password-based authentication for this user by setting a password."),
+    gettext_noop("Enable password-based authentication"),
+    gettext_noop("Password-based authentication was disabled."),
+    gettext_noop("Password-based authentication"),
+    gettext_noop("Raw passwords are not stored, so there is no way to see the user’s password."),
+    gettext_noop("Reset password"),
+    gettext_noop("Set password"),
+    gettext_noop("Set password: %s"),
+    gettext_noop("This action will <strong>enable</strong> password-based authentication for this user."),
+    gettext_noop(
+        "Whether the user will be able to authenticate using a password or not. If disabled, they may still be able to"
+        " authenticate using other backends, such as Single Sign-On or LDAP."
+    ),
+]
 
 admin.site.unregister([User, Group])
 

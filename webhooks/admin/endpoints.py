@@ -306,4 +306,6 @@ def describe_refusal(error: Refusal) -> str:
         reason = gettext("These are more than %(count)s events.") % {"count": count}
     else:
         reason = f"{gettext(error.message)}."
-    return f"{gettext('Nothing was replayed.')} {reason} {REPLAY_ADVICE.get(type(error), '')}"
+    # xgettext does not look into f-strings.
+    nothing = gettext("Nothing was replayed.")
+    return f"{nothing} {reason} {REPLAY_ADVICE.get(type(error), '')}"

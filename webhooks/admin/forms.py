@@ -21,7 +21,8 @@ from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, ForbiddenAddress,
 def list_choices() -> list[tuple[str, str]]:
     """Called when a form is created: the admin is imported before the apps register their kinds."""
     kinds = [(kind.name, f"{kind.name}: {gettext(kind.sentence)}") for kind in EVENT_KINDS.values()]
-    return [(ALL_KINDS, f"{ALL_KINDS}: {gettext('All that happens.')}"), *kinds]
+    all_kinds = gettext("All that happens.")
+    return [(ALL_KINDS, f"{ALL_KINDS}: {all_kinds}"), *kinds]
 
 
 class KindsField(forms.MultipleChoiceField):
