@@ -17,7 +17,7 @@ from oauth.accounts import mails
 from oauth.admin.delegation import DelegatingAdmin, list_manageable
 from oauth.admin.forms import InvitationForm
 
-# Django's German lacks these texts of its pages: our catalog translates them.
+# Django's German lacks these texts of its pages, or has another word than ours: our catalog translates them.
 DJANGO_TEXTS = [
     gettext_noop("Conflicting form data submitted. Please try again."),
     gettext_noop("Disable password-based authentication"),
@@ -27,6 +27,7 @@ DJANGO_TEXTS = [
     gettext_noop("Password-based authentication"),
     gettext_noop("Raw passwords are not stored, so there is no way to see the user’s password."),
     gettext_noop("Reset password"),
+    *(gettext_noop("Save and add another"), gettext_noop("Save and continue editing")),
     gettext_noop("Set password"),
     gettext_noop("Set password: %s"),
     gettext_noop("This action will <strong>enable</strong> password-based authentication for this user."),

@@ -76,7 +76,13 @@ class ReplayForm(forms.Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         for name in ("after", "before"):
-            widget = forms.SplitDateTimeWidget(date_attrs={"type": "date"}, time_attrs={"type": "time", "step": "1"})
+            # Such inputs take ISO 8601 alone, whatever the language.
+            widget = forms.SplitDateTimeWidget(
+                date_attrs={"type": "date"},
+                time_attrs={"type": "time", "step": "1"},
+                date_format="%Y-%m-%d",
+                time_format="%H:%M:%S",
+            )
             name_parts(widget, str(self.fields[name].label))
             self.fields[name].widget = widget
 

@@ -391,3 +391,10 @@ def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User, aft
 @pytest.mark.parametrize("pk", ODD_IDS)
 def test_an_endpoint_that_does_not_exist_has_no_replay_page(root: Client, pk: str) -> None:
     assert root.get(f"{ENDPOINTS}{pk}/replay/").headers["Location"] == ENDPOINTS
+
+
+def test_the_form_of_a_replay_has_dates_that_every_browser_reads(developer: Client, ada: User) -> None:
+    """An input of a date takes ISO 8601 alone, and German writes 31.01.2026."""
+    page = read_text(developer.get(f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", headers={"accept-language": "de"}))
+    assert re.search(r'<input type="date" name="after_0" value="\d{4}-\d\d-\d\d"', page)
+    assert re.search(r'<input type="time" name="after_1" value="\d\d:\d\d:\d\d"', page)
