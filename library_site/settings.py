@@ -118,7 +118,11 @@ METRICS_TOKEN = env.token("METRICS_TOKEN")
 # The processes of one server share their counts there.
 METRICS_DIR = DATA_DIR / "metrics" / str(PORT)
 # Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
-METRIC_SOURCES = ["library_site.monitoring.sources.read_redis", "webhooks.metrics.read_deliveries"]
+METRIC_SOURCES = [
+    "library_site.monitoring.sources.read_redis",
+    "webhooks.metrics.read_deliveries",
+    "books.operations.metrics.read_operations",
+]
 
 # The origin at which clients reach the library; links begin with it.
 PUBLIC_URL = env.origin("PUBLIC_URL", env.local_origin(HOST, PORT))

@@ -1,12 +1,12 @@
 """What a scrape reads of the deliveries."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from django.db.models import Count, Min, Sum
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from library_site.db.sql import get_database_time
+from library_site.monitoring.sources import get_seconds
 from webhooks.delivery import pending_deliveries
 from webhooks.models import DeliveryCount
 
@@ -34,8 +34,3 @@ def read_deliveries() -> Iterable[Metric]:
     for result, total in totals.items():
         results.add_metric([result], total or 0)
     yield results
-
-
-def get_seconds(since: datetime | None, now: datetime) -> float:
-    """0 for none, and for a time to come."""
-    return max(0.0, (now - since).total_seconds()) if since else 0.0
