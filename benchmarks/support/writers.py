@@ -116,7 +116,7 @@ def count_acknowledged(writers: Iterable[Writer]) -> Counter[tuple[str, int]]:
 
 def summarize_writes(fetch: Fetch, writers: Sequence[Writer]) -> str:
     acknowledged, unknown = count_acknowledged(writers).total(), count_unknown(writers).total()
-    unanswered = count_executed(fetch).total() - acknowledged
+    unanswered = (count_executed(fetch) - count_acknowledged(writers)).total()
     return (
         f"{acknowledged:,} writes acknowledged; {unknown:,} answered 503 or not, of which {unanswered:,} were executed"
     )

@@ -1,10 +1,11 @@
 """Finds operations of a migration that stop a running library: its requests, or its older code."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.db.migrations import Migration, operations
 from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
 from django.db.models import NOT_PROVIDED
 
 ONLINE = "library_site.db.online_ddl does it without"
@@ -23,15 +24,20 @@ REASONS: dict[type[Operation], str] = {
 }
 
 
-def find_problems(migration: Migration) -> list[str]:
-    """Returns a sentence for each operation on a table that older code uses."""
+def find_problems(migration: Migration, read_state: Callable[[], ProjectState]) -> list[str]:
+    """Returns a sentence for each operation on a table that older code uses.
+
+    `read_state` returns the models before the migration.
+    """
     new_models = {
         operation.name_lower for operation in migration.operations if isinstance(operation, operations.CreateModel)
     }
     return [
         f"{migration.app_label}.{migration.name}: {operation.describe()}: {reason}"
         for operation in iter_database_operations(migration.operations)
-        if get_model_name(operation) not in new_models and (reason := find_reason(operation))
+        if get_model_name(operation) not in new_models
+        and (reason := find_reason(operation))
+        and not (isinstance(operation, operations.AlterField) and is_label(operation, migration, read_state()))
     ]
 
 
@@ -47,6 +53,20 @@ def iter_database_operations(listed: Iterable[Operation]) -> Iterator[Operation]
 def get_model_name(operation: Any) -> str | None:
     name = getattr(operation, "model_name", None) or getattr(operation, "name", None)
     return name.lower() if name else None
+
+
+def is_label(operation: operations.AlterField, migration: Migration, state: ProjectState) -> bool:
+    """Whether the database does not see the change: of a name for people, of help texts, of choices."""
+    old_model = state.models.get((migration.app_label, operation.model_name_lower))
+    # The migration itself may have renamed it.
+    return old_model is not None and describe_column(old_model.fields[operation.name]) == describe_column(
+        operation.field
+    )
+
+
+def describe_column(field: Any) -> tuple[Any, ...]:
+    _, path, arguments, options = field.deconstruct()
+    return path, arguments, {name: value for name, value in options.items() if name not in field.non_db_attrs}
 
 
 def find_reason(operation: Operation) -> str | None:
