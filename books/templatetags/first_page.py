@@ -39,6 +39,7 @@ def show_first_page(context: Context) -> dict[str, Any]:
     request: HttpRequest = context["request"]
     may_view = has_any_permission(request, SEE_BOOKS)
     return {
+        "perms": context["perms"],
         "may_view": may_view,
         "counts": count_qualities() if may_view else [],
         "may_view_history": request.user.has_perm(VIEW_HISTORY),

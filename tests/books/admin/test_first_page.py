@@ -28,6 +28,10 @@ def test_the_scan_box_is_there_and_has_the_focus(librarian: Client) -> None:
     assert page.count("autofocus") == 1
 
 
+def test_the_box_leads_to_lending(librarian: Client) -> None:
+    assert '<a href="/admin/books/book/lend/">' in read_text(librarian.get(INDEX))
+
+
 def test_the_last_changes_name_the_book_and_the_person(librarian: Client) -> None:
     librarian.post(ADD, build_book(title="Emma & I", available="on"))
     page = read_text(librarian.get(INDEX))
