@@ -235,7 +235,7 @@ CONTENT_SECURITY_POLICY = {
 # Programs are always answered in English. People choose, or their browser says what they read, and in which zone.
 LANGUAGE_CODE = "en-us"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LOCALE_PATHS = [BASE_DIR / "library_site" / "locale"]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_SECURE = HTTPS
 TIME_ZONE = "UTC"
