@@ -295,7 +295,7 @@ class DistinctBooks(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions = [("merge_books", "Can merge books")]
+        permissions = [("merge_books", gettext_noop("Can merge books"))]
         constraints = [models.UniqueConstraint(fields=["first_id", "second_id"], name="distinct_books")]
 
     def __str__(self) -> str:
@@ -331,7 +331,7 @@ class ImportFile(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions = [("import_books", "Can import books")]
+        permissions = [("import_books", gettext_noop("Can import books"))]
 
     def __str__(self) -> str:
         return self.name

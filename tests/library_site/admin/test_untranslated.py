@@ -114,6 +114,7 @@ def fill_library(root: User) -> list[str]:
         *(f"{lists[book]}{name}" for name in ("scan/?code=zzz", "scan/?code=a", "lend/", "changes/", "deleted/")),
         *(f"{lists[book]}{name}" for name in (f"{book.pk}/history/state/?version=1", f"{gone.pk}/history/")),
         *(f"{lists[book]}operations/{name}" for name in ("", f"{edit.pk}/", f"{undo.pk}/")),
+        *(f"{lists[book]}{name}" for name in ("import/", "duplicates/")),
         f"{lists[book]}bulk_edit/?genre=Novel",
         *(f"{lists[book]}{name}" for name in ("?quality=year", "?year_from=x", "scan/?code=97801404395180")),
         *(f"/accounts/{name}" for name in ("apps", "profile", "two-factor", "logout", "password", "password/sent")),
