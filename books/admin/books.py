@@ -24,6 +24,7 @@ from books.admin.exchange.exports import download_workbook, export_list
 from books.admin.exchange.imports import receive_chunk, show_check, show_import, show_mapping, show_returned
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
+from books.admin.genres import show_genres
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.lending import STATES, change_state, find_scanned, name_state, show_lending
 from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
@@ -140,6 +141,7 @@ class BookAdmin(ValidatingAdmin):
             ("operations/<int:operation_id>/undo/", undo, "operation_undo"),
             ("duplicates/", require_permission(show_duplicates, MERGE_BOOKS), "duplicates"),
             ("duplicates/merge/", require_permission(merge, MERGE_BOOKS), "merge"),
+            ("genres/", require_permission(show_genres, *SEE_BOOKS), "genres"),
             ("deleted/", require_permission(show_deleted_books, VIEW_HISTORY), "deleted_books"),
             ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
             ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),

@@ -1,4 +1,4 @@
-"""Tells whether this process can answer requests: what `/readyz` and the start of the server report."""
+"""Tells whether this process can answer requests: what `/readyz` reports."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -27,13 +27,7 @@ RESULT_LIFETIME = 1.0
 # Seconds after which checks that have not ended count as failed, and that a connection may take.
 CHECK_TIMEOUT, CONNECT_TIMEOUT = 3.0, 2
 MIGRATIONS_TABLE = "django_migrations"
-# What the start of the server says, by the first check that failed.
-ADVICE = {
-    "database_server": "The database cannot be reached. Requests get 503 until it is there.",
-    "database": "The database does not exist, or does not let the library in. Requests get 503 until it does.",
-    "migrations": "The database lacks migrations: run `manage.py migrate`. Requests may fail until then.",
-    "signing_key": "There is no key that signs access tokens: run `manage.py rotate_signing_key --if-missing`.",
-}
+DATABASE_CHECKS = ("database_server", "database", "migrations")
 
 
 class Readiness:
@@ -46,7 +40,7 @@ class Readiness:
 
     def get_results(self) -> Results:
         """Returns within the timeout: checks that have not ended count as failed."""
-        results = self.shared_run.get() or dict.fromkeys(ADVICE, False)
+        results = self.shared_run.get() or dict.fromkeys((*DATABASE_CHECKS, *settings.READINESS_CHECKS), False)
         self.log_change(results)
         return results
 
@@ -114,11 +108,6 @@ def is_server_running(database: BaseDatabaseWrapper) -> bool:
         return Path(database.settings_dict["NAME"]).absolute().parent.is_dir()
     conninfo = make_conninfo(**get_libpq_parameters(database))
     return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
-
-
-def describe_problem(results: Results) -> str:
-    """Returns a sentence about the first check that failed, or ""."""
-    return next((ADVICE[name] for name, has_passed in results.items() if not has_passed), "")
 
 
 readiness = Readiness(run_checks)

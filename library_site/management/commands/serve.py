@@ -15,7 +15,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.metrics_files import prepare_directory
-from library_site.monitoring.readiness import describe_problem, run_checks
 from library_site.monitoring.shutdown import watch_for_stop
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ class Command(BaseCommand):
         if settings.HEALTH_PORT:
             require_free_port("HEALTH_", settings.HEALTH_HOST, settings.HEALTH_PORT)
         self.check()
-        if problem := describe_problem(run_checks()):
-            self.stderr.write(self.style.WARNING(problem))
         self.stdout.write(describe_addresses(settings.PUBLIC_URL))
         self.stdout.flush()
         os.environ["PYTHONPATH"] = os.pathsep.join([str(settings.BASE_DIR), os.environ.get("PYTHONPATH", "")])

@@ -18,3 +18,18 @@ def librarian(client: Client, astrid: User) -> Client:
     """A browser in which astrid is signed in."""
     client.force_login(astrid)
     return client
+
+
+@pytest.fixture
+def berta(db: None) -> User:
+    """A member of the group Head librarians alone."""
+    user = User.objects.create_user("berta", is_staff=True)
+    user.groups.add(Group.objects.get(name="Head librarians"))
+    return user
+
+
+@pytest.fixture
+def head(client: Client, berta: User) -> Client:
+    """A browser in which berta is signed in."""
+    client.force_login(berta)
+    return client

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import Client
 
 from books.models import Book, Change, MirroredBook, Operation
@@ -16,14 +16,6 @@ from tests.support.sources import create_source
 
 DUPLICATES = f"{LIST}duplicates/"
 MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
-
-
-@pytest.fixture
-def head(client: Client, db: None) -> Client:
-    berta = User.objects.create_user("berta", is_staff=True)
-    berta.groups.add(Group.objects.get(name="Head librarians"))
-    client.force_login(berta)
-    return client
 
 
 def list_pairs(answer: Any) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
@@ -19,19 +19,6 @@ from tests.support.operations import begin_edit, create_head_librarian, do_edit,
 BULK_EDIT = f"{LIST}bulk_edit/"
 OPERATIONS = f"{LIST}operations/"
 SET_LENT = {"change": "set", "availability": "lent"}
-
-
-@pytest.fixture
-def berta(db: None) -> User:
-    user = User.objects.create_user("berta", is_staff=True)
-    user.groups.add(Group.objects.get(name="Head librarians"))
-    return user
-
-
-@pytest.fixture
-def head(client: Client, berta: User) -> Client:
-    client.force_login(berta)
-    return client
 
 
 def preview(client: Client, query: str = "", **form: Any) -> Any:

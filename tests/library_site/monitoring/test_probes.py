@@ -12,7 +12,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from library_site.monitoring.listener import start_listener
-from library_site.monitoring.readiness import Readiness, Results, describe_problem, readiness, run_checks
+from library_site.monitoring.readiness import Readiness, Results, readiness
 
 ALL_PASSED = {"database_server": True, "database": True, "migrations": True, "signing_key": True}
 PROBES = ["/livez", "/readyz"]
@@ -65,11 +65,11 @@ def test_probes_have_two_methods(api: httpx.Client, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "failed", "advice"),
+    ("problem", "failed"),
     [
-        ("unreachable", ["database_server", "database", "migrations"], "cannot be reached"),
-        ("missing", ["database", "migrations"], "does not exist"),
-        ("unmigrated", ["migrations"], "manage.py migrate"),
+        ("unreachable", ["database_server", "database", "migrations"]),
+        ("missing", ["database", "migrations"]),
+        ("unmigrated", ["migrations"]),
     ],
 )
 def test_a_database_that_is_not_as_it_should_be_has_its_name(
@@ -79,7 +79,6 @@ def test_a_database_that_is_not_as_it_should_be_has_its_name(
     caplog: pytest.LogCaptureFixture,
     problem: str,
     failed: list[str],
-    advice: str,
 ) -> None:
     for name, value in databases[problem].items():
         monkeypatch.setitem(connection.settings_dict, name, value)
@@ -87,7 +86,6 @@ def test_a_database_that_is_not_as_it_should_be_has_its_name(
     assert (answer.status_code, answer.headers["Retry-After"], answer.json()["status"]) == (503, "1", "unavailable")
     assert answer.json()["checks"] == {name: "unavailable" if name in failed else "ok" for name in ALL_PASSED}
     assert api.get("/livez").status_code == 200
-    assert advice in describe_problem(run_checks())
     assert caplog.messages == [f"Not ready: {', '.join(failed)}"]
 
 

@@ -1,0 +1,26 @@
+"""The genres of all books: to see which are written in several ways, and to rename one."""
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+
+from books.admin.pages import render_page
+from books.lookup.genres import count_genres
+from books.models import MAX_LENGTHS
+
+GENRES_OF_A_PAGE = 100
+# A character can have some more after it is folded.
+MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
+
+
+def show_genres(request: HttpRequest) -> HttpResponse:
+    behind = request.GET.get("behind", "").replace("\0", "")[:MAX_FOLDED_LENGTH]
+    genres = count_genres(behind, GENRES_OF_A_PAGE + 1)
+    shown = genres[:GENRES_OF_A_PAGE]
+    return render_page(
+        request,
+        "genres",
+        _("Genres"),
+        genres=[(genre, urlencode({"genre": genre.name})) for genre in shown],
+        next_query=urlencode({"behind": shown[-1].folded}) if len(genres) > len(shown) else "",
+    )

@@ -1,0 +1,45 @@
+"""The genres of all books, counted whatever their capitals, and renamed."""
+
+import re
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from books.models import Book
+from tests.support.admin_pages import follow_link, read_inputs, read_text
+from tests.support.books_admin import LIST, create_book
+from tests.support.operations import work_off
+
+GENRES = f"{LIST}genres/"
+
+
+def test_genres_are_counted_in_pages_whatever_their_capitals(
+    head: Client, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr("books.admin.genres.GENRES_OF_A_PAGE", 2)
+    for genre in ("Poetry", "Novel", "NOVEL", "Économie", "a&b=c"):
+        create_book(genre=genre)
+    with django_assert_max_num_queries(6):
+        page = head.get(GENRES)
+    assert [(genre.name, genre.books, genre.spellings) for genre, _ in page.context["genres"]] == [
+        ("a&b=c", 1, 1),
+        ("NOVEL", 2, 2),
+    ]
+    page = follow_link(head, page, "Next page")
+    assert [genre.name for genre, _ in page.context["genres"]] == ["Poetry", "Économie"]
+    assert 'href="?behind' not in read_text(page)
+
+
+def test_a_genre_is_renamed_across_books(head: Client) -> None:
+    books = [create_book(genre=genre) for genre in ("Novel & Tale", "NOVEL & Tale", "Novel")]
+    *_, address = re.findall(r'href="([^"]*bulk_edit/[^"]*)"', read_text(head.get(GENRES)))
+    question = head.post(address, {"change": "set", "genre": "Tale"})
+    head.post(address, read_inputs(read_text(question)))
+    work_off()
+    assert [Book.objects.get(pk=book.pk).genre for book in books] == ["Tale", "Tale", "Novel"]
+
+
+@pytest.mark.parametrize("behind", ["\0", "x" * 5000, "%00", "%ED%A0%80"])
+def test_any_text_can_be_a_position(head: Client, behind: str) -> None:
+    assert head.get(f"{GENRES}?behind={behind}").status_code == 200
