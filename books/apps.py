@@ -27,4 +27,5 @@ def register_sentences() -> None:
     register_sentence(_("See who changed which book"), "books.view_history")
     register_sentence(_("Edit many books together"), "books.bulk_edit_books")
     register_sentence(_("Merge books that are there twice"), "books.merge_books")
+    register_sentence(_("Import files of books"), "books.import_books")
     register_sentence(_("Cancel and undo what others changed together"), "books.undo_others_operations")

@@ -77,8 +77,16 @@ def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker")
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
         book_audit.install_triggers()
         tables = {*connection.introspection.django_table_names(only_existing=True)} - TABLES_OF_MIGRATIONS
+        groups = [*Group.objects.all()]
+        permissions = [*Group.permissions.through.objects.all()]
+
+        def restore_database(_: TransactionTestCase) -> None:
+            delete_rows(sorted(tables))
+            Group.objects.bulk_create(groups)
+            Group.permissions.through.objects.bulk_create(permissions)
+
         # Django truncates every table and makes all permissions anew, which takes 100 ms on PostgreSQL.
-        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: delete_rows(sorted(tables)))
+        patch.setattr(TransactionTestCase, "_fixture_teardown", restore_database)
         yield
 
 

@@ -33,7 +33,8 @@ def clear_if_due(is_stopping: Callable[[], bool]) -> None:
     try:
         counts = purge_all(timezone.now(), check_stop)
     except PurgeStopped:
-        schedule_clearing(timedelta())
+        # Its own millisecond would be over only with the next one.
+        schedule_clearing(-timedelta(seconds=1))
         return
     schedule_clearing(CLEARING_INTERVAL)
     log.info("Cleared: %s", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing")

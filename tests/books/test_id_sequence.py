@@ -75,7 +75,7 @@ def execute(statement: str) -> None:
         cursor.execute(statement)
 
 
-@pytest.mark.usefixtures("db")
+@pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize("others", [0, 2])
 def test_migrate_skips_the_ids_of_deleted_books(others: int) -> None:
     for _ in range(others):
@@ -97,7 +97,7 @@ def test_migrate_skips_the_ids_of_deleted_books_in_a_table_that_never_had_one() 
     assert add_book() == pk + 1
 
 
-@pytest.mark.usefixtures("db")
+@pytest.mark.usefixtures("transactional_db")
 def test_migrate_never_lowers_the_sequence() -> None:
     """Books that are older than the history may have been deleted."""
     pk = add_book()

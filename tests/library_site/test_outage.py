@@ -185,5 +185,5 @@ def test_columns_change_their_type_while_the_library_serves(outage: Outage) -> N
 
 def test_the_log_says_that_the_database_did_not_answer(outage: Outage) -> None:
     log = outage.service.log.read_text()
-    assert "The database did not answer." in log
+    assert "The database did not answer: " in log
     assert "Internal Server Error" not in log

@@ -179,6 +179,7 @@ def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture
         "0 authorizations deleted.",
         "1 changed rights deleted.",
         "0 mails about passwords deleted.",
+        "0 sessions deleted.",
         "0 failed sign-ins deleted.",
         "0 deliveries to deleted endpoints deleted.",
         "0 attempts deleted.",
@@ -186,4 +187,7 @@ def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture
         "0 events deleted.",
         "0 received events deleted.",
         "0 endpoints deleted.",
+        "0 parts of uploaded files deleted.",
+        "0 uploaded files deleted.",
+        "0 parts of exported workbooks deleted.",
     ]

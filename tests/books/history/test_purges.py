@@ -118,10 +118,10 @@ def test_an_interrupted_purge_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_kinds(book) == [(1, CREATED), (11, CHANGED)]
 
 
-def test_the_command_clears_the_history_last(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_clears_the_history(capsys: pytest.CaptureFixture[str]) -> None:
     book = create_book(400)
     change_book(book, 1900, 300)
     change_book(book, 1901, 200)
     call_command("clear_expired")
-    assert capsys.readouterr().out.splitlines()[-2:] == ["1 changes deleted.", "0 operations deleted."]
+    assert "1 changes deleted.\n0 operations deleted.\n" in capsys.readouterr().out
     assert Book.objects.get().year == 1901

@@ -117,7 +117,7 @@ def test_a_year_is_a_json_integer(send: Send, value: object, kind: str) -> None:
     ],
 )
 def test_a_number_without_a_fraction_is_an_integer(api: httpx.Client, send: Send, literal: str, year: int) -> None:
-    answer = send(json.dumps(build_book()).replace("1813", literal).encode())
+    answer = send(json.dumps(build_book()).replace('"year": 1813', f'"year": {literal}').encode())
     assert json.dumps(answer.json()["year"]) == str(year)
     assert api.get(f"/api/books/{answer.json()['id']}").json() == answer.json()
 
@@ -137,7 +137,7 @@ def test_a_number_without_a_fraction_is_an_integer(api: httpx.Client, send: Send
     ],
 )
 def test_a_year_outside_32_bits_is_refused(send: Send, literal: str, kind: str) -> None:
-    answer = send(json.dumps(build_book()).replace("1813", literal).encode())
+    answer = send(json.dumps(build_book()).replace('"year": 1813', f'"year": {literal}').encode())
     assert (answer.status_code, list_problems(answer)) == (422, [("body.year", kind)])
 
 
