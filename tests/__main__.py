@@ -67,7 +67,7 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
             command = [sys.executable, "manage.py", *command]
             subprocess.run(command, env=build_environment(urls[first]), check=True, stdout=subprocess.DEVNULL)
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
-        selections = {name: [] if name == first else ["-m", "not database_independent"] for name in urls}
+        selections = choose_tests(list(urls))
         runs = {
             name: start_pytest(url, arguments or selections[name], Path(folder) / name) for name, url in urls.items()
         }
@@ -75,6 +75,17 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
             run.wait()
             print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
     return [name for name, run in runs.items() if run.returncode]
+
+
+def choose_tests(names: list[str]) -> dict[str, list[str]]:
+    """Returns pytest's arguments for each database. What is the same on all of them runs on one.
+
+    Those with a browser run on the second, which has less to do.
+    """
+    if len(names) == 1:
+        return {names[0]: []}
+    first, second = names
+    return {first: ["-m", "not browser"], second: ["-m", "browser or not database_independent"]}
 
 
 def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":

@@ -21,6 +21,7 @@ CHROMIUM_FLAGS = [
 # The pytest marks of a module of browser tests.
 BROWSER_MARKS = [
     pytest.mark.database_independent,
+    pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
 ]
 

@@ -183,7 +183,7 @@ def test_callbacks_of_a_commit_run_after_the_turn(other_process: WriterQueue) ->
     "write",
     [
         lambda: Group.objects.create(name="alone"),
-        lambda: Group.objects.update(name="alone"),
+        lambda: Group.objects.filter(name="Librarians").update(name="alone"),
         lambda: Group.objects.filter(name="nobody")._raw_delete(connection.alias),
         lambda: connection.cursor().executemany("INSERT INTO auth_group (name) VALUES (%s)", [["many"]]),
     ],

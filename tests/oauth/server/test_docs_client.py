@@ -32,7 +32,9 @@ def test_the_documentation_is_an_app(db: None, settings: LazySettings) -> None:
     }
 
 
-def test_the_redirect_uri_of_the_documentation_follows_the_settings(db: None, settings: LazySettings) -> None:
+def test_the_redirect_uri_of_the_documentation_follows_the_settings(
+    transactional_db: None, settings: LazySettings
+) -> None:
     swagger_settings = {"deepLinking": True, "oauth2RedirectUrl": "https://library.example/docs/oauth2-redirect.html"}
     settings.SPECTACULAR_SETTINGS = {**settings.SPECTACULAR_SETTINGS, "SWAGGER_UI_SETTINGS": swagger_settings}
     call_command("migrate", verbosity=0)
