@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
@@ -100,9 +100,13 @@ def is_equal(member: str, folded_text: str) -> Q:
     return Q(prefix, Exact(compare_rows(FOLDED_COLUMNS[member]), Value(folded_text)))
 
 
-def compare_rows(column: str) -> Collate | F:
-    """The column, but not for PostgreSQL's index of trigrams: for an equal text that is the most expensive one."""
-    return Collate(column, "POSIX") if connection.vendor == "postgresql" else F(column)
+def compare_rows(column: str) -> Collate:
+    """The column, but not for PostgreSQL's index of trigrams: for an equal text that is the most expensive one.
+
+    SQLite would put the text in the place of a plain column in all conditions ("constant propagation" in its
+    documentation), also in that for the index, and then read the whole table.
+    """
+    return Collate(column, "POSIX" if connection.vendor == "postgresql" else "BINARY")
 
 
 def begins_with(member: str, folded_text: str) -> Q:

@@ -82,14 +82,14 @@ def list_own_queries(queries: Iterable[dict[str, str]]) -> list[str]:
     return [query["sql"] for query in queries if query["sql"].startswith('SELECT "books_book"')]
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite's index of trigrams is a table of its own.")
-def test_an_equal_title_is_not_looked_for_in_the_index_of_trigrams() -> None:
-    """That index costs 140 ms for a title that a million books have 33 times."""
+def test_an_equal_title_is_read_along_its_index() -> None:
+    """Of a million books, PostgreSQL's index of trigrams costs 140 ms for a title, SQLite's whole table 190 ms."""
     create_books("Emma")
     books = Book.objects.filter(is_equal("title", "emma"))
-    with connection.cursor() as cursor:
-        # A table of one book would be read whole.
-        cursor.execute("SET LOCAL enable_seqscan = off")
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            # A table of one book would be read whole.
+            cursor.execute("SET LOCAL enable_seqscan = off")
     plan = books.explain()
     assert "book_by_title" in plan
     assert "trigrams" not in plan
