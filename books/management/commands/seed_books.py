@@ -32,11 +32,13 @@ class Command(BaseCommand):
         is_empty = not Book.objects.exists()
         if if_empty and not is_empty:
             return
-        with transaction.atomic(), defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
-            added_count = sum(
-                len(changes.add_books(batch, None, now=timezone.now(), announce=events))
-                for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Adding example books", count)
-            )
+        with transaction.atomic():
+            with defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
+                added_count = sum(
+                    len(changes.add_books(batch, None, now=timezone.now(), announce=events))
+                    for batch in iter_batches(seeds.iter_books(count, seed), SEED_BATCH, "Adding example books", count)
+                )
+            # The indexes have statistics of their own.
             analyze_books()
         present = f", {count - added_count} were there" if added_count < count else ""
         self.stdout.write(f"{added_count} books added{present}.")

@@ -16,6 +16,10 @@ from tests.support.books import build_book
 # `seed_books` publishes no events without the option `--events`.
 pytestmark = [pytest.mark.unannounced, pytest.mark.unrecorded]
 
+COUNT_STATISTICS_SQL = {
+    "postgresql": "SELECT count(DISTINCT tablename) FROM pg_stats WHERE tablename = 'book_by_title'",
+    "sqlite": "SELECT count(*) FROM sqlite_stat1 WHERE idx = 'book_by_title'",
+}
 CLASSICS = list(seeds.read_classics())
 
 
@@ -89,6 +93,9 @@ def test_a_large_seeding_restores_the_indexes(api: httpx.Client) -> None:
     seed(10_050)
     assert describe_indexes() == before
     assert Book.objects.count() == 10_050
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT_STATISTICS_SQL[connection.vendor])
+        assert cursor.fetchone() == (1,)
 
 
 def describe_indexes() -> Mapping[str, object]:
