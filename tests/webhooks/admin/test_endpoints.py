@@ -315,6 +315,13 @@ def test_secrets_are_changed_one_at_a_time(developer: Client, ada: User, action:
     assert "Nothing was changed: select one." in read_text(answer)
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_browser_shows_the_start_of_a_replay(developer: Client, ada: User, language: str) -> None:
+    """In another form than this one a browser shows an empty field."""
+    page = developer.get(f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", headers={"Accept-Language": language})
+    assert re.search(r'name="after_0" value="\d{4}-\d\d-\d\d"', read_text(page))
+
+
 def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     publish_event()
     endpoint = create_endpoint(ada)
