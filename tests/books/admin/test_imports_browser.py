@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
-from tests.support.server import Service
+from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.server import Service, run_in_shell
 
 # Creates a head librarian and two books, and prints the session.
 PREPARATION = """
@@ -57,10 +57,8 @@ def environment(service: Service) -> dict[str, str]:
 
 
 @pytest.fixture
-def session(environment: dict[str, str]) -> str:
-    command = [sys.executable, "manage.py", "shell", "-v0", "-c", PREPARATION]
-    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    key: str = json.loads(run.stdout)
+def session(service: Service) -> str:
+    key: str = json.loads(run_in_shell(service.database_url, PREPARATION))
     return key
 
 
@@ -92,14 +90,13 @@ def count_books(page: Page) -> int:
     return int(books["count"])
 
 
-def test_a_librarian_imports_mends_and_undoes(service: Service, session: str, worker: None, tmp_path: Path) -> None:
+def test_a_librarian_imports_mends_and_undoes(
+    browser: Browser, service: Service, session: str, worker: None, tmp_path: Path
+) -> None:
     file = tmp_path / "bücher.csv"
     rows = [*FINE_ROWS[:200], *FAULTS, *FINE_ROWS[200:]]
     file.write_text("\n".join([HEADER, *rows]), encoding="latin-1")
-    with (
-        start_chromium() as browser,
-        open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page,
-    ):
+    with open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page:
         check_file(page, file)
         expect(page.get_by_text("New: 489")).to_be_visible()
         expect(page.get_by_text("Refused: 11")).to_be_visible()
