@@ -172,5 +172,6 @@ def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
         page.get_by_role("button", name="Keyboard shortcuts").click()
         page.get_by_label("/ and ? are shortcuts").uncheck()
         page.reload()
+        expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.press("?")
         assert page.locator("#scan-code").input_value() == "?"
