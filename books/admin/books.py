@@ -183,6 +183,10 @@ class BookAdmin(ValidatingAdmin):
         book: Book | None = super().get_object(request, object_id, from_field)
         return book
 
+    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> Any:
+        """Leaves out what a new book does not have yet."""
+        return super().get_fields(request, obj) if obj else self.fields[: -len(self.readonly_fields)]
+
     def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
         form.state = self.find_requested_state(request, obj) if obj and request.method == "GET" else None

@@ -14,6 +14,7 @@ from django.utils import timezone
 from books import changes
 from books.models import Book
 from library_site.admin import paginator
+from tests.support.admin_pages import read_text
 from tests.support.books import ACTOR, build_book
 from tests.support.books_admin import (
     ADD,
@@ -103,8 +104,14 @@ def test_a_year_out_of_bounds_is_explained(librarian: Client, year: str) -> None
     assert list(answer.context["adminform"].form.errors) == ["year"]
 
 
+def test_a_new_book_has_no_times_yet(librarian: Client) -> None:
+    assert "field-added" not in read_text(librarian.get(ADD))
+    assert "field-added" in read_text(librarian.get(page_address(create_book())))
+
+
 def test_a_librarian_deletes_a_book(librarian: Client) -> None:
     book = create_book()
+    assert book.isbn in read_text(librarian.get(f"{LIST}{book.pk}/delete/"))
     librarian.post(f"{LIST}{book.pk}/delete/", {"post": "yes"})
     assert not Book.objects.exists()
 
