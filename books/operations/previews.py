@@ -18,9 +18,10 @@ MAX_SAMPLES = 20
 
 
 class Sample(NamedTuple):
-    """The members that change; of a deletion all, and `after` is None."""
+    """A book's title, and its members that change; of a deletion all, and `after` is None."""
 
     id: int
+    title: str
     before: dict[str, Any]
     after: dict[str, Any] | None
 
@@ -40,7 +41,7 @@ class Preview(NamedTuple):
 def preview_deletion(books: QuerySet[Book]) -> Preview:
     count = books.count()
     rows = changes.read_rows(books.order_by("pk")[:MAX_SAMPLES])
-    return Preview(count, count, 0, 0, [Sample(row.id, pick(row, MEMBERS), None) for row in rows])
+    return Preview(count, count, 0, 0, [Sample(row.id, row.title, pick(row, MEMBERS), None) for row in rows])
 
 
 def preview_edit(books: QuerySet[Book], edit: Edit) -> Preview:
@@ -86,7 +87,7 @@ def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
         with suppress(InvalidEdit):
             columns = row.find_changes(edit.build_values(row), now)
             names = [name for name in MEMBERS if name in columns]
-            samples.append(Sample(row.id, pick(row, names), {name: columns[name] for name in names}))
+            samples.append(Sample(row.id, row.title, pick(row, names), {name: columns[name] for name in names}))
     return samples
 
 

@@ -95,7 +95,7 @@ def render_preview(request: HttpRequest, selection: Selection, form: BulkEditFor
         "error": error,
         "is_deletion": edit is None,
         "lines": list(describe_change(edit.to_parameters())) if edit else [],
-        "samples": [(sample.id, compare_members(sample.before, sample.after)) for sample in preview.samples],
+        "samples": [(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
         "unchanged": preview.matched - preview.would_change - preview.conflicts - preview.invalid,
         "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
         "filter": describe_filter(selection.values),

@@ -38,7 +38,8 @@ def begin_as(user: User, edit: Edit) -> Operation:
 
 
 def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
-    books = [create_book(title=f"Emma <{number}>", genre="Novel") for number in range(2)]
+    for number in range(2):
+        create_book(title=f"Emma <{number}>", genre="Novel")
     create_book(title="Emma", genre="novel", year=-1), create_book(title="Persuasion", genre="Poem")
     page = follow_link(head, head.get(f"{LIST}?q=emma&genre=novel&sort=-year"), "Edit all of these")
     assert "3 books" in read_text(page)
@@ -47,7 +48,7 @@ def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
     assert "3 books" in words
     assert "3 books change." in words
     assert "Apps that subscribe" in words
-    assert f"Book {books[0].pk}" in words
+    assert "Emma &lt;0&gt;" in words
     assert Book.objects.filter(genre="Fiction").count() == 0
     page = confirm(head, question, "q=emma&genre=novel")
     assert "It begins in a moment." in read_text(page)

@@ -40,10 +40,10 @@ def test_the_numbers_are_those_of_the_operation(db: None, edit: Edit) -> None:
 def test_samples_show_the_members_that_change(db: None) -> None:
     book = create_book(year=1813, genre="Novel")
     assert preview_edit(Book.objects.all(), Edit({"year": 1, "genre": "Novel"})).samples == [
-        Sample(book.pk, {"year": 1813}, {"year": 1})
+        Sample(book.pk, book.title, {"year": 1813}, {"year": 1})
     ]
     samples = preview_edit(Book.objects.all(), Edit({}, "genre", "Nov", "Mov")).samples
-    assert samples == [Sample(book.pk, {"genre": "Novel"}, {"genre": "Movel"})]
+    assert samples == [Sample(book.pk, book.title, {"genre": "Novel"}, {"genre": "Movel"})]
 
 
 def test_a_deletion_shows_whole_books(db: None) -> None:
