@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import ManyToManyField, QuerySet
-from django.forms import ModelMultipleChoiceField
+from django.forms import CheckboxSelectMultiple, ModelMultipleChoiceField
 from django.http import HttpRequest
 
 from library_site.admin.model_admins import ValidatingAdmin
@@ -37,6 +37,8 @@ class DelegatingAdmin(ValidatingAdmin):
         options |= {
             "queryset": list_manageable(db_field.related_model, request.user),
             "form_class": PermissionsField if db_field.related_model is Permission else RowsField,
+            # Django's two lists have no names that a screen reader says, and are wider than a telephone.
+            "widget": CheckboxSelectMultiple,
         }
         return super().formfield_for_manytomany(db_field, request, **options)
 

@@ -125,7 +125,8 @@ class RolesField(RowsField):
 
     def label_from_instance(self, group: Any) -> str:
         """The name, and what the role may do."""
-        return format_html("<strong>{}</strong>: {}", gettext(group.name), "; ".join(roles.describe_group(group)))
+        sentences = "; ".join(roles.describe_group(group))
+        return format_html("<span><strong>{}</strong>: {}</span>", gettext(group.name), sentences)
 
 
 class InvitationForm(forms.ModelForm):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
 from library_site.admin.badges import format_badge
@@ -59,6 +59,17 @@ def test_date_and_time_have_a_name_each(root: Client) -> None:
         "Expires at: date",
         "Expires at: time",
     ]
+
+
+@pytest.mark.parametrize("model", ["group", "user"])
+def test_what_is_permitted_are_boxes_with_a_label_each(root: Client, model: str) -> None:
+    """Django's pairs of lists have no names that a screen reader says."""
+    person = User.objects.create_user("ada")
+    group = Group.objects.get(name="Librarians")
+    page = read_text(root.get(f"/admin/auth/{model}/{(group if model == 'group' else person).pk}/change/"))
+    boxes = re.findall(r'<label for="[^"]*"><input type="checkbox" name="(?:user_)?permissions"', page)
+    assert len(boxes) == Permission.objects.count()
+    assert "<select" not in page
 
 
 def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None) -> None:
