@@ -125,8 +125,12 @@ def restore_book(
     """
     with transaction.atomic():
         deleted_book = read_deleted_book(pk, now)
+        if deleted_book is None and is_there(pk):
+            raise BookExists
+        # Others may have restored and deleted it between the two statements.
+        deleted_book = deleted_book or read_deleted_book(pk, now)
         if deleted_book is None:
-            raise BookExists if is_there(pk) else BookNotFound
+            raise BookNotFound
         book = deleted_book._replace(**add_derived_values(values or {}))
         with translate_db_errors(book.isbn):
             is_written = write_statements.restore_book(book, actor, now, announce)

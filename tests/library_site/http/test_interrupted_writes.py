@@ -123,7 +123,8 @@ def close_connection() -> None:
 
 
 def terminate_session() -> None:
-    with psycopg.connect(**connection.get_connection_params()) as control:
+    # In one transaction, the view of the sessions would never change.
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as control:
         end_session(control, connection.connection.info.backend_pid)
 
 
