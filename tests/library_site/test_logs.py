@@ -14,6 +14,7 @@ from library_site.log_formatters import JSONFormatter, TextFormatter
 from tests.support.books import build_book
 from tests.support.logs import Log, capture_log, kill_worker
 from tests.support.server import serve_library
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.database_independent
 
@@ -34,6 +35,9 @@ def json_log(caplog: pytest.LogCaptureFixture) -> Iterator[Log]:
     yield from capture_log(JSONFormatter(), caplog)
 
 
+LAST_REQUEST = re.compile(r"^(?=.*library_site\.access)(?=.*GET)(?=.*/admin/login/)", re.MULTILINE)
+
+
 @pytest.fixture(scope="module")
 def service_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The whole JSON log of a service at level debug that received requests full of secrets."""
@@ -42,8 +46,8 @@ def service_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]
         kill_worker(service.process.pid)
         with service.open_client() as client:
             send_secrets(client)
-            # An answer is logged when it is sent: when this one arrives, all earlier ones are in the log.
-            client.get("/docs")
+        # An answer is logged after it was sent.
+        wait_until(lambda: LAST_REQUEST.search(service.log.read_text()) is not None)
     _, _, log = service.log.read_text().partition("Ctrl-C stops it.\n")
     return [json.loads(line) for line in log.splitlines()]
 

@@ -177,7 +177,7 @@ def test_try_it_out_sends_the_token_of_authorize(browser: Browser, service: Serv
         page.click(".btn.authorize")
         flow = page.locator(".auth-container", has_text="authorizationCode")
         with page.expect_popup() as popup, page.expect_response("**/oauth/token") as token_response:
-            flow.get_by_role("button", name="Apply given OAuth2 credentials").click()
+            flow.get_by_role("button", name="Authorize", exact=True).click()
             popup.value.get_by_role("button", name="Allow").click()
         token = token_response.value.json()
         flow.get_by_role("button", name="Close").click()
