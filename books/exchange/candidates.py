@@ -9,7 +9,7 @@ import msgspec
 from django.db import models
 from rest_framework.exceptions import ValidationError
 
-from books.exchange.formats.records import NumberText, Record, Table
+from books.exchange.formats.records import NumberText, Record, Table, UnreadableFile
 from books.isbn import normalize_isbn
 from books.serializers import NewBookSerializer, optional_fields
 from library_site.api.serializers import NonBlankField
@@ -65,6 +65,16 @@ class Candidate(NamedTuple):
     pk: int | None = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
+
+
+def require_columns(rules: ImportRules) -> None:
+    """Raises UnreadableFile if no record of the file can be imported."""
+    has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
+    only_changes = rules.on_none == "leave" and has_key
+    members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
+    missing = [] if only_changes else [name for name in members if name not in rules.mapping]
+    if missing:
+        raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
 
 
 def iter_candidates(table: Table, rules: ImportRules) -> Iterator[Candidate]:

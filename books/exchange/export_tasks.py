@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from books.exchange.exports import iter_pages
 from books.exchange.formats.records import ExportedBook
-from books.exchange.formats.xlsx_files import write_xlsx
+from books.exchange.formats.registry import write_xlsx
 from books.exchange.import_tasks import renew_lease
 from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS
 from books.fields import to_naive_utc

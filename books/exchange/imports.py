@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from books.changes import lock_books
-from books.exchange.candidates import REQUIRED_MEMBERS, Candidate, ImportRules, iter_candidates
-from books.exchange.formats.records import Table, UnreadableFile
+from books.exchange.candidates import Candidate, ImportRules, iter_candidates
+from books.exchange.formats.records import Table
 from books.exchange.judging import (
     RETURNED_KINDS,
     Judgement,
@@ -18,7 +18,6 @@ from books.exchange.judging import (
     read_books,
     write_judgements,
 )
-from books.exchange.mapping import find_missing_members
 from books.exchange.progress import iter_batches
 from books.history.actors import ActorRef, begin_operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
@@ -29,16 +28,6 @@ IMPORT = "import"
 Counts = Counter[Kind]
 # Is called for each record that is refused or doubtful, before the transaction of its batch ends.
 ReportReturned = Callable[[Judgement], None]
-
-
-def require_columns(rules: ImportRules) -> None:
-    """Raises UnreadableFile if no record of the file can be imported."""
-    has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
-    only_changes = rules.on_none == "leave" and has_key
-    members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
-    missing = [] if only_changes else find_missing_members(rules.mapping, members)
-    if missing:
-        raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
 
 
 def count_records(table: Table) -> int:

@@ -1,7 +1,7 @@
 """Guesses which column of a file has which member of a book."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from books.fields import fold
 
@@ -28,7 +28,3 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
         for member, names in COLUMN_NAMES.items()
         if not columns_by_name.keys().isdisjoint(names)
     }
-
-
-def find_missing_members(mapping: Mapping[str, str], members: Sequence[str]) -> list[str]:
-    return [name for name in members if name not in mapping]

@@ -47,10 +47,24 @@ def south(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 @pytest.fixture(scope="module")
+def south_worker(south: Library) -> Iterator[None]:
+    """A worker that is there also while its library is not served."""
+    with start_worker(south.database_url):
+        yield
+
+
+@pytest.fixture(scope="module")
 def north(tmp_path_factory: pytest.TempPathFactory, south: Library) -> Iterator[Service]:
     with serve_library(tmp_path_factory.mktemp("north")) as service:
         run_in_shell(service.database_url, CREATE_ENDPOINT.format(port=south.port))
         yield service
+
+
+@pytest.fixture(scope="module")
+def north_worker(north: Service) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker for all tests but the last, which kills it."""
+    with start_worker(north.database_url) as worker:
+        yield worker
 
 
 @contextmanager
@@ -81,51 +95,48 @@ def list_mirrored_titles(library: httpx.Client, book: dict[str, Any]) -> list[st
     return [row["title"] for row in library.get(BOOKS, params={"isbn": book["isbn"]}).json()["results"]]
 
 
+def test_a_worker_deletes_expired_sessions(north: Service, request: pytest.FixtureRequest) -> None:
+    """It does so when it starts: this test comes first."""
+    north.fetch_all("INSERT INTO django_session VALUES ('expired', '', '2026-01-01 00:00:00+00:00')")
+    request.getfixturevalue("north_worker")
+    wait_until(lambda: north.fetch_all("SELECT * FROM django_session") == [])
+
+
+@pytest.mark.usefixtures("north_worker", "south_worker")
 def test_a_mirror_follows_every_change_of_its_book(north: Service, south: Library) -> None:
-    with south.start() as service, start_worker(north.database_url), start_worker(south.database_url):
-        sender, mirror = north.open_client(), service.open_client()
-        with sender, mirror:
-            book = add_book(sender)
-            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
-            change = sender.patch(f"{BOOKS}/{book['id']}", json={"title": "Nordwärts"})
-            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
-            deletion = sender.delete(f"{BOOKS}/{book['id']}")
-            wait_until(lambda: list_mirrored_titles(mirror, book) == [])
-            restoration = sender.post(f"{BOOKS}/{book['id']}/restore")
-            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
+    with south.start() as service, north.open_client() as sender, service.open_client() as mirror:
+        book = add_book(sender)
+        wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
+        change = sender.patch(f"{BOOKS}/{book['id']}", json={"title": "Nordwärts"})
+        wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
+        deletion = sender.delete(f"{BOOKS}/{book['id']}")
+        wait_until(lambda: list_mirrored_titles(mirror, book) == [])
+        restoration = sender.post(f"{BOOKS}/{book['id']}/restore")
+        wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nordwärts"])
     assert (change.status_code, deletion.status_code, restoration.status_code) == (200, 204, 201)
 
 
+@pytest.mark.usefixtures("north_worker", "south_worker")
 def test_a_library_that_was_down_receives_the_events_later(north: Service, south: Library) -> None:
-    with start_worker(north.database_url), start_worker(south.database_url):
-        with north.open_client() as sender:
-            book = add_book(sender)
-        wait_until(lambda: north.count_rows("state = 'waiting' AND attempted = 1 AND lease IS NULL") == 1)
-        with south.start() as service, service.open_client() as mirror:
-            assert list_mirrored_titles(mirror, book) == []
-            end_waits(north)
-            wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
+    with north.open_client() as sender:
+        book = add_book(sender)
+    wait_until(lambda: north.count_rows("state = 'waiting' AND attempted = 1 AND lease IS NULL") == 1)
+    with south.start() as service, service.open_client() as mirror:
+        assert list_mirrored_titles(mirror, book) == []
+        end_waits(north)
+        wait_until(lambda: list_mirrored_titles(mirror, book) == ["Nördlich"])
 
 
-def test_a_running_worker_deletes_expired_sessions(north: Service) -> None:
-    north.fetch_all("DELETE FROM webhooks_clearing")
-    north.fetch_all("INSERT INTO django_session VALUES ('expired', '', '2026-01-01 00:00:00+00:00')")
-    with start_worker(north.database_url):
-        wait_until(lambda: north.fetch_all("SELECT * FROM django_session") == [])
-
-
-def test_no_event_is_lost_when_a_worker_is_killed(north: Service, south: Library) -> None:
-    with socket.create_server(("127.0.0.1", south.port)), start_worker(north.database_url) as worker:
+@pytest.mark.usefixtures("south_worker")
+def test_no_event_is_lost_when_a_worker_is_killed(
+    north: Service, south: Library, north_worker: "subprocess.Popen[bytes]"
+) -> None:
+    with socket.create_server(("127.0.0.1", south.port), reuse_port=True):
         with north.open_client() as sender:
             books = [add_book(sender) for _ in range(3)]
         wait_until(lambda: north.count_rows("lease IS NOT NULL") == 3)
-        worker.kill()
+        north_worker.kill()
     end_waits(north)
-    with (
-        south.start() as service,
-        start_worker(north.database_url),
-        start_worker(south.database_url),
-        service.open_client() as mirror,
-    ):
+    with south.start() as service, start_worker(north.database_url), service.open_client() as mirror:
         wait_until(lambda: [list_mirrored_titles(mirror, book) for book in books] == [["Nördlich"]] * 3)
     assert north.count_rows("state <> 'delivered'") == 0

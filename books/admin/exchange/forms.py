@@ -6,9 +6,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from books.exchange.candidates import ImportRules
+from books.exchange.candidates import ImportRules, require_columns
 from books.exchange.formats.records import UnreadableFile
-from books.exchange.imports import require_columns
 from books.exchange.mapping import COLUMN_NAMES
 from books.models import MAX_LENGTHS
 

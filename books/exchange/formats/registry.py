@@ -3,17 +3,15 @@
 import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from books.exchange.formats.bibtex import BibTeXRefusedFile, read_bibtex, write_bibtex
 from books.exchange.formats.csv_files import CSVRefusedFile, read_csv, write_csv
 from books.exchange.formats.json_lines import JSONLinesRefusedFile, read_json_lines, write_json_lines
-from books.exchange.formats.marc import MARCRefusedFile, read_marc, write_marc
-from books.exchange.formats.marc_xml import MARCXMLRefusedFile, read_marc_xml, write_marc_xml
 from books.exchange.formats.records import Pages, RefusedFile, Table, UnreadableFile
 from books.exchange.formats.ris import RISRefusedFile, read_ris, write_ris
-from books.exchange.formats.xlsx_files import XLSXRefusedFile, read_xlsx
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,26 @@ class Format:
         return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
 
 
+def import_later(module: str, name: str) -> Callable[..., Any]:
+    """Returns a function that imports a function or a class, and calls it.
+
+    The libraries of some formats take a tenth of a second, which no start of a process without such a file pays.
+    """
+
+    def call(*args: Any) -> Any:
+        return getattr(import_module(f"books.exchange.formats.{module}"), name)(*args)
+
+    return call
+
+
 XLSX = Format(
     "xlsx",
     "XLSX (Excel, LibreOffice)",
     ".xlsx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    read_xlsx,
+    import_later("xlsx_files", "read_xlsx"),
     None,
-    XLSXRefusedFile,
+    import_later("xlsx_files", "XLSXRefusedFile"),
 )
 FORMATS = {
     format.name: format
@@ -58,21 +68,31 @@ FORMATS = {
             write_json_lines,
             JSONLinesRefusedFile,
         ),
-        Format("marc", "MARC 21", ".mrc", "application/marc", read_marc, write_marc, MARCRefusedFile),
+        Format(
+            "marc",
+            "MARC 21",
+            ".mrc",
+            "application/marc",
+            import_later("marc", "read_marc"),
+            import_later("marc", "write_marc"),
+            import_later("marc", "MARCRefusedFile"),
+        ),
         Format(
             "marcxml",
             "MARCXML",
             ".xml",
             "application/marcxml+xml",
-            read_marc_xml,
-            write_marc_xml,
-            MARCXMLRefusedFile,
+            import_later("marc_xml", "read_marc_xml"),
+            import_later("marc_xml", "write_marc_xml"),
+            import_later("marc_xml", "MARCXMLRefusedFile"),
         ),
         Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRefusedFile),
         Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRefusedFile),
         XLSX,
     )
 }
+# Takes the pages and a stream: a workbook is not written piece by piece.
+write_xlsx = import_later("xlsx_files", "write_xlsx")
 # Those that can be sent while they are written, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 4096

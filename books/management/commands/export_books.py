@@ -11,8 +11,7 @@ from books.api.filters import BookSearchFilter, get_filters, select_matching
 from books.exchange.candidates import format_errors
 from books.exchange.exports import iter_pages
 from books.exchange.formats.records import ExportedBook
-from books.exchange.formats.registry import FORMATS, Format, find_format_by_name
-from books.exchange.formats.xlsx_files import write_xlsx
+from books.exchange.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
 from books.exchange.progress import show_progress
 from books.models import Book
 

@@ -9,11 +9,11 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from books.changes import ConcurrentChange
-from books.exchange.candidates import ImportRules
+from books.exchange.candidates import ImportRules, require_columns
 from books.exchange.formats.encodings import ENCODINGS
 from books.exchange.formats.records import RefusedFile, Table, UnreadableFile
 from books.exchange.formats.registry import FORMATS, Format, find_format
-from books.exchange.imports import check_books, count_records, import_books, require_columns
+from books.exchange.imports import check_books, count_records, import_books
 from books.exchange.judging import Judgement, Kind
 from books.exchange.mapping import COLUMN_NAMES, guess_mapping
 from books.history.actors import find_actor
