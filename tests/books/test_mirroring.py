@@ -342,6 +342,7 @@ def test_an_invalid_book_is_reported_with_its_problem(branch: Source, changes: d
     assert not Book.objects.exists()
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("kind", ["created", "updated", "deleted"])
 @pytest.mark.parametrize("data", [None, [], "book", {}, {"book": None}, {"book": []}, {"books": {}}])
 def test_an_event_without_a_book_is_reported(branch: Source, kind: str, data: Any) -> None:

@@ -21,6 +21,8 @@ from tests.support.sources import SECRET as SOURCES_SECRET
 from webhooks.models import Attempt, Delivery, SignatureForm
 from webhooks.outbox import create_ping
 
+pytestmark = pytest.mark.database_independent
+
 each_form = pytest.mark.parametrize("form", SignatureForm.values)
 
 

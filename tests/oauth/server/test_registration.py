@@ -103,6 +103,7 @@ def test_valid_redirect_uris_are_accepted(uri: str) -> None:
     assert register_app(redirect_uris=uri).redirect_uris == uri
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "uri",
     [

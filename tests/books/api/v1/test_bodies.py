@@ -74,6 +74,7 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     }
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize("value", [None, 123, 1.5, True, [], ["a"], {}], ids=json.dumps)
 def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
@@ -81,6 +82,7 @@ def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
     assert (answer.status_code, list_problems(answer)) == (422, [(f"body.{name}", "string_type")])
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
@@ -101,6 +103,7 @@ def test_a_year_is_a_json_integer(send: Send, value: object, kind: str) -> None:
     assert (answer.status_code, list_problems(answer)) == (422, [("body.year", kind)])
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("literal", "year"),
     [
@@ -122,6 +125,7 @@ def test_a_number_without_a_fraction_is_an_integer(api: httpx.Client, send: Send
     assert api.get(f"/api/books/{answer.json()['id']}").json() == answer.json()
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("literal", "kind"),
     [
@@ -151,6 +155,7 @@ def test_a_text_may_be_as_long_as_its_bound(
     assert api.get(f"/api/books/{answer.json()['id']}").json() == answer.json()
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("character", ["a", " ", "𐐨"], ids=["ASCII", "blank", "four bytes"])
 @pytest.mark.parametrize(("name", "length"), MAX_LENGTHS.items())
 def test_a_text_one_over_its_bound_is_refused(send: Send, name: str, length: int, character: str) -> None:
@@ -185,6 +190,7 @@ def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, name: str
     assert api.get("/api/books").json()[-1] == answer.json()
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text", ["\0", "a\0b", "\ud800", "a\udfffb", "\udc00\ud800", "\0\ud800"], ids=lambda text: ascii(text)[1:-1]
@@ -200,6 +206,7 @@ def test_a_pair_of_surrogates_is_one_character(send: Send) -> None:
     assert send(body.encode()).json()["title"] == "𐐨"
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [
@@ -247,6 +254,7 @@ def test_a_body_must_not_be_empty(
     assert api.get("/api/books").json() == [book]
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("body", [b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]", b'[["title", "a"]]'])
 def test_a_body_that_is_no_object_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], body: bytes) -> None:
     answer = send(body)
@@ -369,6 +377,7 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     assert [answer.status_code for answer in answers] == [405, 413, 415, 415, 404, 422]
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [

@@ -145,6 +145,7 @@ def test_a_member_that_is_not_known_is_named_with_the_nearest(api: httpx.Client)
     assert list_books(api) == []
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "name",
     [
@@ -174,6 +175,7 @@ def test_a_hundred_thousand_unknown_members_are_refused_in_time(send: Send) -> N
     assert len(answer.content) < 10_000
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text", ["", " ", " \t\r\n\v\f", "\u00a0\u2003"], ids=["empty", "blank", "kinds of space", "Unicode space"]
@@ -220,6 +222,7 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     }
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize("value", [None, 123, 1.5, True, [], ["a"], {}], ids=json.dumps)
 def test_a_text_is_a_json_string(send: Send, name: str, value: object) -> None:
@@ -247,6 +250,7 @@ def test_a_text_has_a_bound(api: httpx.Client, send: Send, name: str, length: in
     assert list_books(api) == before
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text", ["\0", "a\0b", "\ud800", "a\udfffb", "\udc00\ud800"], ids=lambda text: ascii(text)[1:-1]
@@ -255,6 +259,7 @@ def test_nul_and_lone_surrogates_are_refused(send: Send, name: str, text: str) -
     assert parse_error(send(**{name: text})) == (422, "VALIDATION_ERROR", [name])
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [
@@ -281,6 +286,7 @@ def test_invalid_json_is_malformed(
     assert list_books(api) == [book]
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize("body", [b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]"])
 def test_a_body_that_is_no_object_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, body: bytes) -> None:
     assert parse_error(send(body)) == (422, "VALIDATION_ERROR", ["body"])

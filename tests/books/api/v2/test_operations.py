@@ -157,6 +157,7 @@ def test_all_filters_choose_as_the_list_does(api: httpx.Client, key: dict[str, s
         assert [sample["id"] for sample in preview["samples"]] == [book["id"] for book in listed], filters
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(("body", "fields"), INVALID_BODIES)
 def test_what_is_wrong_is_named(api: httpx.Client, key: dict[str, str], body: Any, fields: list[str]) -> None:
     answer = begin(api, key, body)

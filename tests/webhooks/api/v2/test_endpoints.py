@@ -113,6 +113,7 @@ def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: di
     assert deliver_new_book(api, Endpoint.objects.get(pk=hook["id"])).event.kind == "book.created"
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("members", "field"),
     [

@@ -176,6 +176,7 @@ def test_the_cursor_of_a_regular_reader_does_not_expire(api: httpx.Client, key_h
     )
 
 
+@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("query", "status", "field"),
     [
