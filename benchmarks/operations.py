@@ -50,9 +50,10 @@ UNEQUAL_EVENTS_SQL = (
 
 @dataclass
 class Writer:
-    """Gives one book after the other a new title. `titles` are those that the library acknowledged."""
+    """Gives one of the first books after the other a new title. `titles` are those that the library acknowledged."""
 
     client: httpx.Client
+    book_count: int = BOOK_COUNT
     titles: dict[int, str] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -62,7 +63,7 @@ class Writer:
         while not stop.wait(WRITE_INTERVAL):
             number += 1
             # A step without a common factor reaches books before and behind the operation.
-            pk = 1 + number * 7_919 % BOOK_COUNT
+            pk = 1 + number * 7_919 % self.book_count
             start = time.perf_counter()
             answer = self.client.patch(f"/api/v2/books/{pk}", json={"title": f"By another {number}"})
             self.seconds.append(time.perf_counter() - start)

@@ -47,8 +47,10 @@ def provide_databases() -> Iterator[dict[str, str]]:
         return
     sqlite = {"SQLite": f"sqlite:///{Path('.data/library.sqlite3').absolute()}"}
     try:
-        # No test cuts the power, so the server need not wait for the disk.
-        with start_cluster(fsync="off", full_page_writes="off", max_connections="200") as cluster:
+        # No test cuts the power, so the server need not wait for the disk. Rows that tests roll back are cleared soon:
+        # every scan of a table reads them.
+        settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s"}
+        with start_cluster(**settings, autovacuum_vacuum_cost_delay="0", max_connections="200") as cluster:
             yield {**sqlite, "PostgreSQL": cluster.url()}
     except PostgresMissing:
         yield sqlite

@@ -96,11 +96,13 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         page.goto("/admin/books/book/bulk_edit/?q=browsed")
         page.locator("#id_genre").fill("W" * 200)
         page.get_by_role("button", name="Preview").click()
+        expect(page.get_by_role("button", name="Edit 1 book")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_role("button", name="Edit 1 book").click()
         expect(page.locator("[data-progress=badge]")).to_have_text("waiting")
         run_command(os.environ | {"DATABASE_URL": service.database_url}, "run_operations", "--once")
         expect(page.locator("[data-progress=badge]")).to_have_text("done")
+        expect(page.get_by_role("button", name="Undo")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("It undoes bulk edit")).to_be_visible()

@@ -9,6 +9,8 @@ from django.test import Client
 from library_site.admin.badges import format_badge
 from tests.support.admin_pages import read_text
 
+pytestmark = pytest.mark.database_independent
+
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
 
 

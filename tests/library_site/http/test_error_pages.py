@@ -15,6 +15,8 @@ from library_site.http.refusals import Failure
 from tests.support.failures import break_database
 from tests.support.oauth_flows import read_hidden_fields
 
+pytestmark = pytest.mark.database_independent
+
 # What Chromium and Firefox send when a person opens a page.
 BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 INTERNAL_DETAIL = "could not reach 10.0.0.7"

@@ -12,6 +12,8 @@ from joserfc.jwk import KeySet
 from oauth.tokens import jwks
 from tests.support.oauth_flows import create_confidential_app, create_reader, obtain_tokens
 
+pytestmark = pytest.mark.database_independent
+
 ISSUER = settings.PUBLIC_URL
 METADATA = "/.well-known/oauth-authorization-server"
 JWKS = "/.well-known/jwks.json"

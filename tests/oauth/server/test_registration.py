@@ -10,7 +10,7 @@ from oauth.models import APIKey, Authorization
 from oauth.server import registration
 from tests.support import oauth_flows
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.database_independent]
 
 SCOPES = frozenset({"read", "write"})
 
@@ -103,7 +103,6 @@ def test_valid_redirect_uris_are_accepted(uri: str) -> None:
     assert register_app(redirect_uris=uri).redirect_uris == uri
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "uri",
     [
