@@ -13,7 +13,7 @@ CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 
 @pytest.mark.database_independent
 def test_the_library_follows_its_document(tmp_path: Path) -> None:
-    options = "--checks all --phases examples,coverage,fuzzing,stateful --mode all".split()
+    options = "--checks all --phases examples,fuzzing,stateful --mode all".split()
     bounds = "--max-examples 8 --seed 1 --generation-database none --continue-on-failure --no-color".split()
     schemathesis = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run"]
     # Schemathesis deletes books, and writes files into its working folder.

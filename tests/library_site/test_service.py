@@ -112,7 +112,7 @@ def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
     assert (worker.stdout, worker.returncode) == ("goes on\n", -signal.SIGTERM)
 
 
-@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGHUP])
 def test_commands_beside_the_server_stop_with_it(tmp_path: Path, stop_signal: signal.Signals) -> None:
     with copy_seeded_database(tmp_path) as database_url, reserve_port() as port:
         environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}

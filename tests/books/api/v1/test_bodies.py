@@ -163,7 +163,6 @@ def test_a_text_one_over_its_bound_is_refused(send: Send, name: str, length: int
     assert (answer.status_code, list_problems(answer)) == (422, [(f"body.{name}", "string_too_long")])
 
 
-@pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -183,9 +182,10 @@ def test_a_text_one_over_its_bound_is_refused(send: Send, name: str, length: int
         pytest.param("1984", id="digits"),
     ],
 )
-def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, name: str, text: str) -> None:
-    answer = send(**{name: text})
-    assert answer.json()[name] == text
+def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, text: str) -> None:
+    texts = dict.fromkeys(MAX_LENGTHS, text)
+    answer = send(**texts)
+    assert answer.json().items() >= texts.items()
     assert api.get(f"/api/books/{answer.json()['id']}").json() == answer.json()
     assert api.get("/api/books").json()[-1] == answer.json()
 

@@ -116,11 +116,11 @@ def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
         "//api/books",
     ],
 )
-@pytest.mark.parametrize("method", METHODS)
-def test_an_unknown_address_is_not_found(api: httpx.Client, method: str, address: str) -> None:
-    answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
-    assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
-    assert answer.headers["Content-Type"] == "application/json"
+def test_an_unknown_address_is_not_found(api: httpx.Client, address: str) -> None:
+    for method in METHODS:
+        answer = api.request(method, httpx.URL(f"http://127.0.0.1{address}"))
+        assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+        assert answer.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.database_independent

@@ -185,7 +185,6 @@ def test_a_text_must_not_be_blank(api: httpx.Client, book: dict[str, Any], send:
     assert list_books(api) == [book]
 
 
-@pytest.mark.parametrize("name", MAX_LENGTHS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -196,9 +195,10 @@ def test_a_text_must_not_be_blank(api: httpx.Client, book: dict[str, Any], send:
         pytest.param("<b>&amp;'\"\\/%_", id="markup"),
     ],
 )
-def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, name: str, text: str) -> None:
-    answer = send(**{name: text})
-    assert answer.json()[name] == text
+def test_a_text_is_kept_exactly_as_sent(api: httpx.Client, send: Send, text: str) -> None:
+    texts = dict.fromkeys(MAX_LENGTHS, text)
+    answer = send(**texts)
+    assert answer.json().items() >= texts.items()
     assert api.get(f"{BOOKS}/{answer.json()['id']}").json() == answer.json()
 
 

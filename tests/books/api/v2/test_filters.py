@@ -36,12 +36,13 @@ def find_ids(api: httpx.Client, **query: str) -> list[int]:
     return list_ids(answer)
 
 
-@pytest.mark.parametrize("name", TEXT_FILTERS)
 @pytest.mark.parametrize(("stored", "text"), TEXT_MATCHES)
-def test_a_filter_finds_a_part_in_any_case(api: httpx.Client, name: str, stored: str, text: str) -> None:
-    book_id = create_book(api, **{name: stored})
-    create_book(api, title="-", author="-", genre="-")
-    assert find_ids(api, **{name: text}) == [book_id]
+def test_a_filter_finds_a_part_in_any_case(api: httpx.Client, stored: str, text: str) -> None:
+    others = {"title": "-", "author": "-", "genre": "-"}
+    ids = {name: create_book(api, **{**others, name: stored}) for name in TEXT_FILTERS}
+    create_book(api, **others)
+    for name, book_id in ids.items():
+        assert find_ids(api, **{name: text}) == [book_id]
 
 
 @pytest.mark.parametrize("name", TEXT_FILTERS)
@@ -233,14 +234,14 @@ def test_books_are_filtered_by_availability(api: httpx.Client) -> None:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-@pytest.mark.parametrize("other_parameters", ["", "&count=true&sort=-title&q=jane"])
-def test_years_are_bounded_inclusively(api: httpx.Client, query: str, years: list[int], other_parameters: str) -> None:
+def test_years_are_bounded_inclusively(api: httpx.Client, query: str, years: list[int]) -> None:
     for year in (-(2**31), -44, 0, 1813, 2**31 - 1):
         create_book(api, year=year)
-    answer = api.get(f"{LIST_URL}?{query}{other_parameters}")
-    assert answer.status_code == 200
-    assert sorted(book["year"] for book in answer.json()["results"]) == years
-    assert answer.json().get("count", len(years)) == len(years)
+    for other_parameters in ("", "&count=true&sort=-title&q=jane"):
+        answer = api.get(f"{LIST_URL}?{query}{other_parameters}")
+        assert answer.status_code == 200
+        assert sorted(book["year"] for book in answer.json()["results"]) == years
+        assert answer.json().get("count", len(years)) == len(years)
 
 
 @pytest.mark.parametrize(

@@ -327,14 +327,13 @@ def test_empty_pairs_are_no_parameters(api: httpx.Client, book: dict[str, Any]) 
 
 @pytest.mark.database_independent
 @pytest.mark.parametrize("cursor_order", SORT_ORDERS)
-@pytest.mark.parametrize("list_order", SORT_ORDERS)
-def test_a_cursor_is_for_its_own_order(
-    api: httpx.Client, book: dict[str, Any], cursor_order: str, list_order: str
-) -> None:
+def test_a_cursor_is_for_its_own_order(api: httpx.Client, book: dict[str, Any], cursor_order: str) -> None:
     api.post(LIST_URL, json=build_book())
     query = httpx.URL(api.get(f"{LIST_URL}?limit=1&sort={cursor_order}").json()["next"]).params
-    answer = api.get(LIST_URL, params={"sort": list_order, "cursor": query["cursor"]})
-    assert answer.status_code == (200 if list_order == cursor_order else 422)
+    orders = {
+        order: api.get(LIST_URL, params={"sort": order, "cursor": query["cursor"]}).status_code for order in SORT_ORDERS
+    }
+    assert orders == {order: 200 if order == cursor_order else 422 for order in SORT_ORDERS}
 
 
 INSTANT = "2026-01-31T09:30:00.000000"
@@ -422,16 +421,16 @@ def test_an_invalid_cursor_is_refused(api: httpx.Client, book: dict[str, Any], s
 
 @pytest.mark.parametrize("order", SORT_ORDERS)
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("number", [0, -1, 2**31, -(2**31) - 1, 2**62, -(2**62), 2**63 - 2, -(2**63) + 2])
 def test_a_cursor_beyond_all_books_is_valid(
-    api: httpx.Client, book: dict[str, Any], order: str, backward: bool, number: int
+    api: httpx.Client, book: dict[str, Any], order: str, backward: bool
 ) -> None:
     name = order.removeprefix("-")
     keys = {"title": "", "author": "\U0010ffff" * 100, "created_at": "9999-12-31T23:59:59.999999"}
-    cursor = forge_cursor([order, backward, keys.get(name, number), number])
-    answer = api.get(LIST_URL, params={"sort": order, "cursor": cursor, "count": "true"})
-    assert (answer.status_code, answer.json()["count"]) == (200, 1)
-    assert list_ids(answer) in ([], [book["id"]])
+    for number in (0, -1, 2**31, -(2**31) - 1, 2**62, -(2**62), 2**63 - 2, -(2**63) + 2):
+        cursor = forge_cursor([order, backward, keys.get(name, number), number])
+        answer = api.get(LIST_URL, params={"sort": order, "cursor": cursor, "count": "true"})
+        assert (answer.status_code, answer.json()["count"]) == (200, 1), number
+        assert list_ids(answer) in ([], [book["id"]]), number
 
 
 def test_of_two_cursors_the_last_counts(api: httpx.Client, book: dict[str, Any]) -> None:

@@ -18,6 +18,8 @@ from webhooks import endpoints
 from webhooks.encryption import decrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 
+pytestmark = pytest.mark.database_independent
+
 HOOKS = "/api/v2/webhooks"
 URL = "https://receiver.example/hook"
 MEMBERS = {"url": URL, "events": ["*"]}
