@@ -191,3 +191,7 @@ def describe(seconds: list[float]) -> str:
     """The median and the longest, in ms."""
     milliseconds = sorted(1000 * value for value in seconds) or [0]
     return f"{milliseconds[len(milliseconds) // 2]:,.0f} to {milliseconds[-1]:,.0f} ms"
+
+
+if __name__ == "__main__":
+    main()

@@ -122,8 +122,6 @@ def undo_operation(pk: int, actor: ActorRef, now: datetime, permissions: Sequenc
     undone = find_operation(pk)
     if undone.state in UNDER_WAY:
         raise OperationUnderWay
-    if find_undo(undone) is not None:
-        raise OperationUndone
     if not Change.objects.filter(operation_id=pk).exists():
         raise NothingToUndo
     events = (undone.parameters or {}).get("events", True)

@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
-from books.models import Book, Change, MirroredBook, Operation
+from books.changes import BookNotFound
+from books.merging import merge_books
+from books.models import Book, Change, DistinctBooks, MirroredBook, Operation
 from tests.support.admin_pages import follow_link, read_inputs, read_text
+from tests.support.books import ACTOR
 from tests.support.books_admin import LIST, change_book, create_book, delete_book, history_address
 from tests.support.history import list_entries
 from tests.support.oauth_flows import create_key_header
@@ -55,6 +59,7 @@ def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
         assert head.post(DUPLICATES, {"pair": text}, follow=True).status_code == 200
     assert list_pairs(head.get(DUPLICATES)) == []
     assert list_pairs(head.get(f"{DUPLICATES}?kind=title")) == []
+    assert list(DistinctBooks.objects.values_list("first_id", "second_id")) == [(books[0].pk, books[1].pk)]
 
 
 def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Client) -> None:
@@ -106,6 +111,13 @@ def test_what_changed_since_the_page_is_not_merged(head: Client) -> None:
     answer = head.post(merge_address(kept, other), {**form, "kept": kept.pk, **choices}, follow=True)
     assert "not there any more" in read_text(answer)
     assert Book.objects.count() == 1
+
+
+def test_a_book_that_is_deleted_meanwhile_is_not_merged(db: None) -> None:
+    kept = create_book()
+    with pytest.raises(BookNotFound):
+        merge_books(kept.pk, {kept.pk: 1, kept.pk + 1: 1}, {}, ACTOR, timezone.now())
+    assert not Operation.objects.exists()
 
 
 @pytest.mark.parametrize("choices", [{"kept": ""}, {"kept": "999"}, {"member_title": "x"}, {"member_isbn": "\0"}])
