@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from books import changes
 from books.changes import BookNotFound, ConcurrentChange
@@ -18,7 +19,7 @@ class MirroredBookMerged(Refusal):
     """The book belongs to another library, whose next event about it would find no copy."""
 
     status = 409
-    message = "The book mirrors one of another library: keep it, and merge the other one into it"
+    message = gettext_noop("The book mirrors one of another library: keep it, and merge the other one into it")
 
 
 def merge_books(

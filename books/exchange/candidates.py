@@ -3,13 +3,16 @@
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 from django.db import models
+from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.exchange.formats.records import NumberText, Record, Table, UnreadableFile
+from books.exchange.formats.records import NumberText, Record, Table, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.serializers import NewBookSerializer, optional_fields
 from library_site.api.serializers import NonBlankField
@@ -21,7 +24,12 @@ AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False
 # How a spreadsheet shows a long number that it has rounded.
 ROUNDED_PATTERN = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+", re.IGNORECASE)
 ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
-UNDECODABLE = "It has bytes that the encoding of the file does not know."
+# Sentences of REST framework: its own German ones are too familiar for librarians.
+REWORDED_SENTENCES = (
+    gettext_noop("Ensure this field has no more than {max_length} characters."),
+    gettext_noop("Ensure this value is greater than or equal to {min_value}."),
+    gettext_noop("Ensure this value is less than or equal to {max_value}."),
+)
 
 
 class ImportedBookSerializer(NewBookSerializer):
@@ -34,7 +42,10 @@ class ImportedBookSerializer(NewBookSerializer):
         extra_kwargs = optional_fields(NewBookSerializer.Meta)
 
 
-book_serializer = ImportedBookSerializer()
+@cache
+def get_serializer(language: str | None) -> ImportedBookSerializer:
+    """REST framework keeps some sentences in the language in which it says them first."""
+    return ImportedBookSerializer()
 
 
 class ImportRules(msgspec.Struct, frozen=True):
@@ -74,7 +85,7 @@ def require_columns(rules: ImportRules) -> None:
     members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
     missing = [] if only_changes else [name for name in members if name not in rules.mapping]
     if missing:
-        raise UnreadableFile(f"The first line names no column {', '.join(missing)}.")
+        raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
 
 def iter_candidates(table: Table, rules: ImportRules) -> Iterator[Candidate]:
@@ -88,13 +99,17 @@ def iter_candidates(table: Table, rules: ImportRules) -> Iterator[Candidate]:
         line, isbn = record.line, candidate.values.get("isbn", "")
         isbn13 = normalize_isbn(isbn) if rules.match_by != "isbn" else None
         if first_line := known_isbns.remember(isbn, line) if isbn else 0:
-            candidate = candidate._replace(problem=f"isbn: The book on line {first_line} has it.")
+            candidate = candidate._replace(problem=name_member("isbn", describe_earlier(first_line)))
         elif first_line := known_ids.remember(candidate.pk, line) if candidate.pk is not None else 0:
-            candidate = candidate._replace(problem=f"id: The book on line {first_line} has it.")
+            candidate = candidate._replace(problem=name_member("id", describe_earlier(first_line)))
         elif first_line := known_isbn13s.remember(isbn13, line) if isbn13 else 0:
-            doubt = f"isbn: The book on line {first_line} has it in another writing."
-            candidate = candidate._replace(doubts=(*candidate.doubts, doubt))
+            doubt = _("The book on line %(line)s has it in another writing.") % {"line": first_line}
+            candidate = candidate._replace(doubts=(*candidate.doubts, name_member("isbn", doubt)))
         yield candidate
+
+
+def describe_earlier(line: int) -> str:
+    return _("The book on line %(line)s has it.") % {"line": line}
 
 
 class FirstLines:
@@ -137,7 +152,7 @@ def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
         texts["isbn"], doubt = mend_isbn(texts["isbn"])
     if isinstance(texts.get("year"), str):
         texts["year"] = parse_integer(texts["year"].strip())
-    values: dict[str, Any] = book_serializer.run_validation(texts)
+    values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
     available = parse_available(cells.get("available"))
     return {**values, **({} if available is None else {"available": available})}, (doubt,) if doubt else ()
 
@@ -145,14 +160,15 @@ def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
 def mend_isbn(text: str) -> tuple[str, str]:
     """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
     if ROUNDED_PATTERN.fullmatch(text.strip()):
-        return text, "isbn: A spreadsheet has rounded the number."
+        return text, name_member("isbn", _("A spreadsheet has rounded the number."))
     if not isinstance(text, NumberText):
         return text, ""
     whole_text = text.zfill(ISBN_10_LENGTH)
     if len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
-        return whole_text, f"isbn: A spreadsheet has made it {text}, which may be {whole_text}."
+        doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
+        return whole_text, name_member("isbn", doubt % {"number": text, "isbn": whole_text})
     if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
-        return str(text), "isbn: It is no ISBN. A spreadsheet may have rounded the number."
+        return str(text), name_member("isbn", _("It is no ISBN. A spreadsheet may have rounded the number."))
     return str(text), ""
 
 
@@ -162,7 +178,7 @@ def parse_available(cell: Any) -> bool | None:
         return cell
     text = str(cell).strip().lower()
     if text and text not in AVAILABLE_VALUES:
-        raise ValidationError({"available": ["It is neither true nor false."]})
+        raise ValidationError({"available": [_("It is neither true nor false.")]})
     return AVAILABLE_VALUES.get(text)
 
 
@@ -171,14 +187,15 @@ def parse_id(cell: Any) -> int | None:
     text = "" if cell is None else str(cell).strip()
     number = parse_integer(text) if text else None
     if text and (number is None or abs(number) > BIGINT_MAX):
-        raise ValidationError({"id": ["It is no number of a book."]})
+        raise ValidationError({"id": [_("It is no number of a book.")]})
     return number
 
 
 def replace_surrogate_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
     """Says of texts with lone surrogates what was wrong with their bytes."""
     problems = cast("dict[str, list[str]]", error.detail)
-    undecodable = {name: [UNDECODABLE] for name in problems if has_surrogates(cells.get(name))}
+    sentence = _("It has bytes that the encoding of the file does not know.")
+    undecodable = {name: [sentence] for name in problems if has_surrogates(cells.get(name))}
     return ValidationError({**problems, **undecodable})
 
 
@@ -188,4 +205,4 @@ def has_surrogates(text: Any) -> bool:
 
 def format_errors(error: ValidationError) -> str:
     problems = cast("dict[str, list[str]]", error.detail)
-    return " ".join(f"{name}: {message}" for name, messages in problems.items() for message in messages)
+    return " ".join(name_member(name, message) for name, messages in problems.items() for message in messages)

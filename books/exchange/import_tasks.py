@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -12,7 +13,7 @@ from django.db.models.functions import Now
 from books.changes import lock_books
 from books.exchange.candidates import Candidate, ImportRules, iter_candidates
 from books.exchange.formats.encodings import show_undecodable
-from books.exchange.formats.records import Record
+from books.exchange.formats.records import Record, UnreadableFile
 from books.exchange.judging import (
     RETURNED_KINDS,
     Judgement,
@@ -25,7 +26,7 @@ from books.exchange.uploads import read_table
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
-from books.operations.tasks import Batch, Outcome, Plan
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
 from library_site.jobs.leases import LEASE_TIME
 
 IMPORT, CHECK = "import", "import check"
@@ -46,19 +47,22 @@ class FileTask:
         self.candidates: Iterator[Candidate] | None = None
 
     def plan(self, operation: Operation) -> Plan:
-        """Reads the whole file. Raises UnreadableFile."""
-        _, table = read_table(get_file(operation))
+        """Reads the whole file. Raises OperationFailed."""
         count = 0
-        for count, _ in enumerate(table.records, 1):
-            if count % RENEWAL_RECORDS == 0:
-                renew_lease(operation)
+        with report_unreadable():
+            _, table = read_table(get_file(operation))
+            for count, _ in enumerate(table.records, 1):
+                if count % RENEWAL_RECORDS == 0:
+                    renew_lease(operation)
         ImportFile.objects.filter(pk=get_file(operation).pk).update(**{self.counts_name: {}})
         return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+        """Raises OperationFailed."""
         if self.candidates is None:
             self.candidates = self.open_candidates(operation)
-        candidates = list(islice(self.candidates, limit))
+        with report_unreadable():
+            candidates = list(islice(self.candidates, limit))
         return Batch(candidates[-1].position, candidates) if candidates else None
 
     def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
@@ -132,6 +136,15 @@ class ImportTask(FileTask):
 
     def count_changed(self, counts: Counter[Kind]) -> int:
         return sum(counts[kind] for kind in WRITTEN_KINDS)
+
+
+@contextmanager
+def report_unreadable() -> Iterator[None]:
+    """Raises OperationFailed for UnreadableFile."""
+    try:
+        yield
+    except UnreadableFile as error:
+        raise OperationFailed(str(error)) from error
 
 
 def get_file(operation: Operation) -> ImportFile:

@@ -5,8 +5,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext as _
+
 from books import changes
 from books.exchange.candidates import REQUIRED_MEMBERS, Candidate, ImportRules
+from books.exchange.formats.records import name_member
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
 from books.models import Book
@@ -15,7 +18,6 @@ from books.rows import BookRow
 
 # Returns the books with these ids; locked, if they are to be written.
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]
-IN_USE = "isbn: Another book has it."
 
 
 class Kind(StrEnum):
@@ -64,11 +66,15 @@ def judge_records(candidates: Sequence[Candidate], rules: ImportRules, load_book
         elif match is None or book is None:
             judgements.append(judge_new(candidate, rules))
         elif first_line := first_lines.get(book.id):
-            judgements.append(Judgement(candidate, Kind.REFUSED, f"It is about the same book as line {first_line}."))
+            judgements.append(Judgement(candidate, Kind.REFUSED, describe_repetition(first_line)))
         else:
             first_lines[book.id] = candidate.record.line
             judgements.append(judge_match(candidate, match, book, rules))
     return judgements
+
+
+def describe_repetition(line: int) -> str:
+    return _("It is about the same book as line %(line)s.") % {"line": line}
 
 
 def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
@@ -94,7 +100,8 @@ def find_matches(candidates: Sequence[Candidate], rules: ImportRules) -> dict[in
     for position, isbn13 in others.items():
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
-            matches[position] = Match(pk, f"isbn: Book {pk} has it in another writing.")
+            doubt = _("Book %(id)s has it in another writing.") % {"id": pk}
+            matches[position] = Match(pk, name_member("isbn", doubt))
     return matches
 
 
@@ -114,13 +121,14 @@ def judge_new(candidate: Candidate, rules: ImportRules) -> Judgement:
     if rules.on_none == "leave":
         return Judgement(candidate, Kind.LEFT)
     if missing:
-        return Judgement(candidate, Kind.REFUSED, " ".join(f"{name}: This field is required." for name in missing))
+        reasons = [name_member(name, _("This field is required.")) for name in missing]
+        return Judgement(candidate, Kind.REFUSED, " ".join(reasons))
     return hold_doubtful(Judgement(candidate, Kind.NEW, values={"available": True, **candidate.values}), rules)
 
 
 def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: ImportRules) -> Judgement:
     if rules.on_match == "refuse":
-        return Judgement(candidate, Kind.REFUSED, match.doubt or IN_USE, book=book)
+        return Judgement(candidate, Kind.REFUSED, match.doubt or describe_owner(), book=book)
     if rules.on_match == "leave":
         return Judgement(candidate, Kind.LEFT, book=book)
     values = {name: value for name, value in candidate.values.items() if getattr(book, name) != value}
@@ -129,6 +137,10 @@ def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: Import
     if not values:
         return Judgement(candidate, Kind.SAME, book=book)
     return hold_doubtful(Judgement(candidate, Kind.CHANGED, values=values, book=book), rules, match.doubt)
+
+
+def describe_owner() -> str:
+    return name_member("isbn", _("Another book has it."))
 
 
 def is_gap(value: Any) -> bool:
@@ -163,4 +175,4 @@ def write_judgements(
 def refuse_conflict(judgement: Judgement, new_isbns: Collection[str], refused_ids: Collection[int]) -> Judgement:
     is_lost = judgement.kind == Kind.NEW and judgement.values["isbn"] not in new_isbns
     is_taken = judgement.kind == Kind.CHANGED and judgement.book is not None and judgement.book.id in refused_ids
-    return judgement._replace(kind=Kind.REFUSED, reason=IN_USE) if is_lost or is_taken else judgement
+    return judgement._replace(kind=Kind.REFUSED, reason=describe_owner()) if is_lost or is_taken else judgement

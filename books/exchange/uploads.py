@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 
 from django.db.models import Max, QuerySet, Sum
 from django.db.models.functions import Length
+from django.utils.translation import gettext as _
 
 from books.exchange.candidates import ImportRules
 from books.exchange.formats.records import Table, UnreadableFile
@@ -32,7 +33,7 @@ def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: date
     Raises UnreadableFile for an empty file and one that is too large.
     """
     if not 0 < size <= MAX_FILE_BYTES:
-        raise UnreadableFile("The file is empty." if size <= 0 else "The file is too large.")
+        raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
     earlier = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
     return earlier.order_by("-pk").first() or ImportFile.objects.create(
         user_id=user_id, name=name[-MAX_NAME_LENGTH:], size=size, fingerprint=fingerprint, created_at=now

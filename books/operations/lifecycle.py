@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext_noop
+from django.utils.translation import get_language, gettext_noop
 
 from books.history.actors import ActorRef
 from books.models import Change, Operation
@@ -86,10 +87,16 @@ def build_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, n
         actor_id=actor.id,
         created_at=now,
         state=State.WAITING,
-        parameters=dict(parameters),
+        parameters={**parameters, **note_language()},
         next_at=Now(),
         **NO_COUNTS,
     )
+
+
+def note_language() -> dict[str, str]:
+    """Returns the language of the page, in which a worker will say what it refuses. What programs begin has none."""
+    language = get_language()
+    return {} if language in (None, settings.LANGUAGE_CODE) else {"language": str(language)}
 
 
 def find_operation(pk: int) -> Operation:

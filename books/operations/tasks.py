@@ -52,6 +52,10 @@ class Outcome(NamedTuple):
     problems: Sequence[Problem] = ()
 
 
+class OperationFailed(Exception):
+    """The operation ends; the message says to people why."""
+
+
 class Task(Protocol):
     """The work of one kind of operation. A worker makes one for each operation that it leases.
 

@@ -13,15 +13,19 @@ from threading import Event
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from books.changes import ConcurrentChange
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
-from books.operations.tasks import Batch, Outcome, Problem, Task, load_task
+from books.operations.tasks import Batch, OperationFailed, Outcome, Problem, Task, load_task
+from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
 from library_site.db.timeouts import is_conflict, is_timeout
 from library_site.jobs.leases import LEASE_TIME, POISONED_REASON, finish_rows, is_poisoned, keep_leased, lease_rows
@@ -57,7 +61,7 @@ class LeaseLost(Exception):
     """The operation is cancelled, or another worker has it."""
 
 
-class NotPermitted(Exception):
+class NotPermitted(OperationFailed):
     """Who began the operation may not do so any more."""
 
 
@@ -98,8 +102,14 @@ def claim_due() -> Lease | None:
     for pk, attempted, claimed in rows:
         if not is_poisoned(attempted, claimed):
             return Lease(pk, token)
-        finish_rows(Operation, [pk], State.FAILED, attempts=0, error=POISONED_REASON)
+        with activate_language(Operation.objects.get(pk=pk)):
+            finish_rows(Operation, [pk], State.FAILED, attempts=0, error=translate_stored(POISONED_REASON))
     return None
+
+
+def activate_language(operation: Operation) -> translation.override:
+    """The language in which the operation was begun; of programs, English."""
+    return translation.override((operation.parameters or {}).get("language", settings.LANGUAGE_CODE))
 
 
 def work_off(lease: Lease, stop: Event, write_line: Callable[[str], None]) -> None:
@@ -144,6 +154,10 @@ class OperationRunner:
         Raises LeaseLost, and the errors of a database that does not answer.
         """
         operation = self.load_operation()
+        with activate_language(operation):
+            return self.do_step_or_fail(operation)
+
+    def do_step_or_fail(self, operation: Operation) -> bool:
         try:
             return self.do_step(operation)
         except (LeaseLost, *CONNECTION_ERRORS):
@@ -237,7 +251,7 @@ def require_permissions(operation: Operation) -> None:
     user = User.objects.filter(pk=operation.actor.user_id or 0).first()
     permissions = (operation.parameters or {}).get("permissions", [])
     if user is None or not user.is_active or not user.has_perms(permissions):
-        raise NotPermitted("Who began the operation may not do so any more.")
+        raise NotPermitted(_("Who began the operation may not do so any more."))
 
 
 def store_progress(operation: Operation, cursor: int, outcome: Outcome) -> None:
@@ -270,5 +284,5 @@ def release(lease: Lease) -> None:
 
 def format_error(error: Exception) -> str:
     """Text that every database can store."""
-    text = str(error) if isinstance(error, NotPermitted) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, OperationFailed) else f"{type(error).__name__}: {error}"
     return text.encode(errors="replace").decode().replace("\0", "?")[:MAX_ERROR_LENGTH]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 import msgspec
+from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
@@ -22,7 +23,7 @@ class StringField(serializers.CharField):
 
     # The type by which msgspec checks the same; each field class here has one.
     json_type = str
-    default_error_messages = {"string_type": "Input should be a valid string."}
+    default_error_messages = {"string_type": _("Input should be a valid string.")}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
@@ -43,8 +44,8 @@ class StrictIntegerField(serializers.IntegerField):
 
     json_type = int
     default_error_messages = {
-        "int_type": "Input should be a valid integer.",
-        "int_from_float": "Input should be a valid integer, got a number with a fractional part.",
+        "int_type": _("Input should be a valid integer."),
+        "int_from_float": _("Input should be a valid integer, got a number with a fractional part."),
     }
 
     def run_validation(self, data: Any = serializers.empty) -> Any:

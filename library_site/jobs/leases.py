@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from django.db import connection, models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
 
@@ -19,7 +20,8 @@ from library_site.db.sql import Row, execute, fetch_all, id_list, now_plus
 LEASE_TIME = timedelta(seconds=30)
 # After more lost workers than these, a row is not leased again.
 MAX_LOST_WORKERS = 10
-POISONED_REASON = f"Poison: more than {MAX_LOST_WORKERS} workers did not come back from it."
+POISON_TEXT = gettext_noop("Poison: more than %(count)s workers did not come back from it.")
+POISONED_REASON = POISON_TEXT % {"count": MAX_LOST_WORKERS}
 LEASE_SQL = (
     "UPDATE {} SET next_at = {}, lease = %s, claimed = claimed + 1 WHERE id IN ({}) AND next_at <= {} RETURNING {}"
 )

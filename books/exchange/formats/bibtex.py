@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from django.utils.translation import gettext as _
+
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines
 from books.exchange.formats.records import (
     AVAILABILITIES,
@@ -17,6 +19,8 @@ from books.exchange.formats.records import (
     TextRefusedFile,
     UnreadableFile,
     format_availability,
+    format_count,
+    name_member,
 )
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
@@ -113,7 +117,7 @@ def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
         try:
             kind, key, fields = parse_entry(text, macros)
         except InvalidEntry as error:
-            yield Record(number, {}, raw, f"record: {error}")
+            yield Record(number, {}, raw, name_member("record", str(error)))
             continue
         if kind == "string":
             macros |= fields
@@ -143,7 +147,8 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
                 yield start, "".join(pieces)
                 pieces = []
         if size > MAX_RECORD_BYTES:
-            raise UnreadableFile(f"The entry on line {start} has no end within {MAX_RECORD_BYTES:,} characters.")
+            limits = {"line": start, "count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("The entry on line %(line)s has no end within %(count)s characters.") % limits)
     if pieces:
         yield start, "".join(pieces)
 
@@ -162,10 +167,10 @@ def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[st
         return kind, "", {}
     end = text.rstrip(BLANKS)
     if end[-1] not in "})" or text.count("{") != text.count("}"):
-        raise InvalidEntry("Its braces do not match.")
+        raise InvalidEntry(_("Its braces do not match."))
     body, key = end[match.end() : -1], ""
     if kind != "string":
-        key, _, body = body.partition(",")
+        key, _comma, body = body.partition(",")
     return kind, key.strip(BLANKS), parse_fields(body, macros)
 
 
@@ -176,7 +181,8 @@ def parse_fields(body: str, macros: Mapping[str, str]) -> dict[str, str]:
         match = NAME_PATTERN.match(body, place)
         equals = skip_blanks(body, match.end()) if match else place
         if not match or body[equals : equals + 1] != "=":
-            raise InvalidEntry(f"It has no field at “{body[place : place + 20].strip()}”.")
+            text = body[place : place + 20].strip()
+            raise InvalidEntry(_("It has no field at “%(text)s”.") % {"text": text})
         value, place = parse_value(body, equals + 1, macros)
         fields.setdefault(match[0].lower(), value)
         place = skip_blanks(body, place, ",")
@@ -202,7 +208,7 @@ def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, 
             value += macros.get(match[0].lower(), match[0])
             place = match.end()
         else:
-            raise InvalidEntry("It has a field without a value.")
+            raise InvalidEntry(_("It has a field without a value."))
         place = skip_blanks(body, place)
         if body[place : place + 1] != "#":
             return value, place
@@ -217,7 +223,7 @@ def find_end(body: str, start: int) -> int:
         is_end = body[start] == "{" or (match[0] == '"' and match.start() > start)
         if depth == 0 and is_end:
             return match.start()
-    raise InvalidEntry("It has a value without an end.")
+    raise InvalidEntry(_("It has a value without an end."))
 
 
 def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any, BinaryIO, NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from books.exchange.csv_cells import escape_formula, unescape_formula
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.exchange.formats.records import (
@@ -14,10 +17,24 @@ from books.exchange.formats.records import (
     Record,
     Table,
     UnreadableFile,
+    name_member,
 )
 from library_site.db.integers import parse_integer
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# How a file with each separator is read.
+SEPARATORS = {
+    ",": gettext_noop("CSV with commas, %(encoding)s"),
+    ";": gettext_noop("CSV with semicolons, %(encoding)s"),
+    "\t": gettext_noop("CSV with tabs, %(encoding)s"),
+}
+# What Python's reader says.
+READER_ERRORS = (
+    gettext_noop("unexpected end of data"),
+    gettext_noop("',' expected after '\"'"),
+    gettext_noop("';' expected after '\"'"),
+    gettext_noop("'\t' expected after '\"'"),
+    gettext_noop("field larger than field limit (131072)"),
+)
 EXPORTED_COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
 
 
@@ -38,12 +55,12 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     separator = find_separator(stream, found.encoding)
     # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
     rows = iter_numbered_rows(csv.reader(iter_lines(stream, found.encoding), delimiter=separator, strict=True))
-    _, columns = next(rows, (1, []))
+    _line, columns = next(rows, (1, []))
     start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     header = columns[start:]
     columns = [show_undecodable(column) for column in header]
     require_columns(columns)
-    description = f"CSV with {SEPARATORS[separator]}, {found.encoding.description}"
+    description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
     records = (build_record(line, columns, cells[start:]) for line, cells in rows)
     return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
 
@@ -64,18 +81,22 @@ def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
                 yield line, [unescape_formula(cell) for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
-        raise UnreadableFile(f"Line {line}: {error}.") from error
+        raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(str(error))}) from error
 
 
 def require_columns(names: Sequence[str]) -> None:
     if not names or "" in names or len(names) != len(set(names)):
-        raise UnreadableFile("The first line has a column without a name, or one twice.")
+        raise UnreadableFile(_("The first line has a column without a name, or one twice."))
 
 
 def build_record(line: int, columns: Sequence[str], cells: list[str]) -> Record:
     if len(cells) != len(columns):
-        problem = f"row: It has {len(cells)} cells, and the first line {len(columns)}."
-        return Record(line, {}, cells, problem)
+        problem = ngettext(
+            "It has %(count)d cell, and the first line %(columns)d.",
+            "It has %(count)d cells, and the first line %(columns)d.",
+            len(cells),
+        )
+        return Record(line, {}, cells, name_member("row", problem % {"count": len(cells), "columns": len(columns)}))
     return Record(line, dict(zip(columns, cells, strict=True)), cells)
 
 

@@ -6,7 +6,9 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import BinaryIO, NamedTuple
 
-from books.exchange.formats.records import MAX_RECORD_BYTES, UnreadableFile
+from django.utils.translation import gettext as _
+
+from books.exchange.formats.records import MAX_RECORD_BYTES, UnreadableFile, format_count
 
 CHUNK_BYTES = 2**16
 # Of a text in UTF-16 with a Latin script every second byte is NUL.
@@ -22,7 +24,7 @@ class Encoding(NamedTuple):
 
     @property
     def description(self) -> str:
-        return f"{self.name} with a byte order mark" if self.mark else self.name
+        return _("%(encoding)s with a byte order mark") % {"encoding": self.name} if self.mark else self.name
 
     def encode(self, text: str) -> bytes:
         """Returns bytes that could not be decoded as they were."""
@@ -47,7 +49,8 @@ class FoundEncoding(NamedTuple):
     def warning(self) -> str:
         if not self.invalid_line:
             return ""
-        return f"Line {self.invalid_line} is not {self.encoding.name}. The file may be in Windows-1252 (Latin-1)."
+        sentence = _("Line %(line)s is not %(encoding)s. The file may be in Windows-1252 (Latin-1).")
+        return sentence % {"line": self.invalid_line, "encoding": self.encoding.name}
 
 
 def find_encoding(stream: BinaryIO, name: str = "") -> FoundEncoding:
@@ -91,10 +94,12 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
         while line := text.readline(MAX_RECORD_BYTES):
             number += 1
             if len(line) == MAX_RECORD_BYTES:
-                raise UnreadableFile(f"Line {number} is longer than {MAX_RECORD_BYTES:,} characters.")
+                limits = {"line": number, "count": format_count(MAX_RECORD_BYTES)}
+                raise UnreadableFile(_("Line %(line)s is longer than %(count)s characters.") % limits)
             yield line
     except UnicodeDecodeError as error:
-        raise UnreadableFile(f"Line {number + 1} is not {encoding.name}.") from error
+        place = {"line": number + 1, "encoding": encoding.name}
+        raise UnreadableFile(_("Line %(line)s is not %(encoding)s.") % place) from error
     finally:
         # Otherwise the wrapper would close the stream. It may be closed already.
         with suppress(ValueError):

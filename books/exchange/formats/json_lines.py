@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 import msgspec
+from django.utils.translation import gettext as _
 
 from books.exchange.formats.records import (
     MAX_RECORD_BYTES,
@@ -14,6 +15,8 @@ from books.exchange.formats.records import (
     Table,
     TextRefusedFile,
     UnreadableFile,
+    format_count,
+    name_member,
 )
 
 BOM = b"\xef\xbb\xbf"
@@ -36,7 +39,8 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
     while raw := stream.readline(MAX_RECORD_BYTES):
         number += 1
         if len(raw) == MAX_RECORD_BYTES:
-            raise UnreadableFile(f"Line {number} is longer than {MAX_RECORD_BYTES:,} bytes.")
+            limits = {"line": number, "count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("Line %(line)s is longer than %(count)s bytes.") % limits)
         text = raw.removeprefix(BOM) if number == 1 else raw
         if text.strip():
             record = parse_line(number, text)
@@ -49,9 +53,9 @@ def parse_line(number: int, text: bytes) -> Record:
     try:
         values = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Record(number, {}, raw, f"row: It is not JSON. {error}")
+        return Record(number, {}, raw, name_member("row", _("It is not JSON. %(error)s") % {"error": error}))
     if not isinstance(values, dict):
-        return Record(number, {}, raw, "row: It is no JSON object.")
+        return Record(number, {}, raw, name_member("row", _("It is no JSON object.")))
     return Record(number, values, raw)
 
 

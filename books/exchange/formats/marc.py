@@ -12,6 +12,8 @@ from io import StringIO
 from typing import BinaryIO
 
 import pymarc
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
 from books.exchange.formats.marc_fields import build_record, read_values
@@ -23,6 +25,8 @@ from books.exchange.formats.records import (
     Table,
     TextRefusedFile,
     UnreadableFile,
+    format_count,
+    name_member,
 )
 
 # It reports what is odd about a record on the log, too.
@@ -38,7 +42,6 @@ ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
 # What may stand between records.
 BLANKS = b"\r\n \0\x1a"
 UNICODE = "a"
-UNKNOWN_CHARACTERS = "It has characters that its encoding, MARC-8, does not know."
 # Escapes that name no character set, control characters, and accents (from E0 on) at the end of a text: each belongs to
 # the letter behind it (MARC 21, Character Sets, MARC-8).
 UNKNOWN_MARC_8 = re.compile(
@@ -63,7 +66,7 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
         try:
             record, doubts = read_record(raw.lstrip(BLANKS))
         except DamagedRecord as error:
-            yield Record(number, {}, raw, f"record: {error}")
+            yield Record(number, {}, raw, name_member("record", str(error)))
             continue
         if not is_note(record):
             yield Record(number, read_values(record), raw, doubts=doubts)
@@ -78,7 +81,8 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
         for piece in pieces:
             yield from split_joined_records(piece + END_OF_RECORD)
         if len(rest) > MAX_RECORD_BYTES:
-            raise UnreadableFile(f"A record has no end within {MAX_RECORD_BYTES:,} bytes.")
+            limit = {"count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("A record has no end within %(count)s bytes.") % limit)
     if rest.strip(BLANKS):
         yield from split_joined_records(rest)
 
@@ -99,20 +103,20 @@ def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
         with redirect_stderr(messages):
             record = pymarc.Record(data=data, force_utf8=is_in_utf_8(data))
     except UnicodeDecodeError as error:
-        raise DamagedRecord("It is not in the encoding that its leader names.") from error
+        raise DamagedRecord(_("It is not in the encoding that its leader names.")) from error
     except (PymarcException, ValueError, LookupError, TypeError) as error:
-        raise DamagedRecord(f"It cannot be read: {type(error).__name__}.") from error
+        raise DamagedRecord(_("It cannot be read: %(error)s.") % {"error": type(error).__name__}) from error
     has_doubt = bool(messages.getvalue()) or has_unknown_characters(data)
-    return record, (UNKNOWN_CHARACTERS,) if has_doubt else ()
+    return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
 
 
 def mend_leader(data: bytes) -> bytes:
     """Returns the record with its own length, and the address at which its fields begin. Raises DamagedRecord."""
     if not data.endswith(END_OF_RECORD):
-        raise DamagedRecord("It is cut off: the end of the record is missing.")
+        raise DamagedRecord(_("It is cut off: the end of the record is missing."))
     leader, directory_end = data[:LEADER_BYTES], data.find(END_OF_FIELD, LEADER_BYTES)
     if not leader.isascii() or directory_end < 0:
-        raise DamagedRecord("It has no leader and no directory.")
+        raise DamagedRecord(_("It has no leader and no directory."))
     # A length of five digits is all that fits; longer records are read all the same.
     length, address = min(len(data), 99_999), directory_end + 1
     return b"%05d%b%05d%b" % (length, leader[5:12], address, leader[17:]) + data[LEADER_BYTES:]
@@ -127,16 +131,21 @@ def require_whole_directory(data: bytes) -> None:
     directory, fields = data[LEADER_BYTES : address - 1], data[address:-1]
     entries = [directory[start : start + ENTRY_BYTES] for start in range(0, len(directory), ENTRY_BYTES)]
     if not entries or not all(ENTRY_PATTERN.fullmatch(entry) for entry in entries):
-        raise DamagedRecord("Its directory is damaged.")
+        raise DamagedRecord(_("Its directory is damaged."))
     covered_bytes = 0
     for entry in entries:
         length, start = int(entry[3:7]), int(entry[7:12])
         field = fields[start : start + length]
         if len(field) != length or field.find(END_OF_FIELD) != length - 1:
-            raise DamagedRecord(f"Its directory does not fit field {entry[:3].decode()}.")
+            raise DamagedRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
         covered_bytes += length
     if covered_bytes != len(fields):
-        raise DamagedRecord(f"Its directory covers {covered_bytes} of {len(fields)} bytes.")
+        sentence = ngettext(
+            "Its directory covers %(covered)d of %(count)d byte.",
+            "Its directory covers %(covered)d of %(count)d bytes.",
+            len(fields),
+        )
+        raise DamagedRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
 
 
 def is_in_utf_8(data: bytes) -> bool:

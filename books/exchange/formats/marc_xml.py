@@ -8,6 +8,8 @@ from xml.sax.saxutils import escape, quoteattr
 import pymarc
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from books.exchange.formats.marc_fields import build_record, read_values
 from books.exchange.formats.records import (
@@ -18,6 +20,8 @@ from books.exchange.formats.records import (
     Table,
     TextRefusedFile,
     UnreadableFile,
+    format_count,
+    name_member,
 )
 
 NAMESPACE = "http://www.loc.gov/MARC21/slim"
@@ -35,7 +39,8 @@ class BoundedStream:
 
     def read(self, size: int = -1) -> bytes:
         if self.unused_bytes > MAX_RECORD_BYTES:
-            raise UnreadableFile(f"There is no whole record within {MAX_RECORD_BYTES:,} bytes.")
+            limit = {"count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("There is no whole record within %(count)s bytes.") % limit)
         chunk = self.stream.read(size)
         self.unused_bytes += len(chunk)
         return chunk
@@ -57,10 +62,15 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
             bounded_stream.unused_bytes = 0
     except ParseError as error:
         line, column = error.position
-        message = f"The XML has an error on line {line}, column {column + 1}, behind {number} records."
-        raise UnreadableFile(message) from error
+        sentence = ngettext(
+            "The XML has an error on line %(line)d, column %(column)d, behind %(count)d record.",
+            "The XML has an error on line %(line)d, column %(column)d, behind %(count)d records.",
+            number,
+        )
+        raise UnreadableFile(sentence % {"line": line, "column": column + 1, "count": number}) from error
     except DefusedXmlException as error:
-        raise UnreadableFile("The XML defines a document type or entities. Such files are not read.") from error
+        message = _("The XML defines a document type or entities. Such files are not read.")
+        raise UnreadableFile(message) from error
 
 
 def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
@@ -87,7 +97,7 @@ def parse_element(number: int, element: Element) -> Record:
     try:
         return Record(number, read_values(build_pymarc_record(element)), raw)
     except ValueError as error:
-        return Record(number, {}, raw, f"record: {error}")
+        return Record(number, {}, raw, name_member("record", str(error)))
 
 
 def build_pymarc_record(element: Element) -> pymarc.Record:
@@ -102,7 +112,7 @@ def build_pymarc_record(element: Element) -> pymarc.Record:
         elif name == "datafield":
             record.add_field(pymarc.Field(tag, read_indicators(child), list(iter_subfields(child))))
     if not record.fields:
-        raise ValueError("It has no fields.")
+        raise ValueError(_("It has no fields."))
     return record
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
+from django.utils.formats import number_format
 
 # The columns of formats that know no other, and of which a file of books has most.
 COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available")
@@ -15,6 +16,16 @@ MAX_RECORD_BYTES = 2**20
 
 class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read; the message says where and why."""
+
+
+def name_member(name: str, sentence: str) -> str:
+    """Returns the reason of a problem or a doubt. Its beginning is the same in all languages."""
+    return f"{name}: {sentence}"
+
+
+def format_count(number: int) -> str:
+    """Returns the number with the separators of thousands that the active language has."""
+    return number_format(number, force_grouping=True)
 
 
 class NumberText(str):

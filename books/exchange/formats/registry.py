@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from django.utils.translation import gettext as _
+
 from books.exchange.formats.bibtex import BibTeXRefusedFile, read_bibtex, write_bibtex
 from books.exchange.formats.csv_files import CSVRefusedFile, read_csv, write_csv
 from books.exchange.formats.json_lines import JSONLinesRefusedFile, read_json_lines, write_json_lines
@@ -107,7 +109,7 @@ def find_format(stream: BinaryIO) -> Format:
     if head.startswith(b"PK\x03\x04"):
         return XLSX
     if head.startswith(OLD_WORKBOOK):
-        raise UnreadableFile("It is an old workbook (.xls). Save it as XLSX or as CSV.")
+        raise UnreadableFile(_("It is an old workbook (.xls). Save it as XLSX or as CSV."))
     if head[:5].isdigit() and head[20:22] == b"45":
         return FORMATS["marc"]
     text = decode_head(head).lstrip()

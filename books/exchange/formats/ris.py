@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
+from django.utils.translation import gettext as _
+
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines
 from books.exchange.formats.records import (
     AVAILABILITIES,
@@ -16,6 +18,8 @@ from books.exchange.formats.records import (
     TextRefusedFile,
     UnreadableFile,
     format_availability,
+    format_count,
+    name_member,
 )
 from books.exchange.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 
@@ -58,7 +62,8 @@ def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             piece.append(line)
             size += len(line)
         if size > MAX_RECORD_BYTES:
-            raise UnreadableFile(f"The record on line {start} has no end within {MAX_RECORD_BYTES:,} characters.")
+            limits = {"line": start, "count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("The record on line %(line)s has no end within %(count)s characters.") % limits)
     if piece:
         yield start, piece
 
@@ -76,9 +81,9 @@ def is_note(lines: list[str]) -> bool:
 def parse_piece(number: int, lines: list[str], encoding: Encoding) -> Record:
     raw = encoding.encode("".join(lines).rstrip(LINE_ENDS) + "\r\n")
     if get_tag(lines[0]) != BEGIN:
-        return Record(number, {}, raw, "record: It does not begin with a line TY.")
+        return Record(number, {}, raw, name_member("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END for line in lines):
-        return Record(number, {}, raw, "record: It does not end with a line ER.")
+        return Record(number, {}, raw, name_member("record", _("It does not end with a line ER.")))
     return Record(number, read_values(read_fields(lines)), raw)
 
 

@@ -8,6 +8,8 @@ from datetime import date, datetime, time, timedelta
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, ZipFile
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from openpyxl import Workbook, load_workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.utils.exceptions import InvalidFileException
@@ -45,14 +47,19 @@ def read_xlsx(stream: BinaryIO, encoding_name: str = "") -> Table:
         # Numbers and texts, not the formulas that compute them.
         workbook = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         rows = iter_rows(workbook.worksheets)
-        _, columns = next(rows, (1, []))
+        _line, columns = next(rows, (1, []))
     texts = [format_cell(cell) for cell in strip_empty_cells(columns)]
     start = len(REPORT_COLUMNS) if tuple(texts[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     names = texts[start:]
     if not names or "" in names or len(names) != len(set(names)):
-        raise UnreadableFile("The first row has a column without a name, or one twice.")
-    description = f"XLSX, {len(workbook.worksheets)} sheets" if len(workbook.worksheets) > 1 else "XLSX"
-    return Table(names, iter_records(names, rows, start), description)
+        raise UnreadableFile(_("The first row has a column without a name, or one twice."))
+    return Table(names, iter_records(names, rows, start), describe_workbook(len(workbook.worksheets)))
+
+
+def describe_workbook(sheets: int) -> str:
+    if sheets == 1:
+        return "XLSX"
+    return ngettext("XLSX, %(count)d sheet", "XLSX, %(count)d sheets", sheets) % {"count": sheets}
 
 
 @contextmanager
@@ -65,9 +72,11 @@ def report_bad_workbook() -> Iterator[None]:
     except UnreadableFile:
         raise
     except (BadZipFile, InvalidFileException, KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise UnreadableFile(f"It is no workbook that can be read: {type(error).__name__}.") from error
+        raise UnreadableFile(
+            _("It is no workbook that can be read: %(error)s.") % {"error": type(error).__name__}
+        ) from error
     except (SyntaxError, OSError, EOFError, RuntimeError, NotImplementedError, ArithmeticError) as error:
-        raise UnreadableFile(f"The workbook is damaged: {type(error).__name__}.") from error
+        raise UnreadableFile(_("The workbook is damaged: %(error)s.") % {"error": type(error).__name__}) from error
 
 
 def require_bounded_size(stream: BinaryIO) -> None:
@@ -75,7 +84,7 @@ def require_bounded_size(stream: BinaryIO) -> None:
     unpacked_bytes = sum(part.file_size for part in parts)
     shared_bytes = sum(part.file_size for part in parts if not part.filename.startswith(SHEET_PARTS))
     if unpacked_bytes > MAX_UNPACKED_BYTES or shared_bytes > MAX_SHARED_BYTES:
-        raise UnreadableFile("The workbook is too large when it is unpacked.")
+        raise UnreadableFile(_("The workbook is too large when it is unpacked."))
 
 
 def iter_rows(sheets: Sequence[Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:

@@ -94,6 +94,8 @@ def test_a_mirrored_book_is_not_merged_away(head: Client) -> None:
     kept, other = create_book(), create_book()
     MirroredBook.objects.create(source=create_source("north"), remote_id=1, version=1, book=other)
     assert "keep it" in read_text(merge(head, kept, other))
+    head.cookies["django_language"] = "de"
+    assert "Behalten Sie es" in read_text(merge(head, kept, other))
     assert Book.objects.count() == 2
     assert not Operation.objects.exists()
     merge(head, kept, other, kept=other.pk)

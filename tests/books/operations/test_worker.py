@@ -10,6 +10,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import override
 from psycopg import errors
 
 from books import changes
@@ -20,7 +21,7 @@ from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
 from books.operations.tasks import Batch, Outcome
 from books.operations.worker import MAX_PROBLEMS, LeaseLost, OperationRunner
-from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS
+from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON
 from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, work_off
@@ -141,8 +142,15 @@ def test_an_operation_that_workers_die_of_fails(head: ActorRef) -> None:
         claim()
         end_lease(operation)
     work_off(operation)
-    assert operation.state == "failed"
-    assert operation.error.startswith("Poison")
+    assert (operation.state, operation.error) == ("failed", POISONED_REASON)
+
+
+def test_an_operation_that_workers_die_of_fails_in_the_language_of_who_began_it(head: ActorRef) -> None:
+    with override("de"):
+        operation = begin_edit(head, SET_LENT)
+    Operation.objects.filter(pk=operation.pk).update(claimed=MAX_LOST_WORKERS)
+    work_off(operation)
+    assert operation.error == "Gift: Mehr als 10 Arbeitsprozesse sind davon nicht zurückgekommen."
 
 
 def test_an_operation_whose_task_fails_says_why(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from django.contrib.auth.models import Group, User
+from django.utils.translation import override
 from pytest_django import Settings
 
 from books.models import Actor, Book, Operation
@@ -76,6 +77,19 @@ def read(api: httpx.Client, key: dict[str, str], answer: httpx.Response) -> dict
 
 def post(api: httpx.Client, key: dict[str, str], operation: httpx.Response, action: str) -> httpx.Response:
     return api.post(f"{operation.headers['Location']}/{action}", headers=key)
+
+
+def test_an_operation_of_a_program_has_no_language_and_fails_in_english(
+    api: httpx.Client, key: dict[str, str], librarian: User
+) -> None:
+    german = {"Accept-Language": "de", "Cookie": "django_language=de"}
+    begin(api, key, **german)
+    librarian.groups.clear()
+    with override("de"):
+        work_off()
+    operation = Operation.objects.get()
+    assert "language" not in (operation.parameters or {})
+    assert operation.error == "Who began the operation may not do so any more."
 
 
 def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[str, str]) -> None:

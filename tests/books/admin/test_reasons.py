@@ -1,0 +1,101 @@
+"""The reasons that an import or an operation gives are in the language of who began it."""
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils.translation import get_language
+
+from books.models import ImportFinding, Operation
+from tests.support.imports import choose, page, upload
+from tests.support.operations import work_off
+
+pytestmark = pytest.mark.database_independent
+
+HEADER = "title;author;year;isbn;genre\n"
+ROWS = [
+    "Lalka;Bolesław Prus;1890;1;Novel",
+    "Emma;;1815;2;Novel",
+    "Dziady;Adam Mickiewicz;MDCCC;3;Drama",
+    "Lalka;Bolesław Prus;1890;1;Novel",
+    "Short;A;1",
+    f"{'x' * 1001};A;1;5;Novel",
+    "Short;A;99999999999;5;Novel",
+]
+GERMAN_REASONS = [
+    "author: Dieses Feld darf nicht leer sein.",
+    "year: Hier muss eine ganze Zahl stehen.",
+    "isbn: Das Buch in Zeile 2 hat sie.",
+    "row: Sie hat 3 Zellen, die erste Zeile 5.",
+    "title: Dieses Feld darf nicht mehr als 1000 Zeichen haben.",
+    "year: Dieser Wert muss kleiner oder gleich 2147483647 sein.",
+]
+ENGLISH_REASONS = [
+    "author: This field may not be blank.",
+    "year: Input should be a valid integer.",
+    "isbn: The book on line 2 has it.",
+    "row: It has 3 cells, and the first line 5.",
+    "title: Ensure this field has no more than 1000 characters.",
+    "year: Ensure this value is less than or equal to 2147483647.",
+]
+
+
+def read_in(browser: Client, language: str) -> None:
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = language
+
+
+def check(browser: Client, language: str, content: str) -> Operation:
+    """Uploads and checks a file. The worker is in this process, and serves one language after the other."""
+    read_in(browser, language)
+    file = upload(browser, content.encode())
+    choose(browser, file)
+    file.refresh_from_db()
+    assert file.check_operation is not None
+    return file.check_operation
+
+
+def list_reasons(operation: Operation) -> list[str]:
+    findings = ImportFinding.objects.filter(operation_id=operation.pk, kind="refused")
+    return list(findings.order_by("position").values_list("reason", flat=True))
+
+
+def test_records_are_refused_in_the_language_of_who_began_the_import(head: Client) -> None:
+    content = HEADER + "\n".join(ROWS)
+    for language, reasons in (("de", GERMAN_REASONS), ("en", ENGLISH_REASONS), ("de", GERMAN_REASONS)):
+        assert list_reasons(check(head, language, content)) == reasons
+        assert get_language() == settings.LANGUAGE_CODE
+
+
+def test_the_pages_of_an_import_are_german(head: Client) -> None:
+    read_in(head, "de")
+    file = upload(head, f"{HEADER}Café;Zoë;1890;1;Novel\n".encode("cp1252"))
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "Gelesen als CSV mit Semikolons, UTF-8." in shown
+    assert "Zeile 2 ist nicht in UTF-8. Vielleicht ist die Datei in Windows-1252 (Latin-1)." in shown
+    incomplete = choose(head, file, column_author="", column_year="").content.decode()
+    assert "Die erste Zeile nennt keine Spalte author, year." in incomplete
+
+
+@pytest.mark.parametrize(
+    ("language", "reason"), [("de", "Zeile 8: Die Daten enden zu früh."), ("en", "Line 8: unexpected end of data.")]
+)
+def test_a_file_that_cannot_be_read_fails_in_the_language_of_who_began_the_check(
+    head: Client, language: str, reason: str
+) -> None:
+    operation = check(head, language, HEADER + "A;B;1;1;G\n" * 6 + '"never closed')
+    assert (operation.state, operation.error) == ("failed", reason)
+
+
+@pytest.mark.parametrize(
+    ("language", "reason"),
+    [("de", "Wer den Vorgang begonnen hat, darf das nicht mehr."),
+     ("en", "Who began the operation may not do so any more.")],
+)  # fmt: skip
+def test_an_operation_fails_in_the_language_of_who_began_it(
+    head: Client, berta: User, language: str, reason: str
+) -> None:
+    read_in(head, language)
+    head.post("/admin/books/book/bulk_edit/?genre=none", {"change": "delete", "token": "t", "matched": "0"})
+    berta.groups.clear()
+    work_off()
+    assert Operation.objects.get().error == reason
