@@ -14,6 +14,7 @@ from tests.support.catalogs import compile_messages, read_compiled, read_source
 pytestmark = pytest.mark.database_independent
 
 SOURCE = Path(settings.LOCALE_PATHS[0], "de", "LC_MESSAGES", "django.po")
+IN_F_STRING = re.compile(r"\{(?:_|n?gettext)\('.*")
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}|<[^>]+>")
 
 
@@ -36,6 +37,13 @@ def test_each_translation_has_the_placeholders_of_its_text() -> None:
         if list_placeholders(text) not in (list_placeholders(message.text), list_placeholders(message.plural))
     ]
     assert wrong == []
+
+
+def test_no_text_is_marked_inside_an_f_string() -> None:
+    """GNU gettext does not look there, so that the text would stay English."""
+    files = [file for app in settings.OWN_APPS for file in (settings.BASE_DIR / app).rglob("*.py")]
+    assert len(files) > 300
+    assert [(file.name, match[0]) for file in files for match in IN_F_STRING.finditer(file.read_text())] == []
 
 
 def test_the_compiled_catalog_is_that_of_the_source() -> None:

@@ -103,7 +103,7 @@ def merge_and_report(request: HttpRequest, form: MergeForm) -> HttpResponse:
             kept, form.list_versions(), form.list_sources(), find_librarian(request), timezone.now()
         )
     except Refusal as refusal:
-        messages.error(request, f"{_('Nothing was changed.')} {_(refusal.message)}.")
+        messages.error(request, _("Nothing was changed. %(reason)s.") % {"reason": _(refusal.message)})
         return HttpResponseRedirect(request.get_full_path())
     text = _("The books are merged.")
     messages.success(request, format_html('{} <a href="{}">{}</a>', text, operation_address(operation), _("Undo")))

@@ -15,7 +15,7 @@ from books.models import Book
 from books.operations.edits import Edit
 from oauth import api_keys
 from oauth.models import Authorization
-from tests.support import oauth_flows, operations
+from tests.support import imports, oauth_flows, operations
 from tests.support.books import build_book
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.endpoints import create_endpoint, publish_event
@@ -29,9 +29,10 @@ SHOWN_ATTRIBUTES = ("alt", "aria-label", "placeholder", "title")
 WORD = re.compile(r"[^\W\d_]{2,}")
 # What people entered and what programs read, alone or in a title.
 DATA = re.compile(
-    r"""(?:›\ )?(?:
+    r"""(?:›\ |“)?(?:
         English | Deutsch | UTC | [0-9]{4},\ [0-9:]+\ UTC
         | root | head | Librarians | Head\ librarians | Developers
+        | books\.csv | (?:title|author|year|isbn|genre|row):? | utf-16 | windows-1252   # of a file
         | BibTeX | CSV | JSON\ lines | MARC\ 21 | MARCXML | RIS | ONIX.* | Bookshop(?:\ for\ root)? | bookshop
         | Library\ documentation | library-docs
         | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ Novel\) | isbn-[0-9]+ | zzz
@@ -39,7 +40,7 @@ DATA = re.compile(
         | https?://\S+ | book\.(?:created|updated|deleted):? | book\.created\ [0-9a-f-]+\ →\ \S+ | [0-9a-f-]{36}
         | branch(?:,\ [0-9-]+|:\ book\.created\ 1)? | X-Webhook-Event:.* | "\w+":.* | \{"name".*
         | Axes(?:\ \|\ access\ attempt\ expiration)? | \|\ [a-z ]+   # tables without pages, in the names of permissions
-    )(?:\ [|›])?""",
+    )(?:\ [|›]|”,?)?""",
     re.VERBOSE,
 )
 
@@ -125,6 +126,18 @@ def fill_library(root: User) -> list[str]:
     ]
 
 
+def import_refused(root: Client) -> list[str]:
+    """Checks a file whose records are refused. Returns the addresses of the pages that say why."""
+    rows = ["Emma,Jane Austen,1815,isbn-1,Novel"] * 2 + [
+        "Emma,,zzz,isbn-2,Novel",
+        "Emma",
+        "Emma,Jane Austen,,9E+12,Novel",
+    ]
+    file = imports.upload(root, "\n".join(["title,author,year,isbn,genre", *rows, f"{'é' * 10}"]).encode("cp1252"))
+    imports.choose(root, file)
+    return [imports.page(file, name) for name in ("mapping", "check")]
+
+
 def list_wrong_forms() -> list[tuple[str, dict[str, Any]]]:
     """Forms that are refused, or that report what they did."""
     pks = [str(pk) for pk in Book.objects.values_list("pk", flat=True)]
@@ -159,7 +172,7 @@ def read_found(answer: Any) -> set[str]:
 
 def test_each_text_of_each_page_has_a_german_one(root: Client, marks: None) -> None:
     root.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
-    addresses = fill_library(User.objects.get())
+    addresses = [*fill_library(User.objects.get()), *import_refused(root)]
     as_browser = {"accept": "text/html"}
     found = {address: read_found(root.get(address, headers=as_browser)) for address in addresses}
     for address, form in list_wrong_forms():
