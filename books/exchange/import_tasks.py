@@ -113,8 +113,7 @@ class CheckTask(FileTask):
         actor: ActorRef,
         now: datetime,
     ) -> list[Judgement]:
-        # Whether doubtful records are taken is asked after they are shown.
-        return judge_records(candidates, msgspec.structs.replace(rules, take_doubtful=False), read_books)
+        return judge_records(candidates, rules, read_books)
 
     def count_changed(self, counts: Counter[Kind]) -> int:
         return 0

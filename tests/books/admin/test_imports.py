@@ -1,7 +1,7 @@
 """Files that head librarians import in the admin."""
 
+import threading
 from datetime import timedelta
-from threading import Event
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from books.exchange import uploads
-from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, iter_expired, open_file
+from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, open_file
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -19,6 +19,7 @@ from tests.support.book_files import build_exported_book, read_records, write_bo
 from tests.support.books_admin import create_book
 from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, upload
 from tests.support.operations import do_undo, work_off
+from webhooks.models import Event
 
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 
@@ -57,6 +58,17 @@ def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Clie
     first, second = confirm(head, file), confirm(head, file)
     assert first == second
     assert (Book.objects.count(), Operation.objects.filter(kind="import").count()) == (1, 1)
+
+
+@pytest.mark.unannounced
+def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.exchange.imports.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    assert "no_events" in choose(head, file).content.decode()
+    confirm(head, file, no_events="on")
+    assert Book.objects.count() == 1
+    assert not Event.objects.exists()
 
 
 def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
@@ -113,7 +125,7 @@ def test_the_refused_come_back_in_the_format_that_came(head: Client, name: str) 
     assert returned.values["isbn"] == "1"
 
 
-def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client) -> None:
+def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astrid: User) -> None:
     rows = b"".join(b"Lalka,Prus,1890,isbn%d,%s\n" % (number, b"x" * 100) for number in range(9_000))
     content = b"title,author,year,isbn,genre\n" + rows
     begin = {"name": "books.csv", "size": str(len(content)), "fingerprint": "books.csv|1"}
@@ -133,6 +145,8 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client) -> N
     assert stream.seek(-10, 2) == len(content) - 10
     assert stream.read() == content[-10:]
     assert ImportFile.objects.count() == 1
+    # The same file of another person is a file of its own.
+    assert begin_upload(astrid.pk, "books.csv", len(content), begin["fingerprint"], timezone.now()) != file
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,7 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
         # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
         lease = worker.claim_due()
         assert lease
-        worker.OperationRunner(lease, Event()).do_next()
+        worker.OperationRunner(lease, threading.Event()).do_next()
         worker.release(lease)
     assert Book.objects.count() == 4
     work_off()
