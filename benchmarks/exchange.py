@@ -87,7 +87,9 @@ def main() -> None:
         for format in options.formats:
             result = measure(database, format, options.books)
             runs = [f"{run.seconds:.0f} s, {run.megabytes:.0f} MB" for run in (result.imported, result.exported)]
-            table.add_row(result.name, *runs, str(result.alone), str(result.beside))
+            cells = (result.name, *runs, str(result.alone), str(result.beside))
+            note("  ".join(cells))
+            table.add_row(*cells)
     Console(width=160).print(table)
 
 

@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from django.db import connection, transaction
 
 from books.changes import lock_books
-from books.exchange.candidates import Candidate, ImportRules, iter_candidates
+from books.exchange.candidates import ImportRules, iter_candidates
 from books.exchange.formats.records import Table
 from books.exchange.judging import (
     RETURNED_KINDS,
@@ -21,10 +21,12 @@ from books.exchange.judging import (
 from books.exchange.progress import iter_batches
 from books.history.actors import ActorRef, begin_operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
-from books.operations.worker import BATCH_SIZES, PAUSES
+from books.operations.worker import PAUSES, BatchLimit
 
 # The kind of the operation that all changes of an import belong to.
 IMPORT = "import"
+# Records that are judged together, and keep nobody waiting.
+CHECKED_BATCH = 500
 Counts = Counter[Kind]
 # Is called for each record that is refused or doubtful, before the transaction of its batch ends.
 ReportReturned = Callable[[Judgement], None]
@@ -38,7 +40,7 @@ def count_records(table: Table) -> int:
 def check_books(table: Table, rules: ImportRules, report: ReportReturned, count: int) -> Counts:
     """Judges the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
-    for batch in iter_record_batches(table, rules, "Checking books", count):
+    for batch in iter_batches(iter_candidates(table, rules), lambda: CHECKED_BATCH, "Checking books", count):
         judgements = judge_records(batch, rules, read_books)
         report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)
@@ -61,19 +63,18 @@ def import_books(
     """
     counts: Counts = Counter()
     actor = begin_operation(IMPORT, actor, now)
-    for batch in iter_record_batches(table, rules, "Importing books", count):
+    limit = BatchLimit()
+    for batch in iter_batches(iter_candidates(table, rules), lambda: limit.size, "Importing books", count):
+        start = time.monotonic()
         with transaction.atomic():
             judgements = judge_records(batch, rules, lock_books)
             judgements = write_judgements(judgements, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
             report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)
+        limit.adapt(time.monotonic() - start)
         # Other writers get their turn.
         time.sleep(PAUSES[connection.vendor])
     return counts
-
-
-def iter_record_batches(table: Table, rules: ImportRules, description: str, count: int) -> Iterator[list[Candidate]]:
-    return iter_batches(iter_candidates(table, rules), BATCH_SIZES[connection.vendor], description, count)
 
 
 def report_returned(judgements: Iterable[Judgement], report: ReportReturned) -> None:

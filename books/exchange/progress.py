@@ -1,6 +1,6 @@
 """Shows the progress of a command as a bar on standard error."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -10,10 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 Item = TypeVar("Item")
 
 
-def iter_batches(items: Iterable[Item], size: int, description: str, total: int | None = None) -> Iterator[list[Item]]:
-    """Yields the items in lists of `size`. The bar moves when the caller asks for the next list."""
+def iter_batches(
+    items: Iterable[Item], get_size: Callable[[], int], description: str, total: int | None = None
+) -> Iterator[list[Item]]:
+    """Yields the items in lists, each of the size that is wanted by then. The bar moves with the lists."""
     iterator = iter(items)
-    return show_progress(iter(lambda: list(islice(iterator, size)), []), description, total)
+    return show_progress(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
 def show_progress(lists: Iterable[list[Item]], description: str, total: int | None = None) -> Iterator[list[Item]]:

@@ -137,12 +137,27 @@ def reconnect(error: Exception, stop: Event) -> None:
     stop.wait(RECONNECT_DELAY)
 
 
+class BatchLimit:
+    """The most books of the next batch: fewer, if the last one kept others waiting for long."""
+
+    def __init__(self) -> None:
+        self.max_size = BATCH_SIZES[connection.vendor]
+        self.size = min(FIRST_BATCH_SIZE, self.max_size)
+
+    def adapt(self, seconds: float) -> None:
+        """`seconds` is what the last batch took."""
+        if seconds > MAX_BATCH_SECONDS:
+            self.size = max(MIN_BATCH_SIZE, self.size // 2)
+        elif seconds < MAX_BATCH_SECONDS / 4:
+            self.size = min(self.max_size, self.size * 2)
+
+
 class OperationRunner:
     """Does a leased operation, one step after the other."""
 
     def __init__(self, lease: Lease, stop: Event) -> None:
         self.lease, self.stop = lease, stop
-        self.limit = min(FIRST_BATCH_SIZE, BATCH_SIZES[connection.vendor])
+        self.limit = BatchLimit()
         self.task: Task | None = None
         self.result = "not finished"
         # A batch that was read, and gave up when it was to be written.
@@ -181,7 +196,7 @@ class OperationRunner:
             self.start(operation, task)
             return True
         # After any other failure it is read again: it can have been written before the connection was lost.
-        batch, self.batch = self.batch or task.read_batch(operation, self.limit), None
+        batch, self.batch = self.batch or task.read_batch(operation, self.limit.size), None
         if batch is None:
             self.finish(State.DONE)
             return False
@@ -194,7 +209,7 @@ class OperationRunner:
             self.batch = batch
             self.wait_for_others()
         else:
-            self.limit = adapt_limit(self.limit, time.monotonic() - start)
+            self.limit.adapt(time.monotonic() - start)
         return True
 
     def start(self, operation: Operation, task: Task) -> None:
@@ -237,13 +252,6 @@ class OperationRunner:
             self.require_lease()
             finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
         self.result = state
-
-
-def adapt_limit(limit: int, seconds: float) -> int:
-    """Returns the books of the next batch: fewer, if the last one kept others waiting for long."""
-    if seconds > MAX_BATCH_SECONDS:
-        return max(MIN_BATCH_SIZE, limit // 2)
-    return min(BATCH_SIZES[connection.vendor], limit * 2) if seconds < MAX_BATCH_SECONDS / 4 else limit
 
 
 def require_permissions(operation: Operation) -> None:

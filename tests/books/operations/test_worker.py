@@ -226,11 +226,15 @@ def test_a_batch_that_was_written_when_the_connection_was_lost_is_not_written_ag
 
 
 def test_slow_batches_become_smaller_and_fast_ones_larger_again() -> None:
-    size = worker.BATCH_SIZES[connection.vendor]
-    assert worker.adapt_limit(size, 0.3) == size // 2
-    assert worker.adapt_limit(worker.MIN_BATCH_SIZE, 9.0) == worker.MIN_BATCH_SIZE
-    assert worker.adapt_limit(size // 2, 0.1) == size // 2
-    assert worker.adapt_limit(size // 2, 0.04) == worker.adapt_limit(size, 0.04) == size
+    limit = worker.BatchLimit()
+    first = limit.size
+    sizes = []
+    for seconds in (0.3, 0.1, 0.04, 9.0, 9.0, 9.0, *[0.04] * 9):
+        limit.adapt(seconds)
+        sizes.append(limit.size)
+    assert sizes[:4] == [first // 2, first // 2, first, first // 2]
+    assert sizes[5:7] == [worker.MIN_BATCH_SIZE, 2 * worker.MIN_BATCH_SIZE]
+    assert sizes[-1] == worker.BATCH_SIZES[connection.vendor]
 
 
 def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
