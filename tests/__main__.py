@@ -49,7 +49,7 @@ def provide_databases() -> Iterator[dict[str, str]]:
     try:
         # No test cuts the power, so the server need not wait for the disk. Rows that tests roll back are cleared soon:
         # every scan of a table reads them.
-        settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s"}
+        settings = {"fsync": "off", "full_page_writes": "off", "autovacuum_naptime": "2s", "deadlock_timeout": "100ms"}
         with start_cluster(**settings, autovacuum_vacuum_cost_delay="0", max_connections="200") as cluster:
             yield {**sqlite, "PostgreSQL": cluster.url()}
     except PostgresMissing:

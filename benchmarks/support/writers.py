@@ -111,7 +111,8 @@ class FaultyProxy(DatabaseProxy):
 
 
 def count_acknowledged(writers: Iterable[Writer]) -> Counter[tuple[str, int]]:
-    return sum((writer.acknowledged for writer in writers), Counter())
+    # The writers may go on meanwhile: a copy is made at once.
+    return sum((Counter(dict(writer.acknowledged)) for writer in writers), Counter())
 
 
 def summarize_writes(fetch: Fetch, writers: Sequence[Writer]) -> str:

@@ -50,10 +50,8 @@ def shelf(api: httpx.Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("order", SORT_ORDERS)
-@pytest.mark.parametrize("limit", [2, 40])
-def test_pages_hold_every_book_once_in_order(
-    api: httpx.Client, shelf: list[dict[str, Any]], order: str, limit: int
-) -> None:
+def test_pages_hold_every_book_once_in_order(api: httpx.Client, shelf: list[dict[str, Any]], order: str) -> None:
+    limit = 7
     pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
     expected = sort_books(shelf, order)
     assert [page["results"] for page in pages] == [
@@ -62,11 +60,8 @@ def test_pages_hold_every_book_once_in_order(
 
 
 @pytest.mark.parametrize("order", SORT_ORDERS)
-@pytest.mark.parametrize("limit", [2, 40])
-def test_the_pages_are_the_same_backwards(
-    api: httpx.Client, shelf: list[dict[str, Any]], order: str, limit: int
-) -> None:
-    pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit={limit}"))
+def test_the_pages_are_the_same_backwards(api: httpx.Client, shelf: list[dict[str, Any]], order: str) -> None:
+    pages = list(walk_pages(api, f"{LIST_URL}?sort={order}&limit=7"))
     pages_back = list(walk_pages(api, pages[-1]["previous"], "previous"))
     assert [page["results"] for page in pages_back] == [page["results"] for page in reversed(pages[:-1])]
 
