@@ -24,7 +24,7 @@ from tests.support.books import build_book
 from tests.support.server import Service, serve_library
 
 # No deadline: the time of an example depends on the machine.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=60)
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
 # Chosen on the command line with `--hypothesis-profile=long`.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("suite")
