@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import competitors
 from benchmarks.deliveries import count_lost, start_library_and_receiver, summarize_requests, wait_until
-from benchmarks.outages.common import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
 from benchmarks.support import databases, writers
 from benchmarks.support.findings import Finding
 from tests.support.sql import fetch_all

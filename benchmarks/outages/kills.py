@@ -23,7 +23,7 @@ from benchmarks.deliveries import (
     summarize_requests,
     wait_until,
 )
-from benchmarks.outages.common import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import note
 from benchmarks.support.findings import Finding

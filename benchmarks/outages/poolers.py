@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import competitors
 from benchmarks.deliveries import migrate_library
-from benchmarks.outages.common import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
 from benchmarks.support import writers
 from benchmarks.support.findings import Finding
 from tests.support.postgres import SHORT_FOLDER, Cluster, start_cluster

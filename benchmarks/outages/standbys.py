@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from benchmarks import competitors
 from benchmarks.deliveries import Library, migrate_library, wait_until
-from benchmarks.outages.common import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
 from benchmarks.support import writers
 from benchmarks.support.findings import Finding
 from tests.support.postgres import SHORT_FOLDER, Cluster, find_binary, run_unprivileged, start_cluster
