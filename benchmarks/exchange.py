@@ -15,7 +15,7 @@ import time
 from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import httpx
 from rich.console import Console
@@ -34,17 +34,11 @@ from benchmarks.operations import ALONE_SECONDS, Writer, run_writer
 from benchmarks.support import databases
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.credentials import create_credentials
-from books.exchange.formats.csv_files import write_csv
-from books.exchange.formats.json_lines import write_json_lines
-from books.exchange.formats.records import ExportedBook, Pages
 
 # Books that are there before the import, which the other writer changes.
 OTHER_BOOKS = 1_000
-PAGE = 1_000
-TIME = "2026-01-31T09:30:00.000000Z"
-FORMATS = {"csv": write_csv, "jsonl": write_json_lines}
 ISBN_PREFIX = "item-"
-COMPARED = ("title", "author", "year", "isbn", "genre", "available")
+MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
 DELAYS_SQL = "SELECT uuid, created_at FROM webhooks_event"
 
 
@@ -101,8 +95,8 @@ def measure(database: str, format: str, books: int) -> Result:
         start_receiver() as receiver,
     ):
         sent, exported = Path(folder) / f"in.{format}", Path(folder) / f"out.{format}"
-        with sent.open("wb") as stream:
-            stream.writelines(FORMATS[format](make_pages(books)))
+        with sent.open("w", encoding="utf-8", newline="") as file:
+            FORMATS[format](file, books)
         databases.seed_library(library.url, OTHER_BOOKS)
         library.run_code(CREATE_ENDPOINTS_CODE.format(paths=("hook",), port=receiver.port))
         with competitors.start_library(library.url, **library.environment) as server, library.run_workers():
@@ -118,30 +112,35 @@ def measure(database: str, format: str, books: int) -> Result:
         if writer.errors:
             raise RuntimeError(writer.errors[0])
         require_same_books(sent, exported)
-        alone = Pace(all_waits[:alone_count], list_delays(library, receiver, 0, began_at))
-        beside = Pace(all_waits[alone_count:], list_delays(library, receiver, began_at, ended_at))
+        delays = list_delays(library, receiver)
+        alone = Pace(all_waits[:alone_count], [delay for at, delay in delays if at < began_at])
+        beside = Pace(all_waits[alone_count:], [delay for at, delay in delays if began_at <= at < ended_at])
         return Result(f"{database}, {format}", imported, exported_run, alone, beside)
 
 
-def make_pages(count: int) -> Pages:
-    """Yields books as the library exports them; no two have one isbn."""
-    for start in range(0, count, PAGE):
-        yield [
-            ExportedBook(
-                id=1_000_000 + number,
-                title=f"A book of many, volume {number}",
-                author=f"Author {number % 50_000}, Given Name",
-                year=1500 + number % 500,
-                isbn=f"{ISBN_PREFIX}{number}",
-                isbn13=None,
-                genre=("Novel", "Poetry", "History", "Children")[number % 4],
-                available=number % 3 > 0,
-                created_at=TIME,
-                updated_at=TIME,
-                version=1,
-            )
-            for number in range(start, min(start + PAGE, count))
-        ]
+def make_book(number: int) -> dict[str, Any]:
+    """Returns the members of a book; no two have one isbn."""
+    return {
+        "title": f"A book of many, volume {number}",
+        "author": f"Author {number % 50_000}, Given Name",
+        "year": 1500 + number % 500,
+        "isbn": f"{ISBN_PREFIX}{number}",
+        "genre": ("Novel", "Poetry", "History", "Children")[number % 4],
+        "available": number % 3 > 0,
+    }
+
+
+def write_csv(file: TextIO, count: int) -> None:
+    writer = csv.DictWriter(file, MEMBERS)
+    writer.writeheader()
+    writer.writerows(map(make_book, range(count)))
+
+
+def write_json_lines(file: TextIO, count: int) -> None:
+    file.writelines(f"{json.dumps(make_book(number))}\n" for number in range(count))
+
+
+FORMATS = {"csv": write_csv, "jsonl": write_json_lines}
 
 
 def run(library: Library, *command: str) -> Run:
@@ -156,12 +155,12 @@ def run(library: Library, *command: str) -> Run:
     return Run(seconds, usage.ru_maxrss / 1024)
 
 
-def list_delays(library: Library, receiver: Receiver, start: float, end: float) -> list[float]:
-    """Returns the seconds between a change and the delivery of its event, for changes in this time."""
+def list_delays(library: Library, receiver: Receiver) -> list[tuple[float, float]]:
+    """Returns the Unix time of each change, and the seconds from there to the delivery of its event."""
     received = {request.event.replace("-", ""): request.received_at for request in receiver.list_requests()}
     rows: list[tuple[Any, Any]] = library.execute_sql(DELAYS_SQL)
     times = [(str(uuid).replace("-", ""), parse_time(created_at)) for uuid, created_at in rows]
-    return [received[uuid] - time for uuid, time in times if uuid in received and start <= time < end]
+    return [(at, received[uuid] - at) for uuid, at in times if uuid in received]
 
 
 def parse_time(value: datetime | str) -> float:
@@ -178,10 +177,10 @@ def require_same_books(sent: Path, exported: Path) -> None:
 
 
 def summarize(path: Path) -> tuple[int, int]:
-    """Returns the number of the books with an isbn of `make_pages`, and a sum over their members."""
+    """Returns the number of the books with an isbn of `make_book`, and a sum over their members."""
     with path.open(encoding="utf-8", newline="") as file:
         books = csv.DictReader(file) if path.suffix == ".csv" else map(json.loads, file)
-        sums = [hash(tuple(str(book[name]).lower() for name in COMPARED)) for book in books if is_made(book["isbn"])]
+        sums = [hash(tuple(str(book[name]).lower() for name in MEMBERS)) for book in books if is_made(book["isbn"])]
     return len(sums), sum(sums)
 
 
