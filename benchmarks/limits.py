@@ -11,10 +11,11 @@ from benchmarks import competitors
 from benchmarks.competitors import ROOT, Server
 from benchmarks.support import load
 from benchmarks.support.load import Workload
-from library_site.management.commands import serve
+from library_site.granian_command import build_granian_command
 from tests.support.postgres import Cluster, find_binary
 
-WORKER_COUNT, THREAD_COUNT = 2, 8
+# Processes, threads, and the seconds that they have to stop.
+WORKER_COUNT, THREAD_COUNT, STOP_TIMEOUT = 2, 8, 2
 CLIENT_OPTIONS = ("--client", "16", "--jobs", "2")
 TRANSACTIONS_PATTERN = re.compile(r"actually processed: (\d+)")
 PER_SECOND_PATTERN = re.compile(r"tps = ([\d.]+)")
@@ -71,7 +72,7 @@ def start_granian(application: str) -> Iterator[Server]:
     """Serves an application of `benchmarks.bare` in the way the library is served."""
     port = competitors.find_free_port()
     command = [
-        *serve.build_granian_command("127.0.0.1", port, WORKER_COUNT, THREAD_COUNT),
+        *build_granian_command("127.0.0.1", port, WORKER_COUNT, THREAD_COUNT, STOP_TIMEOUT),
         f"benchmarks.bare:{application}",
     ]
     variables = competitors.build_environment("") | {"PYTHONPATH": str(ROOT)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from library_site.granian_command import build_granian_command
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.metrics_files import prepare_directory
 from library_site.monitoring.shutdown import watch_for_stop
@@ -51,7 +52,9 @@ class Command(BaseCommand):
         os.environ.setdefault(*MMAP_THRESHOLD)
         if settings.METRICS_TOKEN:
             prepare_directory(settings.METRICS_DIR)
-        command = build_granian_command(settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS)
+        command = build_granian_command(
+            settings.HOST, settings.PORT, settings.WEB_CONCURRENCY, settings.WEB_THREADS, settings.STOP_TIMEOUT
+        )
         command += [
             "--log-config",
             open_pipe(json.dumps(settings.LOGGING)),
@@ -142,28 +145,3 @@ def open_pipe(text: str) -> str:
     os.close(write_end)
     os.set_inheritable(read_end, True)  # noqa: FBT003  # os defines it so
     return f"/dev/fd/{read_end}"
-
-
-def build_granian_command(host: str, port: int, workers: int, threads: int) -> list[str]:
-    """Returns the server's command line, to which an application is added.
-
-    Threads let the commits of writers overlap; dead workers are replaced.
-    """
-    options = {
-        "--interface": "wsgi",
-        "--host": host,
-        "--port": port,
-        "--workers": workers,
-        "--blocking-threads": threads,
-        "--log-level": "error",
-        "--workers-kill-timeout": settings.STOP_TIMEOUT,
-    }
-    arguments = [str(word) for option in options.items() for word in option]
-    return [
-        sys.executable,
-        "-m",
-        "granian",
-        *arguments,
-        "--no-ws",
-        "--respawn-failed-workers",
-    ]
