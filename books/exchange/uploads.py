@@ -6,6 +6,7 @@ from hashlib import sha256
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, cast
 
+from django.db import transaction
 from django.db.models import Max, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
@@ -24,20 +25,32 @@ MAX_NAME_LENGTH = 255
 
 
 class WrongChunk(Exception):
-    """The part is not the next one, or too long."""
+    """The part is not the next one, or has another length than it must have."""
+
+
+class OtherContent(Exception):
+    """The part is there already, with another content: the parts are of different files."""
 
 
 def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
     """Returns the file to which the parts go: that of an upload of the same file that was cut off, or a new one.
 
-    Raises UnreadableFile for an empty file and one that is too large.
+    The fingerprint tells files apart by their content; without one the file is new. Raises UnreadableFile for an empty
+    file and one that is too large, and for texts that no database stores.
     """
     if not 0 < size <= MAX_FILE_BYTES:
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
-    earlier = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
-    return earlier.order_by("-pk").first() or ImportFile.objects.create(
+    if "\0" in name + fingerprint:
+        raise UnreadableFile(_("The name of the file has a NUL character."))
+    return find_unfinished(user_id, size, fingerprint) or ImportFile.objects.create(
         user_id=user_id, name=name[-MAX_NAME_LENGTH:], size=size, fingerprint=fingerprint, created_at=now
     )
+
+
+def find_unfinished(user_id: int, size: int, fingerprint: str) -> ImportFile | None:
+    """Returns the latest upload of this file that is not checked yet."""
+    files = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
+    return files.order_by("-pk").first() if fingerprint else None
 
 
 def count_chunks(file: ImportFile) -> int:
@@ -47,11 +60,22 @@ def count_chunks(file: ImportFile) -> int:
 
 
 def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
-    """Adds the next part. One that is there already is not added again. Raises WrongChunk."""
+    """Adds the next part. One that is there already is not added again. Raises WrongChunk, OtherContent."""
     start = number * CHUNK_BYTES
     if len(content) != min(CHUNK_BYTES, file.size - start) or number > count_chunks(file):
         raise WrongChunk
-    ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
+    chunk, _is_new = ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
+    if bytes(chunk.content) != content:
+        raise OtherContent
+
+
+@transaction.atomic
+def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: datetime) -> ImportFile:
+    """Stores a file that came in one request. Raises UnreadableFile."""
+    file = begin_upload(user_id, name, size, "", now)
+    for number, content in enumerate(iter(lambda: stream.read(CHUNK_BYTES), b"")):
+        add_chunk(file, number, content)
+    return file
 
 
 def is_complete(file: ImportFile) -> bool:
@@ -99,7 +123,11 @@ def read_table(file: ImportFile) -> tuple[Format, Table]:
     """Raises UnreadableFile."""
     stream = open_file(file)
     format = find_format(stream)
-    return format, format.read(stream, file.encoding)
+    table = format.read(stream, file.encoding)
+    if any("\0" in column for column in table.columns):
+        # The rules name the columns, and no PostgreSQL stores it.
+        raise UnreadableFile(_("The name of a column has a NUL character."))
+    return format, table
 
 
 def hash_header(table: Table) -> str:

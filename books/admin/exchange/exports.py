@@ -1,6 +1,7 @@
 """Downloads the list of books as a file; a workbook is written by a worker first."""
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -25,6 +26,9 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
         messages.error(request, _("Choose a format."))
         return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
+    if any("\0" in text for text in parameters.values()):
+        # PostgreSQL cannot store it with the operation.
+        raise BadRequest(_("A filter has a NUL character."))
     selection = Selection("list", {**parameters, "today": timezone.now().date().isoformat()})
     if format is XLSX:
         return begin_export(request, selection)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 from django.contrib import messages
@@ -29,6 +29,7 @@ from books.exchange.returned_records import iter_returned_file
 from books.exchange.uploads import (
     CHUNK_BYTES,
     KEPT_DAYS,
+    OtherContent,
     WrongChunk,
     add_chunk,
     begin_upload,
@@ -37,6 +38,7 @@ from books.exchange.uploads import (
     is_complete,
     read_table,
     remember_mapping,
+    store_whole_file,
 )
 from books.history.actors import find_actor
 from books.models import Actor, ImportFile, ImportFinding, Operation
@@ -100,9 +102,8 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise UnreadableFile(_("Choose a file."))
-    file = begin_upload(int(request.user.pk or 0), upload.name or "file", upload.size or 0, "", timezone.now())
-    for number, chunk in enumerate(upload.chunks(CHUNK_BYTES)):
-        add_chunk(file, number, chunk)
+    stream = cast("BinaryIO", upload)
+    file = store_whole_file(int(request.user.pk or 0), upload.name or "file", stream, upload.size or 0, timezone.now())
     return HttpResponseRedirect(mapping_address(file))
 
 
@@ -124,6 +125,8 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
         add_chunk(file, number, chunk.read())
     except WrongChunk:
         return JsonResponse({"next": count_chunks(file)}, status=409)
+    except OtherContent:
+        return refuse(request, _("The file has changed since its upload began. Choose it again."))
     return JsonResponse({"next": count_chunks(file)})
 
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -56,7 +56,7 @@ def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditF
     edit = form.build_edit()
     if not request.user.has_perm(DELETE_BOOK if edit is None else CHANGE_BOOK):
         raise PermissionDenied
-    token = request.POST.get("token", "")[:MAX_TOKEN_LENGTH]
+    token = read_token(request)
     if not token:
         return render_preview(request, selection, form)
     count = selection.list_books().count()
@@ -65,6 +65,14 @@ def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditF
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return render_preview(request, selection, form, _("Type the number of the books to go on."))
     return begin(request, selection, edit, token)
+
+
+def read_token(request: HttpRequest) -> str:
+    """Raises BadRequest for a text that is no token, and that PostgreSQL cannot store."""
+    token = request.POST.get("token", "")[:MAX_TOKEN_LENGTH]
+    if "\0" in token:
+        raise BadRequest(_("The token has a NUL character."))
+    return token
 
 
 def begin(request: HttpRequest, selection: Selection, edit: Edit | None, token: str) -> HttpResponse:

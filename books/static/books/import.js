@@ -18,6 +18,25 @@ function showText(text) {
   progressLine.querySelector("span").textContent = text;
 }
 
+// Why the server does not take the file, in words.
+class Refusal extends Error {}
+
+// The parts of a file that has the same name, size and time but another content must not be mixed with these. A plain
+// checksum is enough, and unlike crypto.subtle it also exists on pages without HTTPS.
+async function hashContent(file) {
+  let first = 0xdeadbeef;
+  let second = 0x41c6ce57;
+  for (let start = 0; start < file.size; start += chunkBytes) {
+    for (const byte of new Uint8Array(await file.slice(start, start + chunkBytes).arrayBuffer())) {
+      first = Math.imul(first ^ byte, 2654435761);
+      second = Math.imul(second ^ byte, 1597334677);
+      first = (first << 5) | (first >>> 27);
+      second = (second << 7) | (second >>> 25);
+    }
+  }
+  return `${(first >>> 0).toString(16)}-${(second >>> 0).toString(16)}`;
+}
+
 // A part that fails is sent again: the network may be away for a moment.
 async function sendChunk(address, file, number) {
   const chunk = file.slice(number * chunkBytes, (number + 1) * chunkBytes);
@@ -25,19 +44,21 @@ async function sendChunk(address, file, number) {
     try {
       const answer = await send(address, { number, chunk });
       if (answer.ok || answer.status === 409) return (await answer.json()).next;
+      if (answer.status === 422) throw new Refusal((await answer.json()).message);
       if (answer.status < 500) throw new RangeError(answer.statusText);
     } catch (error) {
-      if (error instanceof RangeError || attempt === ATTEMPTS) throw error;
+      if (error instanceof RangeError || error instanceof Refusal || attempt === ATTEMPTS) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 500 * attempt));
   }
 }
 
 async function upload(file) {
-  const fingerprint = `${file.name}|${file.size}|${file.lastModified}`;
+  const hash = await hashContent(file);
+  const fingerprint = `${hash}|${file.size}|${file.lastModified}|${file.name}`;
   const answer = await send(form.action, { name: file.name, size: file.size, fingerprint });
   const begun = await answer.json();
-  if (!answer.ok) return showText(begun.message);
+  if (!answer.ok) throw new Refusal(begun.message);
   const bar = progressLine.querySelector("progress");
   let next = begun.next;
   while (next * chunkBytes < file.size) {
@@ -58,8 +79,8 @@ form.addEventListener("submit", async (event) => {
   progressLine.hidden = false;
   try {
     await upload(file);
-  } catch {
-    showText(form.dataset.failure);
+  } catch (error) {
+    showText(error instanceof Refusal ? error.message : form.dataset.failure);
   }
   button.disabled = false;
 });

@@ -49,6 +49,14 @@ def test_an_unknown_format_leads_back_to_the_list(librarian: Client) -> None:
     assert "Choose a format." in answer.content.decode()
 
 
+@pytest.mark.parametrize("parameter", ["q", "year_from", "view"])
+def test_a_filter_with_nul_is_refused_in_words(librarian: Client, parameter: str) -> None:
+    answer = librarian.post(f"{EXPORT}?format=xlsx&{parameter}=a%00b", headers={"Accept": "text/html"})
+    assert answer.status_code == 400
+    assert "A filter has a NUL character." in answer.content.decode()
+    assert not Operation.objects.exists()
+
+
 def test_who_may_not_see_books_may_not_export_them(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("nobody", is_staff=True))
     assert client.get(EXPORT, {"format": "csv"}).status_code == 403

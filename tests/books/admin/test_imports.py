@@ -2,6 +2,7 @@
 
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -22,6 +23,16 @@ from tests.support.operations import do_undo, work_off
 from webhooks.models import Event
 
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
+
+
+def read_content(file: ImportFile) -> bytes:
+    return open_file(file).read()
+
+
+def send_part(browser: Client, file: ImportFile, number: int, content: bytes) -> Any:
+    part = SimpleUploadedFile("chunk", content) if content else ""
+    headers = {"Accept": "application/json"}
+    return browser.post(page(file, "chunk"), {"number": str(number), "chunk": part}, headers=headers)
 
 
 def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> None:
@@ -147,6 +158,83 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     assert ImportFile.objects.count() == 1
     # The same file of another person is a file of its own.
     assert begin_upload(astrid.pk, "books.csv", len(content), begin["fingerprint"], timezone.now()) != file
+
+
+def test_files_of_one_size_stay_apart_without_the_script(head: Client) -> None:
+    first, second = (upload(head, b"title,author,year,isbn,genre\nA,B,1,%b,C\n" % isbn) for isbn in (b"1", b"2"))
+    assert first != second
+    assert (read_content(first)[-6:], read_content(second)[-6:]) == (b"1,1,C\n", b"1,2,C\n")
+
+
+def test_an_upload_goes_on_with_the_same_file_only(head: Client, berta: User) -> None:
+    now = timezone.now()
+    file = begin_upload(berta.pk, "a", 10, "f", now)
+    assert begin_upload(berta.pk, "a", 10, "f", now) == file
+    assert begin_upload(berta.pk, "a", 11, "f", now) != file
+    assert begin_upload(berta.pk, "a", 10, "g", now) != file
+    ImportFile.objects.filter(pk=file.pk).update(check_operation=1)
+    assert begin_upload(berta.pk, "a", 10, "f", now) != file
+
+
+@pytest.mark.parametrize("size", [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 1, 5 * CHUNK_BYTES])
+def test_a_file_of_any_size_comes_without_the_script(head: Client, size: int) -> None:
+    content = bytes(range(256)) * (size // 256 + 1)
+    assert read_content(upload(head, content[:size])) == content[:size]
+
+
+def test_a_part_that_is_there_is_not_taken_for_another(head: Client) -> None:
+    """Two files have the same fingerprint: one was written again within the clock's resolution, or two tabs send."""
+    head.post(IMPORT, {"name": "a", "size": "10", "fingerprint": "f"})
+    file = ImportFile.objects.get()
+    send_part(head, file, 0, b"0123456789")
+    answer = send_part(head, file, 0, b"9876543210")
+    assert (answer.status_code, "has changed since its upload began" in answer.json()["message"]) == (422, True)
+    assert send_part(head, file, 0, b"0123456789").json() == {"next": 1}
+    assert read_content(file) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("number", "length", "status"),
+    [
+        (0, CHUNK_BYTES - 1, 409),
+        (0, CHUNK_BYTES + 1, 409),
+        (0, 10, 409),
+        (0, CHUNK_BYTES, 200),
+        (1, 9, 409),
+        (1, 11, 409),
+        (1, CHUNK_BYTES, 409),
+        (1, 10, 200),
+        (2, 0, 409),
+    ],
+)
+def test_a_part_has_the_length_that_its_number_has(head: Client, number: int, length: int, status: int) -> None:
+    """Otherwise the bytes behind it would be read at the wrong place."""
+    head.post(IMPORT, {"name": "a", "size": str(CHUNK_BYTES + 10), "fingerprint": "f"})
+    file = ImportFile.objects.get()
+    for earlier in range(number):
+        send_part(head, file, earlier, b"x" * min(CHUNK_BYTES, file.size - earlier * CHUNK_BYTES))
+    assert send_part(head, file, number, b"x" * length).status_code == status
+
+
+@pytest.mark.parametrize("field", ["name", "fingerprint"])
+def test_nul_in_the_fields_of_an_upload_is_refused_in_words(head: Client, field: str) -> None:
+    form = {"name": "a", "size": "10", "fingerprint": "f", field: "a\0b"}
+    answer = head.post(IMPORT, form, headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.json()) == (422, {"message": "The name of the file has a NUL character."})
+    assert not ImportFile.objects.exists()
+
+
+@pytest.mark.parametrize("field", ["size", "number", "encoding", "default_genre", "match_by", "column_title"])
+def test_nul_in_other_fields_is_no_failure(head: Client, field: str) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    for address in (IMPORT, page(file, "chunk"), page(file, "mapping"), page(file, "check")):
+        assert head.post(address, {"name": "a", "size": "1", field: "a\0b"}).status_code < 500
+    assert not Operation.objects.filter(kind="import").exists()
+
+
+def test_nul_in_the_name_of_a_column_is_refused_in_words(head: Client) -> None:
+    file = upload(head, b"title,author,year,isbn,genre,a\0b\nA,B,1,1,C,D\n")
+    assert "The name of a column has a NUL" in head.get(page(file, "mapping"), follow=True).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,14 @@ def test_a_form_that_is_not_valid_comes_back(head: Client, form: dict[str, str],
     assert not Operation.objects.exists()
 
 
+def test_a_token_with_nul_is_refused_in_words(head: Client) -> None:
+    create_book()
+    form = {**SET_LENT, "token": "a\0b", "matched": "1"}
+    answer = head.post(BULK_EDIT, form, headers={"Accept": "text/html"})
+    assert (answer.status_code, "The token has a NUL character." in read_text(answer)) == (400, True)
+    assert not Operation.objects.exists()
+
+
 def test_a_filter_that_is_not_valid_edits_nothing(head: Client) -> None:
     """The list ignores it and shows all books."""
     create_book()
