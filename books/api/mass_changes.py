@@ -20,9 +20,11 @@ from books.read_model import Representation
 from library_site.api.query import FieldErrors
 from oauth.credentials import Credential
 from oauth.scopes import SCOPES
+from oauth.stored_credentials import describe_credential
 
 OTHERS_OPERATIONS = "books.undo_others_operations"
-PERMISSIONS = [permission for permission in [SCOPES["write"].permission] if permission]
+SCOPE = "write"
+PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
 
 
 class MassChange(NamedTuple):
@@ -46,7 +48,14 @@ class MassChange(NamedTuple):
     def store(self, caller: Credential, now: datetime) -> Operation:
         edit = self.edit.to_parameters() if self.edit else {}
         parameters = {"filter": self.selection.to_parameters(), **edit, "events": self.events}
-        return store_operation(EDIT if self.edit else DELETE, parameters, find_caller(caller), now, PERMISSIONS)
+        return store_operation(
+            EDIT if self.edit else DELETE,
+            parameters,
+            find_caller(caller),
+            now,
+            PERMISSIONS,
+            credential=describe_credential(caller, SCOPE),
+        )
 
 
 class ForeignOperation(PermissionDenied):
@@ -84,7 +93,7 @@ def cancel(pk: int, caller: Credential) -> Operation:
 def undo(pk: int, caller: Credential, now: datetime) -> Operation:
     """Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo, ForeignOperation."""
     require_own(find_operation(pk), caller)
-    return undo_operation(pk, find_caller(caller), now, PERMISSIONS)
+    return undo_operation(pk, find_caller(caller), now, PERMISSIONS, describe_credential(caller, SCOPE))
 
 
 def require_own(operation: Operation, caller: Credential) -> None:

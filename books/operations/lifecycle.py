@@ -63,12 +63,15 @@ def store_operation(
     now: datetime,
     permissions: Sequence[str],
     token: str | None = None,
+    credential: Mapping[str, Any] | None = None,
 ) -> Operation:
     """Stores an operation for a worker. With a token that an operation has already, returns that one.
 
-    `permissions` are what the user of the actor must have when it starts.
+    As long as it is under way, the user of the actor must have the permissions, and the credential that it came by
+    (`oauth.stored_credentials`) must be valid.
     """
-    operation = build_operation(kind, {**parameters, "permissions": [*permissions]}, actor, now)
+    authority = {"permissions": [*permissions], "credential": credential}
+    operation = build_operation(kind, {**parameters, **authority}, actor, now)
     operation.token = token
     try:
         with transaction.atomic():
@@ -121,7 +124,13 @@ def cancel_operation(pk: int) -> Operation:
     return operation
 
 
-def undo_operation(pk: int, actor: ActorRef, now: datetime, permissions: Sequence[str]) -> Operation:
+def undo_operation(
+    pk: int,
+    actor: ActorRef,
+    now: datetime,
+    permissions: Sequence[str],
+    credential: Mapping[str, Any] | None = None,
+) -> Operation:
     """Stores the undo of an operation that has ended. It leaves out events if the operation did.
 
     Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo.
@@ -132,7 +141,8 @@ def undo_operation(pk: int, actor: ActorRef, now: datetime, permissions: Sequenc
     if not Change.objects.filter(operation_id=pk).exists():
         raise NothingToUndo
     events = (undone.parameters or {}).get("events", True)
-    operation = build_operation(UNDO, {"events": events, "permissions": [*permissions]}, actor, now)
+    parameters = {"events": events, "permissions": [*permissions], "credential": credential}
+    operation = build_operation(UNDO, parameters, actor, now)
     operation.undo_of = undone
     try:
         with transaction.atomic():

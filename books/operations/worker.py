@@ -14,16 +14,15 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import translation
-from django.utils.translation import gettext as _
 
 from books.changes import ConcurrentChange
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
+from books.operations.authority import require_authority
 from books.operations.tasks import Batch, OperationFailed, Outcome, Problem, Task, load_task
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
@@ -59,10 +58,6 @@ class Lease(NamedTuple):
 
 class LeaseLost(Exception):
     """The operation is cancelled, or another worker has it."""
-
-
-class NotPermitted(OperationFailed):
-    """Who began the operation may not do so any more."""
 
 
 def run(once: bool, write_line: Callable[[str], None]) -> None:
@@ -214,7 +209,7 @@ class OperationRunner:
 
     def start(self, operation: Operation, task: Task) -> None:
         """Raises NotPermitted, LeaseLost."""
-        require_permissions(operation)
+        require_authority(operation, get_database_time())
         plan = task.plan(operation)
         with transaction.atomic(durable=True):
             self.require_lease()
@@ -223,13 +218,14 @@ class OperationRunner:
             )
 
     def write(self, operation: Operation, task: Task, batch: Batch) -> None:
-        """Raises LeaseLost; then nothing is written."""
+        """Raises NotPermitted, LeaseLost; then nothing is written."""
         with transaction.atomic(durable=True):
             if connection.vendor == "postgresql":
                 execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             self.require_lease()
-            actor = ActorRef(operation.actor_id, operation.pk)
-            outcome = task.write_batch(operation, batch, actor, get_database_time())
+            now = get_database_time()
+            require_authority(operation, now)
+            outcome = task.write_batch(operation, batch, ActorRef(operation.actor_id, operation.pk), now)
             store_problems(operation, outcome.problems)
             store_progress(operation, batch.cursor, outcome)
 
@@ -252,14 +248,6 @@ class OperationRunner:
             self.require_lease()
             finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
         self.result = state
-
-
-def require_permissions(operation: Operation) -> None:
-    """Asks again when an operation starts: the request that made it can be long ago. Raises NotPermitted."""
-    user = User.objects.filter(pk=operation.actor.user_id or 0).first()
-    permissions = (operation.parameters or {}).get("permissions", [])
-    if user is None or not user.is_active or not user.has_perms(permissions):
-        raise NotPermitted(_("Who began the operation may not do so any more."))
 
 
 def store_progress(operation: Operation, cursor: int, outcome: Outcome) -> None:

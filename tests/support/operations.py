@@ -18,7 +18,7 @@ CHANGE_BOOKS = ["books.change_book"]
 
 def create_head_librarian() -> ActorRef:
     """Returns the account's actor for operations."""
-    user = User.objects.create_user("head")
+    user = User.objects.create_user("head", is_staff=True)
     user.groups.add(Group.objects.get(name="Head librarians"))
     return find_actor(Actor.Channel.OPERATION, user_id=user.pk)
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.list_filters import LIST_PARAMETERS, build_query, select_listed
 from books.admin.operations.descriptions import operation_address
+from books.admin.pages import SEE_BOOKS
 from books.exchange.downloads import stream_books, stream_file
 from books.exchange.export_tasks import EXPORT, iter_workbook
 from books.exchange.formats.registry import FORMATS, XLSX
@@ -37,7 +38,8 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
 
 def begin_export(request: HttpRequest, selection: Selection) -> HttpResponseBase:
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
-    operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), [])
+    permissions = [permission for permission in SEE_BOOKS if request.user.has_perm(permission)]
+    operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), permissions[:1])
     return HttpResponseRedirect(operation_address(operation.pk))
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from threading import Event
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
@@ -82,8 +82,7 @@ def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, mo
     create_book(title="First")
     librarian.post(f"{EXPORT}?format=xlsx")
     for _ in range(3):
-        lease = worker.claim_due()
-        assert lease
+        lease = claim_lease()
         worker.OperationRunner(lease, Event()).do_next()
         worker.release(lease)
     create_book(title="Second")
@@ -92,6 +91,36 @@ def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, mo
     records = read_records("xlsx", b"".join(export_tasks.iter_workbook(operation)))
     assert [record.values["title"] for record in records] == ["First", "Second"]
     assert (operation.state, operation.unchanged, operation.changed) == ("done", 2, 0)
+
+
+@pytest.mark.parametrize("step_count", [0, 1])
+def test_no_workbook_is_written_for_who_may_not_see_the_books_any_more(
+    librarian: Client, astrid: User, step_count: int
+) -> None:
+    create_book()
+    librarian.post(f"{EXPORT}?format=xlsx")
+    runner = worker.OperationRunner(claim_lease(), Event())
+    for _ in range(step_count):
+        assert runner.do_next()
+    astrid.groups.clear()
+    assert not runner.do_next()
+    operation = Operation.objects.get(kind="export")
+    assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
+
+
+def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -> None:
+    reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_book"))
+    client.force_login(reader)
+    client.post(f"{EXPORT}?format=xlsx")
+    work_off()
+    assert Operation.objects.get(kind="export").state == "done"
+
+
+def claim_lease() -> worker.Lease:
+    lease = worker.claim_due()
+    assert lease
+    return lease
 
 
 def test_a_workbook_is_for_who_asked_for_it(librarian: Client) -> None:

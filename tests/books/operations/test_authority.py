@@ -1,0 +1,185 @@
+"""An operation goes on only while who began it may do so: the person, and the API key or app that it came by."""
+
+from collections.abc import Callable
+from threading import Event
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from books.models import Book, Operation
+from books.operations import worker
+from books.operations.edits import Edit
+from books.operations.worker import OperationRunner
+from oauth import api_keys
+from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
+from oauth.tokens import revocations
+from tests.support.books_admin import create_book
+from tests.support.credentials import create_token_header
+from tests.support.oauth_flows import create_key_header, create_librarian
+from tests.support.operations import begin_edit, create_head_librarian, work_off
+
+OPERATIONS = "/api/v2/operations"
+LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
+PERSON_REASON = "Who began the operation may not do so any more."
+CREDENTIAL_REASON = "The API key or app that began the operation may not do so any more."
+
+End = Callable[[User], object]
+
+
+def revoke_key(user: User) -> None:
+    api_keys.revoke_keys(APIKey.objects.filter(owner=user), timezone.now())
+
+
+def revoke_authorization(user: User) -> None:
+    revocations.revoke_authorizations(Authorization.objects.filter(user=user), timezone.now())
+
+
+def expire_authorization(user: User) -> None:
+    Authorization.objects.filter(user=user).update(created_at=timezone.now() - CONSENT_LIFETIME)
+
+
+def expire_key(user: User) -> None:
+    APIKey.objects.filter(owner=user).update(expires_at=timezone.now())
+
+
+def narrow_key(user: User) -> None:
+    APIKey.objects.filter(owner=user).update(scopes="read")
+
+
+def deactivate(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def take_rights(user: User) -> None:
+    user.groups.clear()
+
+
+def take_admin(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=False)
+
+
+KEY_ENDS = [revoke_key, expire_key, narrow_key]
+APP_ENDS = [revoke_authorization, expire_authorization]
+PERSON_ENDS = [deactivate, take_rights]
+
+
+def create_app_header(user: User) -> dict[str, str]:
+    authorization = Authorization.objects.create(user=user, scopes="read write", created_at=timezone.now())
+    return create_token_header(user, sid=str(authorization.pk))
+
+
+CASES = [
+    *((create_key_header, end, CREDENTIAL_REASON) for end in KEY_ENDS),
+    *((create_app_header, end, CREDENTIAL_REASON) for end in APP_ENDS),
+    *((create, end, PERSON_REASON) for end in PERSON_ENDS for create in (create_key_header, create_app_header)),
+]
+
+
+@pytest.fixture(autouse=True)
+def batches_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    create_book(), create_book(), create_book()
+    # Grace's credentials are valid all the time: hers are not asked.
+    grace = create_librarian("grace")
+    create_key_header(grace), create_app_header(grace)
+    return create_librarian("ada")
+
+
+def begin(api: httpx.Client, header: dict[str, str], address: str = OPERATIONS) -> Operation:
+    answer = api.post(address, json=LEND_ALL, headers=header)
+    assert answer.status_code == 202
+    return Operation.objects.get(pk=answer.json()["id"])
+
+
+def claim() -> OperationRunner:
+    lease = worker.claim_due()
+    assert lease
+    return OperationRunner(lease, Event())
+
+
+def count_lent() -> int:
+    return Book.objects.filter(available=False).count()
+
+
+@pytest.mark.parametrize(("create_header", "end", "reason"), CASES)
+def test_it_does_not_begin_after_the_end(
+    api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]], end: End, reason: str
+) -> None:
+    operation = begin(api, create_header(ada))
+    end(ada)
+    work_off(operation)
+    assert (operation.state, operation.error, count_lent()) == ("failed", reason, 0)
+
+
+@pytest.mark.parametrize(("create_header", "end", "reason"), CASES)
+def test_it_stops_after_the_batch_of_the_end(
+    api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]], end: End, reason: str
+) -> None:
+    operation = begin(api, create_header(ada))
+    runner = claim()
+    assert runner.do_next()
+    assert runner.do_next()
+    end(ada)
+    assert not runner.do_next()
+    operation.refresh_from_db()
+    assert (operation.state, operation.error) == ("failed", reason)
+    assert (operation.changed, count_lent()) == (1, 1)
+
+
+@pytest.mark.parametrize("create_header", [create_key_header, create_app_header])
+def test_it_is_done_while_the_credential_is_valid(
+    api: httpx.Client, ada: User, create_header: Callable[[User], dict[str, str]]
+) -> None:
+    operation = begin(api, create_header(ada))
+    others = User.objects.get(username="grace")
+    revoke_key(others)
+    revoke_authorization(others)
+    work_off(operation)
+    assert (operation.state, count_lent()) == ("done", 3)
+
+
+def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada: User) -> None:
+    operation = begin(api, create_app_header(ada))
+    work_off(operation)
+    undo = begin(api, create_key_header(ada), f"{OPERATIONS}/{operation.pk}/undo")
+    revoke_authorization(ada)
+    work_off(undo)
+    assert (undo.state, count_lent()) == ("done", 0)
+    again = begin(api, create_key_header(ada), f"{OPERATIONS}/{undo.pk}/undo")
+    revoke_key(ada)
+    work_off(again)
+    assert (again.state, again.error, count_lent()) == ("failed", CREDENTIAL_REASON, 0)
+
+
+@pytest.mark.parametrize("end", [*PERSON_ENDS, take_admin])
+def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User, end: End) -> None:
+    operation = begin_edit(create_head_librarian(), Edit({"available": False}))
+    runner = claim()
+    assert runner.do_next()
+    assert runner.do_next()
+    end(User.objects.get(username="head"))
+    assert not runner.do_next()
+    operation.refresh_from_db()
+    assert (operation.state, operation.error, count_lent()) == ("failed", PERSON_REASON, 1)
+
+
+def test_a_program_needs_no_access_to_the_admin(api: httpx.Client, ada: User) -> None:
+    operation = begin(api, create_key_header(ada))
+    take_admin(ada)
+    work_off(operation)
+    assert operation.state == "done"
+
+
+def test_an_operation_that_an_earlier_release_stored_needs_the_person_alone(ada: User) -> None:
+    operation = begin_edit(create_head_librarian(), Edit({"available": False}))
+    take_admin(User.objects.get(username="head"))
+    operation.parameters = {"filter": {"form": "v2", "values": {}}, "set": {"available": False}}
+    operation.save()
+    work_off(operation)
+    assert operation.state == "done"
