@@ -187,7 +187,7 @@ def insert_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     """Adds books on SQLite, where no one else writes during the transaction: isbns that are free remain free."""
     used_isbns = set(Book.objects.filter(isbn__in=[row["isbn"] for row in rows]).values_list("isbn", flat=True))
     columns = [make_row(row, now)._asdict() for row in rows if row["isbn"] not in used_isbns]
-    return {book.isbn for book in Book.objects.bulk_create(Book(**{**row, "id": None}) for row in columns)}
+    return {book.isbn for book in Book._base_manager.bulk_create(Book(**{**row, "id": None}) for row in columns)}
 
 
 def read_rows(books: QuerySet[Book]) -> list[BookRow]:
@@ -291,7 +291,7 @@ def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime
     pks = [book.id for book in books]
     with translate_db_errors():
         MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
-        Book.objects.filter(pk__in=pks).delete()
+        Book._base_manager.filter(pk__in=pks).delete()
     insert_records(map(record_deletion, books), actor, now)
     if announce:
         publish(map(events.deleted_event, books), now)

@@ -1,7 +1,8 @@
 """Keeps the ids of deleted books out of the sequence of new ids.
 
 Both databases remember the last id. But Django sets it back to the highest id in the table when it makes that anew on
-SQLite, and so does `loaddata` on PostgreSQL. The history knows the ids of deleted books.
+SQLite, and `loaddata` can bring the history of books that another database had. The history knows the ids of deleted
+books.
 """
 
 from typing import Any

@@ -1,10 +1,11 @@
 """The tables of books, of their changes, of stored responses and of mirrored books."""
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import NotSupportedError, models
 from django.db.models import Q
 from django.db.models.functions import Left, Length
 from django.db.models.lookups import LessThanOrEqual
@@ -50,8 +51,50 @@ def max_length_check(field: str, length: int) -> models.CheckConstraint:
     )
 
 
+class UnrecordedWrite(NotSupportedError):
+    """A way of Django to write books that leaves no version, history or event. The message names what to call."""
+
+
+def refuse(name: str, instead: str) -> Callable[..., NoReturn]:
+    """Returns a method that raises UnrecordedWrite."""
+
+    def method(*_: Any, **__: Any) -> NoReturn:
+        raise UnrecordedWrite(f"{name} is refused for books: it leaves no new version, history or event. {instead}")
+
+    return method
+
+
+class BookQuerySet(models.QuerySet["Book"]):
+    """Reads books, and creates them one by one. `books.changes` writes many through `Book._base_manager`."""
+
+    SAVE_EACH = "Change each book and call its save(), or edit many in the admin or by POST /api/v2/operations."
+    CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
+    DELETE_EACH = "Call delete() of each book, or delete many in the admin or by POST /api/v2/operations."
+
+    update = refuse("update()", SAVE_EACH)
+    _update = refuse("_update()", SAVE_EACH)
+    bulk_update = refuse("bulk_update()", SAVE_EACH)
+    bulk_create = refuse("bulk_create()", CREATE_EACH)
+    _insert = refuse("_insert()", CREATE_EACH)
+    delete = refuse("delete() of a queryset", DELETE_EACH)
+    _raw_delete = refuse("_raw_delete()", DELETE_EACH)
+
+
+class BookWriter(Protocol):
+    """What `save` and `delete` of a book do. `books.instances` does it; it knows this module, so it registers there."""
+
+    def save_book(
+        self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
+    ) -> None: ...
+
+    def delete_book(self, book: "Book") -> int: ...
+
+
 class Book(models.Model):
     """A book of the library. Only `books.changes` writes it, and increases `version` with every change."""
+
+    # Set when the apps are ready.
+    writer: ClassVar[BookWriter]
 
     title = models.CharField(_("title"), max_length=MAX_LENGTHS["title"])
     author = models.CharField(_("author"), max_length=MAX_LENGTHS["author"])
@@ -74,6 +117,8 @@ class Book(models.Model):
     author_folded = FoldedField("author")
     genre_folded = FoldedField("genre")
 
+    objects = BookQuerySet.as_manager()
+
     class Meta:
         verbose_name, verbose_name_plural = _("book"), _("books")
         constraints = [
@@ -92,6 +137,30 @@ class Book(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.author}, {self.year})"
+
+    def save(
+        self,
+        *,
+        force_insert: bool | tuple[Any, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
+        """Writes through `books.changes`, with history and event. Sends no signals. See `books.instances.save_book`."""
+        self.writer.save_book(
+            self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
+        )
+
+    def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
+        """Deletes through `books.changes`, with history and event. Sends no signals."""
+        count = self.writer.delete_book(self)
+        return count, {self._meta.label: count}
+
+    # What fixtures call, past `save`.
+    _save_table = refuse(
+        "save_base(), which loads fixtures,",
+        "Import books with manage.py import_books, or restore a backup and run manage.py after_restore.",
+    )
 
 
 class ListSettings(models.Model):

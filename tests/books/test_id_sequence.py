@@ -13,7 +13,6 @@ from django.db import connection
 from django.utils import timezone
 
 from books import changes
-from books.models import Book
 from books.rows import BookRow
 from tests.support.books import ACTOR, build_book
 from tests.support.server import (
@@ -119,16 +118,15 @@ def test_a_restored_book_does_not_change_the_ids_of_others() -> None:
 @pytest.mark.unannounced
 @pytest.mark.unrecorded
 def test_loaddata_skips_the_ids_of_deleted_books(tmp_path: Path) -> None:
-    kept, deleted = add_book(), add_book()
-    delete_book(deleted)
-    fixture = str(tmp_path / "books.json")
-    call_command("dumpdata", "books.book", "books.change", output=fixture)
-    for table in ("books_change", "books_book"):
-        execute(f"DELETE FROM {table}")  # noqa: S608  # our own tables
+    """A fixture has no books, but their history knows the ids."""
+    pk = add_book()
+    delete_book(pk)
+    fixture = str(tmp_path / "history.json")
+    call_command("dumpdata", "books.change", output=fixture)
+    execute("DELETE FROM books_change")
     execute(LOWER_SQL[connection.vendor])
     call_command("loaddata", fixture, verbosity=0)
-    assert list(Book.objects.values_list("pk", flat=True)) == [kept]
-    assert add_book() == deleted + 1
+    assert add_book() == pk + 1
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL changes tables in place")

@@ -1,13 +1,18 @@
-"""Loads fixtures. It is Django's command; only the ids of deleted books stay theirs."""
+"""Loads fixtures. It is Django's command; only the ids of deleted books stay theirs, and books are refused."""
 
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.core.management.commands import loaddata
 
 from books.id_sequence import raise_id_sequence
+from books.models import UnrecordedWrite
 
 
 class Command(loaddata.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        super().handle(*args, **options)
+        try:
+            super().handle(*args, **options)
+        except UnrecordedWrite as error:
+            raise CommandError(f"{error}") from error
         raise_id_sequence(options["database"])

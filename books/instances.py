@@ -1,0 +1,135 @@
+"""What `save` and `delete` of a book do: they write through `books.changes`, as the channel "command line".
+
+`books.models` cannot import this module, so `books.apps` registers it there.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
+from django.utils import timezone
+
+from books import changes
+from books.history.actors import find_actor
+from books.history.records import MEMBERS
+from books.models import Actor, Book, UnrecordedWrite
+from books.rows import BookRow
+
+COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
+CREATED_AT = Book._meta.get_field("created_at")
+# PostgreSQL cannot store NUL, and nothing can encode half a surrogate pair.
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+GIVEN_ID = (
+    "The database chooses the id of a new book. Leave it out; load a book that is there with Book.objects.get(), and"
+    " bring a deleted one back with books.changes.restore_book()."
+)
+FIXED_CREATION = "The library sets created_at when it adds a book, and never changes it."
+UNKNOWN_VERSION = "The version of the book was not loaded, so nobody knows what others changed. Do not defer it."
+
+
+class StaleBook(changes.ConcurrentChange):
+    """Somebody changed the book after the instance was loaded."""
+
+    def __init__(self, book: Book, current: BookRow) -> None:
+        super().__init__(
+            f"Book {current.id} is at version {current.version}, and was loaded at version {book.version}. Load it"
+            " again, and change that."
+        )
+
+
+def save_book(book: Book, *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None) -> None:
+    """Adds or changes a book, and sets what the library decides: id, version, times and derived texts.
+
+    The options are Django's. Equal values change nothing. Raises ValidationError, UnrecordedWrite, ConcurrentChange,
+    StaleBook, IntegrityError if another book has the isbn, and Book.DoesNotExist if the book is deleted.
+    """
+    names = None if update_fields is None else require_columns(frozenset(update_fields))
+    if force_insert and (force_update or names):
+        raise ValueError("Cannot force both insert and updating in model saving.")
+    if names is not None and not names:
+        return
+    try:
+        if book._state.adding or book.pk is None or force_insert:
+            add_instance(book, is_update=bool(force_update or names))
+        else:
+            change_instance(book, names)
+    except changes.IsbnInUse as error:
+        raise IntegrityError(f"{error.message}: {error.isbn}") from error
+    except changes.BookNotFound as error:
+        raise Book.DoesNotExist(f"{error.message}: {book.pk}") from error
+
+
+def require_columns(names: frozenset[str]) -> frozenset[str]:
+    """Raises ValueError, as Django does, for a name that is no column but the id."""
+    if unknown_names := names - (COLUMNS - {"id"}):
+        raise ValueError(f"These fields do not exist, or cannot be saved: {', '.join(sorted(unknown_names))}.")
+    return names
+
+
+def add_instance(book: Book, is_update: bool) -> None:
+    if book.pk is not None:
+        raise UnrecordedWrite(GIVEN_ID)
+    if is_update:
+        raise ValueError("Cannot force an update in save() with no primary key.")
+    clean_members(book, MEMBERS)
+    values = {name: getattr(book, name) for name in MEMBERS}
+    row = changes.create_book(values, find_actor(Actor.Channel.COMMAND), timezone.now())
+    set_columns(book, row._asdict())
+
+
+def change_instance(book: Book, names: frozenset[str] | None) -> None:
+    """Writes the loaded members that differ; with `names` only these."""
+    loaded_names = COLUMNS - book.get_deferred_fields()
+    if "version" not in loaded_names:
+        raise UnrecordedWrite(UNKNOWN_VERSION)
+    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
+    with transaction.atomic():
+        row = changes.lock_book(book.pk)
+        require_same_book(book, row, loaded_names)
+        saved_names = loaded_names if names is None else loaded_names & names
+        members = [name for name in MEMBERS if name in saved_names and getattr(book, name) != getattr(row, name)]
+        clean_members(book, members)
+        changed_row = changes.apply_change(row, {name: getattr(book, name) for name in members}, actor, now)
+    columns = changed_row._asdict().items()
+    set_columns(book, {name: value for name, value in columns if value != getattr(row, name)})
+
+
+def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) -> None:
+    """Raises StaleBook, and UnrecordedWrite for another time of its creation."""
+    if book.version != row.version:
+        raise StaleBook(book, row)
+    if "created_at" in loaded_names and CREATED_AT.get_prep_value(book.created_at) != row.created_at:
+        raise UnrecordedWrite(FIXED_CREATION)
+
+
+def clean_members(book: Book, members: Iterable[str]) -> None:
+    """Converts these members, as a form does. Raises ValidationError, which names each that is wrong."""
+    book.clean_fields(exclude=COLUMNS - frozenset(members))
+    wrong_members = [name for name in members if UNSTORABLE.search(str(getattr(book, name)))]
+    if wrong_members:
+        raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_members})
+
+
+def set_columns(book: Book, columns: Mapping[str, Any]) -> None:
+    for name, value in columns.items():
+        setattr(book, name, value)
+    book._state.adding, book._state.db = False, DEFAULT_DB_ALIAS
+
+
+def delete_book(book: Book) -> int:
+    """Deletes the book at whatever version it is. Returns how many were there: 1, or 0 if others deleted it."""
+    if book.pk is None:
+        raise ValueError("A book without an id cannot be deleted.")
+    try:
+        changes.remove_book(book.pk, accept_any, find_actor(Actor.Channel.COMMAND), timezone.now())
+        count = 1
+    except changes.BookNotFound:
+        count = 0
+    book.pk = None
+    return count
+
+
+def accept_any(book: BookRow) -> None:
+    """Lets a book of whatever version be deleted: nothing is lost, because it can be restored."""
