@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines
+from books.exchange.formats.limits import Allowance
 from books.exchange.formats.records import (
     AVAILABILITIES,
     COLUMNS,
@@ -35,10 +36,13 @@ MEMBER_FIELDS = {
     "genre": ("keywords", "genre"),
     "available": ("library",),
 }
+# So many characters may abbreviations fill in for each character of the file.
+MAX_EXPANSION = 10
 KEY_PATTERN = re.compile(r"book([0-9]+)")
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:-[0-9-]+)?")
 BLANKS = " \t\r\n"
-AUTHOR_SEPARATOR = re.compile(rf"[{BLANKS}]+and[{BLANKS}]+")
+# It begins only at the first of several blanks, and no blank is tried twice.
+AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
 NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
 DELIMITER_PATTERN = re.compile('[{}"]')
 SYMBOLS = {
@@ -111,8 +115,9 @@ def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
-    macros: dict[str, str] = {}
+    macros = Macros()
     for number, text in iter_entries(lines):
+        macros.allowance.add(MAX_EXPANSION * len(text))
         raw = encoding.encode(text.rstrip(BLANKS) + "\n")
         try:
             kind, key, fields = parse_entry(text, macros)
@@ -120,9 +125,30 @@ def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
             yield Record(number, {}, raw, name_member("record", str(error)))
             continue
         if kind == "string":
-            macros |= fields
+            macros.define(fields)
         elif kind not in DIRECTIVES:
             yield Record(number, read_values(key, fields), raw)
+
+
+class Macros:
+    """The abbreviations that a file defines. One may name others, so that a short file could fill the memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        # Grows with what is read, so that the whole takes time in proportion to the file.
+        self.allowance = Allowance(MAX_RECORD_BYTES, _("Its abbreviations fill in too much."))
+        self.definitions = Allowance(MAX_RECORD_BYTES, _("Its abbreviations are too long together."))
+
+    def define(self, texts: Mapping[str, str]) -> None:
+        """Raises UnreadableFile."""
+        self.definitions.take(sum(map(len, (*texts, *texts.values()))))
+        self.texts |= texts
+
+    def expand(self, name: str) -> str:
+        """Returns the text of an abbreviation, or what is none as it is. Raises UnreadableFile."""
+        text = self.texts.get(name.lower(), name)
+        self.allowance.take(len(text))
+        return text
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -132,18 +158,21 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """
     pieces: list[str] = []
     start, depth, size = 0, 0, 0
+    # An entry that begins with a parenthesis ends with one.
+    end = ""
     for number, line in enumerate(lines, 1):
         match = ENTRY_START.match(line)
         if match and pieces:
             yield start, "".join(pieces)
         if match:
             start, pieces, depth, size = number, [], 0, 0
+            end = ")" if match[0].endswith("(") else ""
         if match or pieces:
             pieces.append(line)
             # BibTeX counts braces behind a backslash, too.
             depth += line.count("{") - line.count("}")
             size += len(line)
-            if depth <= 0 and not is_in_parentheses(pieces):
+            if depth <= 0 and line.rstrip(BLANKS).endswith(end):
                 yield start, "".join(pieces)
                 pieces = []
         if size > MAX_RECORD_BYTES:
@@ -153,13 +182,7 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         yield start, "".join(pieces)
 
 
-def is_in_parentheses(pieces: list[str]) -> bool:
-    """Whether an entry that began with a parenthesis is not closed by one."""
-    match = ENTRY_START.match(pieces[0])
-    return bool(match and match[0].endswith("(") and not pieces[-1].rstrip(BLANKS).endswith(")"))
-
-
-def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
+def parse_entry(text: str, macros: Macros) -> tuple[str, str, dict[str, str]]:
     """Returns the kind, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
     match = ENTRY_START.match(text)
     kind = match[1].lower() if match else ""
@@ -174,7 +197,7 @@ def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[st
     return kind, key.strip(BLANKS), parse_fields(body, macros)
 
 
-def parse_fields(body: str, macros: Mapping[str, str]) -> dict[str, str]:
+def parse_fields(body: str, macros: Macros) -> dict[str, str]:
     fields: dict[str, str] = {}
     place = skip_blanks(body, 0, ",")
     while place < len(body):
@@ -195,23 +218,23 @@ def skip_blanks(text: str, place: int, others: str = "") -> int:
     return place
 
 
-def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, int]:
+def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
     """Returns the value, whose parts `#` joins, and the place behind it."""
-    value = ""
+    parts: list[str] = []
     while True:
         place = skip_blanks(body, place)
         if body[place : place + 1] in ("{", '"'):
             end = find_end(body, place)
-            value += body[place + 1 : end]
+            parts.append(body[place + 1 : end])
             place = end + 1
         elif match := NAME_PATTERN.match(body, place):
-            value += macros.get(match[0].lower(), match[0])
+            parts.append(macros.expand(match[0]))
             place = match.end()
         else:
             raise InvalidEntry(_("It has a field without a value."))
         place = skip_blanks(body, place)
         if body[place : place + 1] != "#":
-            return value, place
+            return "".join(parts), place
         place += 1
 
 
@@ -242,10 +265,11 @@ def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
 
 def split_authors(text: str) -> list[str]:
     """Splits at each `and` that is not in braces."""
-    authors, start = [], 0
+    authors, start, depth, counted = [], 0, 0, 0
     for match in AUTHOR_SEPARATOR.finditer(text):
-        before = text[: match.start()]
-        if before.count("{") == before.count("}"):
+        depth += text.count("{", counted, match.start()) - text.count("}", counted, match.start())
+        counted = match.start()
+        if depth == 0:
             authors.append(text[start : match.start()])
             start = match.end()
     return [*authors, text[start:]]

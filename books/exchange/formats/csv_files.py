@@ -11,12 +11,14 @@ from django.utils.translation import gettext_noop, ngettext
 from books.exchange.csv_cells import escape_formula, unescape_formula
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.exchange.formats.records import (
+    MAX_RECORD_BYTES,
     REPORT_COLUMNS,
     ExportedBook,
     Pages,
     Record,
     Table,
     UnreadableFile,
+    build_endless_record,
     name_member,
 )
 from library_site.db.integers import parse_integer
@@ -53,8 +55,9 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     """
     found = find_encoding(stream, encoding_name)
     separator = find_separator(stream, found.encoding)
+    lines = RowLines(iter_lines(stream, found.encoding))
     # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
-    rows = iter_numbered_rows(csv.reader(iter_lines(stream, found.encoding), delimiter=separator, strict=True))
+    rows = iter_numbered_rows(csv.reader(lines, delimiter=separator, strict=True), lines)
     _line, columns = next(rows, (1, []))
     start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     header = columns[start:]
@@ -65,6 +68,25 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
 
 
+class RowLines:
+    """The lines of a file. Those of a row, whose cells may have line ends, must not be too long together."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.lines = lines
+        self.start = 1
+        self.size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            self.size += len(line)
+            if self.size > MAX_RECORD_BYTES:
+                raise build_endless_record(self.start)
+            yield line
+
+    def begin_row(self, line: int) -> None:
+        self.start, self.size = line, 0
+
+
 def find_separator(stream: BinaryIO, encoding: Encoding) -> str:
     """Returns the separator of which the first line has most outside of quotes."""
     first_line = next(iter_lines(stream, encoding), "")
@@ -72,7 +94,7 @@ def find_separator(stream: BinaryIO, encoding: Encoding) -> str:
     return max(SEPARATORS, key=unquoted.count)
 
 
-def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
+def iter_numbered_rows(reader: Any, lines: RowLines) -> Iterator[tuple[int, list[str]]]:
     """Yields the line on which each row begins, and its cells."""
     line = 1
     try:
@@ -80,6 +102,7 @@ def iter_numbered_rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
             if cells:
                 yield line, [unescape_formula(cell) for cell in cells]
             line = reader.line_num + 1
+            lines.begin_row(line)
     except csv.Error as error:
         raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(str(error))}) from error
 

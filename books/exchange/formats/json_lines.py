@@ -1,12 +1,13 @@
 """Reads and writes books as JSON lines: a JSON object a line, in UTF-8."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import msgspec
 from django.utils.translation import gettext as _
 
+from books.exchange.formats.limits import MAX_NESTING, require_few_columns
 from books.exchange.formats.records import (
     MAX_RECORD_BYTES,
     REPORT_COLUMNS,
@@ -30,6 +31,7 @@ def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
     names: dict[str, None] = {}
     for record in islice(iter_records(stream), HEAD_RECORDS):
         names |= dict.fromkeys(record.values)
+        require_few_columns(names)
     return Table(list(names), iter_records(stream), "JSON lines, UTF-8")
 
 
@@ -56,7 +58,23 @@ def parse_line(number: int, text: bytes) -> Record:
         return Record(number, {}, raw, name_member("row", _("It is not JSON. %(error)s") % {"error": error}))
     if not isinstance(values, dict):
         return Record(number, {}, raw, name_member("row", _("It is no JSON object.")))
+    if not is_flat(values):
+        limit = _("It is nested deeper than %(count)d.") % {"count": MAX_NESTING}
+        return Record(number, {}, raw, name_member("row", limit))
     return Record(number, values, raw)
+
+
+def is_flat(value: Any) -> bool:
+    """Whether arrays and objects are nested no deeper than MAX_NESTING."""
+    containers = [value]
+    for _level in range(MAX_NESTING):
+        items = chain.from_iterable(map(iter_items, containers))
+        containers = [item for item in items if isinstance(item, dict | list)]
+    return not containers
+
+
+def iter_items(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def is_note(values: Any) -> bool:

@@ -47,6 +47,8 @@ UNICODE = "a"
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
+# To put so many accents in order takes time by the square of their number. Of some alphabets these are letters.
+MANY_ACCENTS = re.compile(rb"[\xe0-\xfe]{100}")
 # Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
 NOTE_TAG = "998"
 NOTE_LEADER = "00000nam a2200000   4500"
@@ -97,6 +99,8 @@ def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the doubts about it. Raises DamagedRecord."""
     data = mend_leader(data)
     require_whole_directory(data)
+    if MANY_ACCENTS.search(data) and not is_in_utf_8(data):
+        raise DamagedRecord(_("It has more accents on a letter than can be read."))
     # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
     messages = StringIO()
     try:
@@ -135,7 +139,8 @@ def require_whole_directory(data: bytes) -> None:
     covered_bytes = 0
     for entry in entries:
         length, start = int(entry[3:7]), int(entry[7:12])
-        field = fields[start : start + length]
+        # No byte is read twice: many entries may name the same long field.
+        field = fields[start : start + length] if covered_bytes + length <= len(fields) else b""
         if len(field) != length or field.find(END_OF_FIELD) != length - 1:
             raise DamagedRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
         covered_bytes += length

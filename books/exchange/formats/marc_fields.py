@@ -17,10 +17,13 @@ from books.isbn import normalize_isbn
 EXACT_FORMS = "cn"
 # Characters that no subfield can have, and those that XML cannot have or reads otherwise.
 UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f\ufffe\uffff]|{AMBIGUOUS}")
-PUNCTUATION_PATTERN = re.compile(r"\s*[/:;,=]\s*$|\s*(?<![\s.][A-Z])(?<!\.)\.\s*$")
+PUNCTUATION = ("/", ":", ";", ",", "=")
+# A full stop that belongs to the text: that of an initial, and of several dots.
+OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
+LONGEST_STOP = 3
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
-QUALIFIER_PATTERN = re.compile(r"[\s:;]*\([^)]*\).*$|\s*:.*$")
+QUALIFIER_PUNCTUATION = ":;"
 TITLE_CODES = ("a", "b", "n", "p")
 
 
@@ -61,7 +64,9 @@ def list_titles(record: Record, is_exact: bool) -> Iterator[str]:
 
 def clean_text(text: str) -> str:
     """Cuts the punctuation that introduces the next subfield (ISBD, A.3)."""
-    return PUNCTUATION_PATTERN.sub("", unescape_characters(text)).strip()
+    text = unescape_characters(text).rstrip()
+    ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
+    return text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
 
 
 def find_year(record: Record) -> str:
@@ -77,8 +82,18 @@ def find_year(record: Record) -> str:
 
 def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
     """Returns the first that is an ISBN, else the first."""
-    candidates = [text if is_exact else QUALIFIER_PATTERN.sub("", text).strip() for text in texts]
+    candidates = [text if is_exact else cut_qualifier(text) for text in texts]
     return next(filter(normalize_isbn, candidates), candidates[0] if candidates else "")
+
+
+def cut_qualifier(text: str) -> str:
+    """Returns the number before what stands in parentheses or behind a colon."""
+    start = text.find("(")
+    if start >= 0 and ")" in text[start:]:
+        while start and (text[start - 1] in QUALIFIER_PUNCTUATION or text[start - 1].isspace()):
+            start -= 1
+        text = text[:start]
+    return text.partition(":")[0].strip()
 
 
 def build_record(book: ExportedBook) -> Record:

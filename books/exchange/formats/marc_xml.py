@@ -11,6 +11,7 @@ from defusedxml.ElementTree import iterparse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from books.exchange.formats.limits import require_few_names, require_flat
 from books.exchange.formats.marc_fields import build_record, read_values
 from books.exchange.formats.records import (
     COLUMNS,
@@ -75,9 +76,13 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
 
 def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
     ancestors: list[Element] = []
+    names: set[str] = set()
     for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
         if event == "start":
             ancestors.append(element)
+            names.update((element.tag, *element.keys()))
+            require_flat(len(ancestors))
+            require_few_names(names)
             continue
         ancestors.pop()
         if get_name(element) == "record":

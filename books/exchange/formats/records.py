@@ -5,6 +5,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 from django.utils.formats import number_format
+from django.utils.translation import gettext as _
 
 # The columns of formats that know no other, and of which a file of books has most.
 COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available")
@@ -16,6 +17,11 @@ MAX_RECORD_BYTES = 2**20
 
 class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read; the message says where and why."""
+
+
+def build_endless_record(line: int) -> UnreadableFile:
+    limits = {"line": line, "count": format_count(MAX_RECORD_BYTES)}
+    return UnreadableFile(_("The record on line %(line)s has no end within %(count)s characters.") % limits)
 
 
 def name_member(name: str, sentence: str) -> str:

@@ -12,13 +12,14 @@ from django.utils.translation import gettext as _
 from books.exchange.formats.bibtex import BibTeXRefusedFile, read_bibtex, write_bibtex
 from books.exchange.formats.csv_files import CSVRefusedFile, read_csv, write_csv
 from books.exchange.formats.json_lines import JSONLinesRefusedFile, read_json_lines, write_json_lines
+from books.exchange.formats.limits import bound_table
 from books.exchange.formats.records import Pages, RefusedFile, Table, UnreadableFile
 from books.exchange.formats.ris import RISRefusedFile, read_ris, write_ris
 
 
 @dataclass(frozen=True)
 class Format:
-    """`read` takes a stream that can be read again, and the name of an encoding or "".
+    """`reader` takes a stream that can be read again, and the name of an encoding or "".
 
     `write` is None for a format whose files cannot be written piece by piece.
     """
@@ -27,13 +28,17 @@ class Format:
     label: str
     extension: str
     media_type: str
-    read: Callable[[BinaryIO, str], Table]
+    reader: Callable[[BinaryIO, str], Table]
     write: Callable[[Pages], Iterator[bytes]] | None
     refused_file: Callable[[BinaryIO, Table], RefusedFile]
 
     @property
     def content_type(self) -> str:
         return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
+
+    def read(self, stream: BinaryIO, encoding_name: str) -> Table:
+        """Raises UnreadableFile, also for a file that is too large or too nested."""
+        return bound_table(self.reader(stream, encoding_name))
 
 
 def import_later(module: str, name: str) -> Callable[..., Any]:

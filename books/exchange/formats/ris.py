@@ -16,9 +16,8 @@ from books.exchange.formats.records import (
     Record,
     Table,
     TextRefusedFile,
-    UnreadableFile,
+    build_endless_record,
     format_availability,
-    format_count,
     name_member,
 )
 from books.exchange.formats.references import AMBIGUOUS, escape_characters, unescape_characters
@@ -51,19 +50,19 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
 def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yields the number of the first line and the lines of each record, and of what stands between records."""
     piece: list[str] = []
-    start, size = 1, 0
+    start, size, last_tag = 1, 0, ""
     for number, line in enumerate(lines, 1):
         tag = get_tag(line)
-        if piece and (tag == BEGIN or get_tag(piece[-1]) == END):
+        if piece and (tag == BEGIN or last_tag == END):
             yield start, piece
             piece, size = [], 0
         if piece or line.strip():
             start = start if piece else number
             piece.append(line)
             size += len(line)
+        last_tag = tag
         if size > MAX_RECORD_BYTES:
-            limits = {"line": start, "count": format_count(MAX_RECORD_BYTES)}
-            raise UnreadableFile(_("The record on line %(line)s has no end within %(count)s characters.") % limits)
+            raise build_endless_record(start)
     if piece:
         yield start, piece
 
@@ -89,17 +88,18 @@ def parse_piece(number: int, lines: list[str], encoding: Encoding) -> Record:
 
 def read_fields(lines: list[str]) -> dict[str, list[str]]:
     """Returns the values of each tag. A line without a tag goes on with the value before it."""
-    fields: dict[str, list[str]] = {}
-    values: list[str] = []
+    fields: dict[str, list[list[str]]] = {}
+    # The pieces of the last value are joined once: a record may have very many lines.
+    pieces: list[str] = []
     for line in lines:
         text = line.strip(LINE_ENDS)
         match = LINE_PATTERN.fullmatch(text)
         if match:
-            values = fields.setdefault(match[1], [])
-            values.append((match[2] or "").strip(" "))
-        elif text.strip() and values:
-            values[-1] += f" {text.strip(' ')}"
-    return fields
+            pieces = [(match[2] or "").strip(" ")]
+            fields.setdefault(match[1], []).append(pieces)
+        elif text.strip() and pieces:
+            pieces.append(text.strip(" "))
+    return {tag: [" ".join(value) for value in values] for tag, values in fields.items()}
 
 
 def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
