@@ -268,6 +268,8 @@ class Operation(LeasedModel):
     missed = models.IntegerField(null=True)
     started_at = models.DateTimeField(null=True)
     error = models.TextField(blank=True, default="", db_default="")
+    # What the task found, in a form of its own, such as the numbers of records by what becomes of them.
+    result = models.JSONField(null=True)
     # Null if nothing is to be done, unlike in other queues: most operations are done when they are stored.
     next_at = models.DateTimeField(null=True)
 
@@ -385,16 +387,19 @@ class ImportFile(models.Model):
     created_at = TimestampField(db_index=True)
     # The key of an encoding, empty for the one that is found.
     encoding = models.CharField(max_length=20, blank=True)
-    # ImportRules; null until the librarian chose them.
+    # ImportRules of the latest check; null until the librarian chose them.
     rules = models.JSONField(null=True)
-    # The latest check and, once it is confirmed, the import.
+    # The latest look into the file, the latest check and, once that is confirmed, the import.
+    preview_operation = models.ForeignKey(
+        Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
+    )
     check_operation = models.ForeignKey(
         Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
     )
     import_operation = models.ForeignKey(
         Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
     )
-    # The numbers of records by what becomes of them, in the check and in the import.
+    # Not read any more: the operations have these numbers. Processes of the release before write them.
     check_counts = models.JSONField(default=dict)
     import_counts = models.JSONField(default=dict)
 

@@ -39,9 +39,11 @@ WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
 
 
 class FileTask:
-    """Judges the records of a file; its keys are their positions. `counts_name` is the field with their numbers."""
+    """Judges the records of a file; its keys are their positions.
 
-    counts_name: str
+    What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
+    it is checked, by other rules.
+    """
 
     def __init__(self) -> None:
         self.candidates: Iterator[Candidate] | None = None
@@ -54,7 +56,6 @@ class FileTask:
             for count, _ in enumerate(table.records, 1):
                 if count % RENEWAL_RECORDS == 0:
                     renew_lease(operation)
-        ImportFile.objects.filter(pk=get_file(operation).pk).update(**{self.counts_name: {}})
         return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch | None:
@@ -67,9 +68,8 @@ class FileTask:
 
     def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
         """Yields the records behind the cursor. The others are read, too: they may have the same isbns."""
-        file = get_file(operation)
-        _, table = read_table(file)
-        for candidate in iter_candidates(table, get_rules(file)):
+        _, table = read_table(get_file(operation))
+        for candidate in iter_candidates(table, get_rules(operation)):
             if candidate.position > (operation.cursor or 0):
                 yield candidate
             elif candidate.position % RENEWAL_RECORDS == 0:
@@ -77,11 +77,11 @@ class FileTask:
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
         file = get_file(operation)
-        judgements = self.judge(operation, get_rules(file), batch.items, actor, now)
+        judgements = self.judge(operation, get_rules(operation), batch.items, actor, now)
         counts = Counter(judgement.kind for judgement in judgements)
-        earlier_counts = Counter(getattr(file, self.counts_name))
+        earlier_counts = get_counts(operation)
         store_findings(file, operation, judgements, earlier_counts)
-        ImportFile.objects.filter(pk=file.pk).update(**{self.counts_name: dict(earlier_counts + counts)})
+        Operation.objects.filter(pk=operation.pk).update(result={"counts": dict(earlier_counts + counts)})
         changed = self.count_changed(counts)
         refused = sum(counts[kind] for kind in RETURNED_KINDS)
         return Outcome(changed, len(judgements) - changed - refused, refused)
@@ -103,8 +103,6 @@ class FileTask:
 class CheckTask(FileTask):
     """Changes nothing."""
 
-    counts_name = "check_counts"
-
     def judge(
         self,
         operation: Operation,
@@ -120,8 +118,6 @@ class CheckTask(FileTask):
 
 
 class ImportTask(FileTask):
-    counts_name = "import_counts"
-
     def judge(
         self,
         operation: Operation,
@@ -150,8 +146,15 @@ def get_file(operation: Operation) -> ImportFile:
     return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
 
 
-def get_rules(file: ImportFile) -> ImportRules:
-    return msgspec.convert(file.rules, ImportRules)
+def get_rules(operation: Operation) -> ImportRules:
+    # A process of the release before may have stored the operation: the rules were the file's then.
+    rules = (operation.parameters or {}).get("rules") or get_file(operation).rules
+    return msgspec.convert(rules, ImportRules)
+
+
+def get_counts(operation: Operation) -> Counter[str]:
+    """Returns the numbers of records so far by what becomes of them."""
+    return Counter((operation.result or {}).get("counts", {}))
 
 
 def renew_lease(operation: Operation) -> None:

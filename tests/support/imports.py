@@ -26,25 +26,37 @@ def upload(browser: Client, content: bytes, name: str = "books.csv") -> ImportFi
 
 
 def choose(browser: Client, file: ImportFile, **rules: str) -> Any:
-    """Sends the form of columns as it is shown, with these rules, and does the check. Returns the page of the check."""
-    form = browser.get(page(file, "mapping")).context["form"]
-    shown = {name: str(form[name].value() or "") for name in form.fields}
-    defaults = {"match_by": "isbn13", "on_match": "leave", "on_none": "add"}
-    chosen = {name: value or defaults.get(name, "") for name, value in shown.items()}
-    answer = browser.post(page(file, "mapping"), {**chosen, **rules})
+    """Sends the form of columns with these rules, and does the check. Returns the page of the check."""
+    answer = post_rules(browser, file, **rules)
     if answer.status_code != 302:
         return answer
     work_off()
     return browser.get(answer["Location"])
 
 
+def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
+    """Sends the form of columns as it is shown, with these rules."""
+    form = browser.get(page(file, "mapping")).context["form"]
+    shown = {name: str(form[name].value() or "") for name in form.fields}
+    defaults = {"match_by": "isbn13", "on_match": "leave", "on_none": "add"}
+    chosen = {name: value or defaults.get(name, "") for name, value in shown.items()}
+    return browser.post(page(file, "mapping"), {**chosen, **rules})
+
+
 def confirm(browser: Client, file: ImportFile, **answers: str) -> Operation:
-    """Confirms the check, and does the import."""
-    browser.post(page(file, "check"), answers)
+    """Confirms the latest check, and does the import."""
+    post_confirmation(browser, file, **answers)
     work_off()
     file.refresh_from_db()
     assert file.import_operation is not None
     return file.import_operation
+
+
+def post_confirmation(browser: Client, file: ImportFile, **answers: str) -> Any:
+    """Confirms the latest check. Returns the page that follows."""
+    file.refresh_from_db()
+    form = {"check": str(file.check_operation_id), **answers}
+    return browser.post(page(file, "check"), form, follow=True)
 
 
 def count_kinds(answer: Any) -> dict[str, int]:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
-import msgspec
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -18,12 +17,12 @@ from django.views.decorators.http import require_POST
 from books.admin.descriptions import format_value
 from books.admin.exchange.forms import MEMBER_LABELS, ImportRulesForm
 from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
-from books.admin.pages import ADD_BOOK, CHANGE_BOOK, IMPORT_BOOKS, render_page
-from books.exchange.candidates import ImportRules
+from books.admin.pages import render_page
 from books.exchange.downloads import stream_file
 from books.exchange.formats.encodings import ENCODINGS, show_undecodable
 from books.exchange.formats.records import Table, UnreadableFile
-from books.exchange.import_tasks import CHECK, IMPORT, MAX_SAMPLES
+from books.exchange.import_operations import begin_check, begin_import
+from books.exchange.import_tasks import MAX_SAMPLES, get_counts
 from books.exchange.judging import Kind
 from books.exchange.returned_records import iter_returned_file
 from books.exchange.uploads import (
@@ -40,14 +39,12 @@ from books.exchange.uploads import (
     remember_mapping,
     store_whole_file,
 )
-from books.history.actors import find_actor
+from books.history.actors import ActorRef, find_actor
 from books.models import Actor, ImportFile, ImportFinding, Operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
-from books.operations.lifecycle import store_operation
 from library_site.db.integers import parse_integer
+from library_site.http.refusals import Refusal
 
-# Asked again when an operation starts.
-PERMISSIONS = [IMPORT_BOOKS, ADD_BOOK, CHANGE_BOOK]
 UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
 MAX_SHOWN_FILES = 10
 MAX_SHOWN_RECORDS = 5
@@ -148,7 +145,8 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     form = build_form(request, file, table)
     if request.method == "POST" and form.is_valid():
         remember_mapping(table, form.build_rules())
-        return begin_check(request, file, form.build_rules())
+        begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
+        return HttpResponseRedirect(check_address(file))
     return render_page(
         request,
         "imports/mapping",
@@ -168,24 +166,15 @@ def build_form(request: HttpRequest, file: ImportFile, table: Table) -> ImportRu
     return ImportRulesForm(table.columns, mapping, data=data, initial=initial)
 
 
-def begin_check(request: HttpRequest, file: ImportFile, rules: ImportRules) -> HttpResponse:
-    actor = find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
-    operation = store_operation(CHECK, {"file": file.pk}, actor, timezone.now(), PERMISSIONS)
-    ImportFile.objects.filter(pk=file.pk).update(
-        rules=msgspec.to_builtins(rules), check_operation=operation, check_counts={}
-    )
-    return HttpResponseRedirect(check_address(file))
-
-
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
     """Shows what the check found and asks whether to import; later how far the import is."""
     file = find_own(request, file_id)
     operation = file.import_operation or file.check_operation
     if not operation:
         return HttpResponseRedirect(mapping_address(file))
-    if request.method == "POST" and file.check_operation:
-        return begin_import(request, file, file.check_operation)
-    counts = file.import_counts if file.import_operation else file.check_counts
+    if request.method == "POST":
+        return confirm_import(request, file)
+    counts = get_counts(operation)
     return render_page(
         request,
         "imports/check",
@@ -207,18 +196,21 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
     )
 
 
-def begin_import(request: HttpRequest, file: ImportFile, check: Operation) -> HttpResponse:
-    """Begins the import that the check of this file showed, once."""
-    if check.state != Operation.State.DONE:
-        messages.error(request, _("The file is not checked yet."))
-        return HttpResponseRedirect(check_address(file))
-    rules: Mapping[str, Any] = {**(file.rules or {}), "take_doubtful": "take_doubtful" in request.POST}
-    parameters = {"file": file.pk, "events": "no_events" not in request.POST}
-    actor = find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
-    token = f"import {file.pk}"
-    operation = store_operation(IMPORT, parameters, actor, timezone.now(), PERMISSIONS, token)
-    ImportFile.objects.filter(pk=file.pk, import_operation=None).update(import_operation=operation, rules=rules)
+def confirm_import(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Begins the import that the check on the page showed."""
+    check_id = parse_integer(request.POST.get("check", ""))
+    take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
+    try:
+        begin_import(
+            file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events
+        )
+    except Refusal as refusal:
+        messages.error(request, _(refusal.message))
     return HttpResponseRedirect(check_address(file))
+
+
+def find_importer(request: HttpRequest) -> ActorRef:
+    return find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
 
 
 def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, int]) -> list[Section]:

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from books.exchange import uploads
+from books.exchange.candidates import ImportRules
+from books.exchange.import_operations import CheckedAgain, begin_check, begin_import
 from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, open_file
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
@@ -18,7 +21,8 @@ from books.operations import worker
 from library_site.db.purges import purge
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books_admin import create_book
-from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, upload
+from tests.support.concurrency import start_concurrently
+from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, post_confirmation, post_rules, upload
 from tests.support.operations import do_undo, work_off
 from webhooks.models import Event
 
@@ -69,6 +73,128 @@ def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Clie
     first, second = confirm(head, file), confirm(head, file)
     assert first == second
     assert (Book.objects.count(), Operation.objects.filter(kind="import").count()) == (1, 1)
+
+
+def work_if_due() -> None:
+    if worker.has_due():
+        work_off()
+
+
+def work_behind_insertion(execute: Any, sql: str, *arguments: Any) -> Any:
+    """Lets a worker do what it sees when an operation has just been inserted."""
+    result = execute(sql, *arguments)
+    if sql.startswith('INSERT INTO "books_operation"'):
+        start_concurrently(work_if_due).result()
+    return result
+
+
+def test_a_worker_that_is_fast_has_the_rules_and_what_was_confirmed(transactional_db: None, head: Client) -> None:
+    with transaction.atomic():
+        create_book(title="Emma", isbn="978-0-14-143951-8")
+    file = upload(head, f"{HEADER}Emma 2;Jane Austen;1815;0141439513;Novel\n".encode())
+    assert count_kinds(choose(head, file)) == {"left": 1}
+    with connection.execute_wrapper(work_behind_insertion):
+        address = post_rules(head, file, on_match="replace")["Location"]
+    work_off()
+    assert count_kinds(head.get(address)) == {"doubtful": 1}
+    with connection.execute_wrapper(work_behind_insertion):
+        post_confirmation(head, file, take_doubtful="on")
+    work_off()
+    assert Book.objects.get().title == "Emma 2"
+
+
+def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have the counts of their own, also if a worker is in the middle of the first one."""
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
+    create_book(isbn="1")
+    create_book(isbn="2")
+    file = upload(head, f"{HEADER}A;B;1815;1;Novel\nA;B;1815;2;Novel\n".encode())
+    post_rules(head, file, on_match="refuse")
+    lease = worker.claim_due()
+    assert lease
+    first = worker.OperationRunner(lease, threading.Event())
+    first.do_next(), first.do_next()
+    address = post_rules(head, file, on_match="leave")["Location"]
+    with pytest.raises(worker.LeaseLost):
+        first.do_next()
+    work_off()
+    assert count_kinds(head.get(address)) == {"left": 2}
+    assert list(Operation.objects.order_by("pk").values_list("state", "result")) == [
+        ("cancelled", {"counts": {"refused": 1}}),
+        ("done", {"counts": {"left": 2}}),
+    ]
+
+
+def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
+    """The file was checked again in another window, by rules that this one did not show."""
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    shown = choose(head, file).context["operation"]
+    choose(head, file, on_none="leave")
+    for check in (str(shown.pk), "", "x", "9" * 30):
+        answer = post_confirmation(head, file, check=check)
+        assert "Meanwhile the file was checked again." in answer.content.decode()
+    work_off()
+    assert not Book.objects.exists()
+    confirm(head, file)
+    assert Operation.objects.get(kind="import").unchanged == 1
+
+
+def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> None:
+    """Its page would show another check than the one that was confirmed."""
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    choose(head, file)
+    confirm(head, file)
+    begin_check(file.pk, ImportRules({}), find_actor(Actor.Channel.IMPORT), timezone.now())
+    assert list(Operation.objects.order_by("pk").values_list("kind", flat=True)) == ["import check", "import"]
+
+
+def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    check = choose(head, file).context["operation"]
+    actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+    clicks = [
+        start_concurrently(
+            lambda: begin_import(file.pk, check.pk, actor, timezone.now(), take_doubtful=False, events=True)
+        )
+        for _ in range(4)
+    ]
+    assert [click.result() for click in clicks] == [None] * 4
+    work_off()
+    assert (Operation.objects.filter(kind="import").count(), Book.objects.count()) == (1, 1)
+
+
+def test_who_changes_the_check_of_a_file_and_who_confirms_it_take_turns(
+    transactional_db: None, head: Client, berta: User
+) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    check = choose(head, file).context["operation"]
+    actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
+    with transaction.atomic():
+        begin_check(file.pk, ImportRules({}), actor, timezone.now())
+        click = start_concurrently(
+            lambda: begin_import(file.pk, check.pk, actor, timezone.now(), take_doubtful=False, events=True)
+        )
+    with pytest.raises(CheckedAgain):
+        click.result()
+    assert not Operation.objects.filter(kind="import").exists()
+
+
+def fail_at_file(execute: Any, sql: str, *arguments: Any) -> Any:
+    if sql.startswith('UPDATE "books_importfile"'):
+        raise OperationalError
+    return execute(sql, *arguments)
+
+
+def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, berta: User) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    check = choose(head, file).context["operation"]
+    actor, now = find_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now()
+    with connection.execute_wrapper(fail_at_file):
+        with pytest.raises(OperationalError):
+            begin_check(file.pk, ImportRules({}), actor, now)
+        with pytest.raises(OperationalError):
+            begin_import(file.pk, check.pk, actor, now, take_doubtful=False, events=True)
+    assert list(Operation.objects.filter(next_at__isnull=False)) == []
 
 
 @pytest.mark.unannounced
@@ -261,7 +387,7 @@ def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> 
     file = upload(head, b"title,author,year,isbn,genre\n" + b"A,B,1,1,G\n" * 6 + b'"never closed')
     check = choose(head, file)
     assert "Line 8: unexpected end of data" in check.content.decode()
-    head.post(page(file, "check"))
+    assert "The file is not checked yet." in post_confirmation(head, file).content.decode()
     work_off()
     assert not Book.objects.exists()
 
@@ -271,7 +397,7 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
     rows = "".join(f"T{n},A,1,i{n},G\n" for n in range(7))
     file = upload(head, f"title,author,year,isbn,genre\n{rows}T,A,1,i1,G\n".encode())
     choose(head, file)
-    head.post(page(file, "check"))
+    post_confirmation(head, file)
     for _ in range(3):
         # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
         lease = worker.claim_due()
@@ -281,9 +407,9 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
     assert Book.objects.count() == 4
     work_off()
     assert Book.objects.count() == 7
-    file.refresh_from_db()
-    assert file.import_counts == {"new": 7, "refused": 1}
-    [finding] = ImportFinding.objects.filter(operation_id=file.import_operation_id or 0, kind="refused")
+    operation = Operation.objects.get(kind="import")
+    assert operation.result == {"counts": {"new": 7, "refused": 1}}
+    [finding] = ImportFinding.objects.filter(operation_id=operation.pk, kind="refused")
     assert (finding.position, finding.reason) == (8, "isbn: The book on line 3 has it.")
 
 

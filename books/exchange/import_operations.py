@@ -1,0 +1,76 @@
+"""Begins the operations of an uploaded file. The file and its operation are stored together, with all that it needs."""
+
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+from django.utils.translation import gettext_noop
+
+from books.exchange.candidates import ImportRules
+from books.exchange.import_tasks import CHECK, IMPORT, get_rules
+from books.history.actors import ActorRef
+from books.models import ImportFile, Operation
+from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
+from library_site.http.refusals import Refusal
+
+# Asked again when an operation starts.
+PERMISSIONS = ["books.import_books", "books.add_book", "books.change_book"]
+
+
+class NotChecked(Refusal):
+    """The check is under way, or it failed."""
+
+    status = 409
+    message = gettext_noop("The file is not checked yet.")
+
+
+class CheckedAgain(Refusal):
+    """The check that was confirmed is not the latest one, or the file is imported already."""
+
+    status = 409
+    message = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
+
+
+def lock_file(file_id: int) -> ImportFile:
+    """Returns the file as it is. Who changes its operations takes turns, and workers need not wait for that."""
+    files = ImportFile.objects.select_for_update(no_key=True, of=("self",))
+    return files.select_related("preview_operation", "check_operation", "import_operation").get(pk=file_id)
+
+
+@transaction.atomic
+def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
+    """Stores a check by these rules, unless the file is imported. A check that is under way is cancelled."""
+    file = lock_file(file_id)
+    if file.import_operation:
+        return
+    cancel_under_way(file.check_operation)
+    stored_rules = msgspec.to_builtins(rules)
+    operation = store_operation(CHECK, {"file": file.pk, "rules": stored_rules}, actor, now, PERMISSIONS)
+    ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
+
+
+@transaction.atomic
+def begin_import(
+    file_id: int, check_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
+) -> None:
+    """Stores the import that the check with this id showed, once. Raises NotChecked, CheckedAgain."""
+    file = lock_file(file_id)
+    check = file.check_operation
+    if file.import_operation:
+        return
+    if check is None or check.pk != check_id:
+        raise CheckedAgain
+    if check.state != Operation.State.DONE:
+        raise NotChecked
+    rules = msgspec.structs.replace(get_rules(check), take_doubtful=take_doubtful)
+    parameters = {"file": file.pk, "rules": msgspec.to_builtins(rules), "events": events}
+    operation = store_operation(IMPORT, parameters, actor, now, PERMISSIONS, f"import {file.pk}")
+    ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
+
+
+def cancel_under_way(operation: Operation | None) -> None:
+    """Ends an operation whose result nobody will look at."""
+    if operation and operation.state in UNDER_WAY:
+        with suppress(OperationEnded):
+            cancel_operation(operation.pk)
