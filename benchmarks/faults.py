@@ -30,6 +30,7 @@ from benchmarks.history.trials import check_mixed_changes, check_races
 from benchmarks.operations import check_operations
 from benchmarks.outages.clocks import check_clock_jumps
 from benchmarks.outages.disks import check_full_disk
+from benchmarks.outages.hangs import check_hung_database
 from benchmarks.outages.kills import check_random_kills
 from benchmarks.outages.poolers import check_killed_pooler
 from benchmarks.outages.standbys import check_failover
@@ -273,6 +274,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "history": check_mixed_changes,
     "races": check_races,
     "operations": check_operations,
+    "hung": check_hung_database,
     "failover": check_failover,
     "disk": check_full_disk,
     "clock": check_clock_jumps,

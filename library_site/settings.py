@@ -22,7 +22,7 @@ CSRF_TRUSTED_ORIGINS = env.comma_list("CSRF_TRUSTED_ORIGINS", "")
 # manage.py sets it by its command; only requests have limits, and not a migration or a delivery.
 LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
 DATABASE_LOCK_TIMEOUT = env.integer("DATABASE_LOCK_TIMEOUT", 2, 0, 3600)
-DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 10, 0, 3600)
+DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 5, 0, 3600)
 DATABASE_IDLE_TIMEOUT = env.integer("DATABASE_IDLE_TIMEOUT", 60, 0, 3600)
 WEB_TIMEOUTS = {"lock_timeout": DATABASE_LOCK_TIMEOUT, "statement_timeout": DATABASE_STATEMENT_TIMEOUT}
 DATABASES = {

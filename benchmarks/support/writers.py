@@ -33,6 +33,8 @@ class Writer:
         self.acknowledged: Counter[tuple[str, int]] = Counter()
         self.unknown: Counter[tuple[str, int]] = Counter()
         self.errors: list[str] = []
+        # Seconds of the answer that took longest.
+        self.slowest = 0.0
         self.is_stopped = False
 
     def run(self) -> None:
@@ -68,6 +70,7 @@ class Writer:
             self.unknown[kind, pk] += 1
             time.sleep(0.1)
             return None
+        self.slowest = max(self.slowest, answer.elapsed.total_seconds())
         if answer.status_code == expected:
             self.acknowledged[kind, pk] += 1
         elif answer.status_code == 503 and "Retry-After" in answer.headers:

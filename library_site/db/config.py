@@ -6,11 +6,21 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-POSTGRESQL, SQLITE = "django.db.backends.postgresql", "library_site.db.sqlite"
+POSTGRESQL, SQLITE = "library_site.db.postgresql", "library_site.db.sqlite"
+# Django's backends, which dj_database_url names, and ours.
+ENGINES = {"django.db.backends.postgresql": POSTGRESQL, "django.db.backends.sqlite3": SQLITE}
 # Seconds that a writer waits for its turn; it occupies a thread meanwhile.
 SQLITE_TIMEOUT = 10
 ENGINE_OPTIONS: dict[str, dict[str, Any]] = {
-    POSTGRESQL: {},
+    # Seconds but for tcp_user_timeout, which has milliseconds. A network that drops everything is noticed after 15 s
+    # of silence, also by a worker that waits for an answer. libpq ignores all but the first on a Unix socket.
+    POSTGRESQL: {
+        "connect_timeout": 2,
+        "keepalives_idle": 5,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 15_000,
+    },
     # FULL costs one fsync per commit; with NORMAL a power failure can lose a committed transaction.
     SQLITE: {
         "transaction_mode": "IMMEDIATE",
@@ -30,9 +40,8 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
-    if settings.get("ENGINE") == "django.db.backends.sqlite3":
-        settings["ENGINE"] = SQLITE
-    if settings.get("ENGINE") not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
+    settings["ENGINE"] = ENGINES.get(settings.get("ENGINE", ""))
+    if settings["ENGINE"] not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
     options = settings.get("OPTIONS", {})
     settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | options

@@ -17,7 +17,9 @@ from django.db.models import Expression, QuerySet
 from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
+from library_site.db.postgresql.base import WatchedConnection
 from library_site.db.statements import has_foreign_wrapper, run_wrapped, statement_wrappers
+from library_site.db.watchdog import watchdog
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -40,7 +42,7 @@ UNIX_TIME_SQL = {
 class ConnectionCache:
     """The names of the statements that a connection has prepared, and the transformer that loads its rows."""
 
-    def __init__(self, raw: psycopg.Connection) -> None:
+    def __init__(self, raw: WatchedConnection) -> None:
         self.raw = raw
         self.names: set[bytes] = set()
         self.transformer = Transformer(raw)
@@ -53,7 +55,7 @@ class ThreadConnection(local):
         self.database = connections[DEFAULT_DB_ALIAS]
         self.cache: ConnectionCache | None = None
 
-    def get_cache(self, raw: psycopg.Connection) -> ConnectionCache:
+    def get_cache(self, raw: WatchedConnection) -> ConnectionCache:
         """Returns the cache of psycopg's connection; Django opens another one when the first is lost."""
         if self.cache is None or self.cache.raw is not raw:
             self.cache = ConnectionCache(raw)
@@ -118,6 +120,16 @@ class PreparedStatement:
 
     def send(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
+        libpq, limit = cache.raw.pgconn, cache.raw.limit
+        if limit is None:
+            return self.send_now(cache, parameters)
+        watchdog.begin(libpq, limit)
+        try:
+            return self.send_now(cache, parameters)
+        finally:
+            watchdog.end(libpq)
+
+    def send_now(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         libpq = cache.raw.pgconn
         # The two calls have different types for values; None is NULL in both.
         values: Any = [encode_parameter(parameter) for parameter in parameters]
@@ -175,7 +187,7 @@ def get_parameter_types(parameters: Sequence[Any]) -> list[int]:
     ]
 
 
-def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
+def raw_connection(database: BaseDatabaseWrapper) -> WatchedConnection | None:
     """Returns psycopg's connection; None where Django must see the statement, or psycopg must begin a transaction."""
     if (
         database.vendor != "postgresql"
@@ -186,7 +198,7 @@ def raw_connection(database: BaseDatabaseWrapper) -> psycopg.Connection | None:
         return None
     if database.connection is None:
         database.ensure_connection()
-    raw: psycopg.Connection = database.connection
+    raw: WatchedConnection = database.connection
     is_usable = raw.autocommit or raw.pgconn.transaction_status == pq.TransactionStatus.INTRANS
     return raw if is_usable else None
 

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
 STATIC_ROUTE, NO_ROUTE = "static", "none"
 # Seconds between the writings of how many threads are busy: to write it at each request would cost each two writes.
 SAMPLE_INTERVAL = 1.0
-# Seconds for which the sources are not read again, and that a scrape waits for them.
+# Seconds for which a source is not read again, and that a scrape waits for it.
 SOURCES_LIFETIME, SOURCES_TIMEOUT = 5.0, 2.0
 
 # Reads metrics for a scrape, in a thread of its own with a connection of its own. May raise any exception.
@@ -97,6 +97,10 @@ class ScrapeCollector(Collector):
     """What is read when a scrape comes. A source that fails or hangs is left out."""
 
     def collect(self) -> Iterable[Metric]:
+        runs = {name: get_source_run(name) for name in settings.METRIC_SOURCES}
+        # They run while the checks of /readyz do, and beside each other: a hung database hides Redis from nobody.
+        for run in runs.values():
+            run.begin()
         yield GaugeMetricFamily(
             "library_threads", "Threads of the server.", value=settings.WEB_CONCURRENCY * settings.WEB_THREADS
         )
@@ -104,7 +108,12 @@ class ScrapeCollector(Collector):
         for name, has_passed in readiness.get_results().items():
             checks.add_metric([name], has_passed)
         yield checks
-        yield from shared_sources.get() or ()
+        sources = GaugeMetricFamily("library_source_up", "Whether a source of metrics answered.", labels=["source"])
+        for name, run in runs.items():
+            metrics = run.get()
+            sources.add_metric([name], metrics is not None)
+            yield from metrics or ()
+        yield sources
 
 
 @cache
@@ -128,19 +137,20 @@ def render_metrics() -> bytes:
     return generate_latest(registry) + generate_latest(metrics.registry)
 
 
-def read_sources() -> list[Metric]:
-    return [metric for name in settings.METRIC_SOURCES for metric in read_source(import_string(name))]
+@cache
+def get_source_run(name: str) -> SharedRun[list[Metric] | None]:
+    """`name` is the dotted name of a MetricSource."""
+    return SharedRun(partial(read_source, name), SOURCES_LIFETIME, SOURCES_TIMEOUT)
 
 
-def read_source(source: MetricSource) -> list[Metric]:
+def read_source(name: str) -> list[Metric] | None:
+    """Returns None if the source fails."""
+    source: MetricSource = import_string(name)
     try:
         return list(source())
     except Exception as error:
         log.warning("A source of metrics failed: %s", type(error).__name__)
-        return []
-
-
-shared_sources = SharedRun(read_sources, SOURCES_LIFETIME, SOURCES_TIMEOUT)
+        return None
 
 
 def start_sampling() -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 
@@ -13,8 +13,10 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils.module_loading import import_string
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
+from psycopg.errors import ConnectionTimeout
 
 from library_site.db.connections import get_libpq_parameters
+from library_site.db.watchdog import DatabaseHangs
 from library_site.monitoring.shared_runs import SharedRun
 
 log = logging.getLogger(__name__)
@@ -25,24 +27,40 @@ Results = Mapping[str, bool]
 # Seconds for which a result is given again: anybody may request it, as often as they like.
 RESULT_LIFETIME = 1.0
 # Seconds after which checks that have not ended count as failed, and that a connection may take.
-CHECK_TIMEOUT, CONNECT_TIMEOUT = 3.0, 2
+CHECK_TIMEOUT, CONNECT_TIMEOUT = 2.5, 2
 MIGRATIONS_TABLE = "django_migrations"
 DATABASE_CHECKS = ("database_server", "database", "migrations")
 
 
 class Readiness:
-    """The results of the checks, and a line in the log when they change."""
+    """The results of the checks, and a line in the log when they change.
 
-    def __init__(self, run_checks: Callable[[], Results], timeout: float = CHECK_TIMEOUT) -> None:
-        self.shared_run = SharedRun(run_checks, RESULT_LIFETIME, timeout)
+    Each check has a run of its own: one that hangs takes no other along.
+    """
+
+    def __init__(self, check_database: Callable[[], Results], timeout: float = CHECK_TIMEOUT) -> None:
+        self.check_database, self.timeout = check_database, timeout
+        # By the names of the results.
+        self.runs: dict[tuple[str, ...], SharedRun[Results]] = {}
         self.lock = Lock()
         self.was_ready = True
 
     def get_results(self) -> Results:
-        """Returns within the timeout: checks that have not ended count as failed."""
-        results = self.shared_run.get() or dict.fromkeys((*DATABASE_CHECKS, *settings.READINESS_CHECKS), False)
+        """Returns within the timeout: a check that has not ended counts as failed."""
+        self.add_run(DATABASE_CHECKS, self.check_database)
+        for name in settings.READINESS_CHECKS:
+            self.add_run((name,), partial(run_check, name))
+        for run in self.runs.values():
+            run.begin()
+        results: dict[str, bool] = {}
+        for names, run in self.runs.items():
+            results |= run.get() or dict.fromkeys(names, False)
         self.log_change(results)
         return results
+
+    def add_run(self, names: tuple[str, ...], function: Callable[[], Results]) -> None:
+        """Adds it unless it is there; `setdefault` is one step, also where two threads ask for the first time."""
+        self.runs.setdefault(names, SharedRun(function, RESULT_LIFETIME, self.timeout))
 
     def log_change(self, results: Results) -> None:
         with self.lock:
@@ -53,9 +71,8 @@ class Readiness:
             log.warning("Ready again.")
 
 
-def run_checks() -> Results:
-    checks: dict[str, str] = settings.READINESS_CHECKS
-    return {**check_database(), **{name: passes(import_string(check)) for name, check in checks.items()}}
+def run_check(name: str) -> Results:
+    return {name: passes(import_string(settings.READINESS_CHECKS[name]))}
 
 
 def passes(check: Callable[[], object]) -> bool:
@@ -74,8 +91,8 @@ def check_database() -> Results:
     database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT} if database.vendor == "postgresql" else {}
     try:
         applied = read_migrations(database)
-    except DatabaseError:
-        return {"database_server": is_server_running(database), "database": False, "migrations": False}
+    except DatabaseError as error:
+        return {"database_server": is_server_running(database, error), "database": False, "migrations": False}
     finally:
         database.close()
     return {"database_server": True, "database": True, "migrations": list_migrations() <= applied}
@@ -102,12 +119,16 @@ def list_migrations() -> frozenset[tuple[str, str]]:
     return frozenset(loader.disk_migrations or ())
 
 
-def is_server_running(database: BaseDatabaseWrapper) -> bool:
+def is_server_running(database: BaseDatabaseWrapper, error: DatabaseError) -> bool:
     """Whether the server of a database accepts connections, to whatever database. SQLite's is the folder."""
     if database.vendor == "sqlite":
         return Path(database.settings_dict["NAME"]).absolute().parent.is_dir()
+    cause = error.__cause__
+    if database.connection is not None or isinstance(cause, DatabaseHangs | ConnectionTimeout):
+        # PostgreSQL words its own failures. To ping a server that hangs would stop all threads: it keeps Python's lock.
+        return getattr(cause, "sqlstate", None) is not None
     conninfo = make_conninfo(**get_libpq_parameters(database))
     return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
 
 
-readiness = Readiness(run_checks)
+readiness = Readiness(check_database)

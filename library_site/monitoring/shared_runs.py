@@ -21,16 +21,20 @@ class SharedRun(Generic[Result]):
         self.run: Future[Result] | None = None
         self.began_at = 0.0
 
-    def get(self) -> Result | None:
-        """Returns the result, or None if the run has not ended within the timeout. Raises what the function raises."""
+    def begin(self) -> tuple[Future[Result], float]:
+        """Returns the run that goes on or whose result is kept, and when it counts as hanging."""
         now = time.monotonic()
         with self.lock:
             if self.run is None or (self.run.done() and now - self.began_at > self.lifetime):
                 self.run, self.began_at = Future(), now
                 Thread(target=self.fulfil, args=[self.run], name="monitoring", daemon=True).start()
-            run, time_left = self.run, self.began_at + self.timeout - now
+            return self.run, self.began_at + self.timeout
+
+    def get(self) -> Result | None:
+        """Returns the result, or None if the run has not ended within the timeout. Raises what the function raises."""
+        run, deadline = self.begin()
         try:
-            return run.result(max(0.0, time_left))
+            return run.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
             return None
 

@@ -130,25 +130,46 @@ def test_sqlite_waits_for_locks_and_for_the_disk() -> None:
     }
 
 
+TCP_LIMITS = {
+    "connect_timeout": 2,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}
+
+
 def test_postgresql_is_read_from_its_address() -> None:
     settings = parse_database_url("postgresql://keeper:s%40fe@db.example:5433/library?sslmode=require")
     expected = {"HOST": "db.example", "PORT": 5433, "USER": "keeper", "PASSWORD": "s@fe", "NAME": "library"}
     assert {name: settings[name] for name in expected} == expected
-    assert settings["OPTIONS"] == {"sslmode": "require", "application_name": "library-command"}
+    assert settings["ENGINE"] == "library_site.db.postgresql"
+    assert settings["OPTIONS"] == TCP_LIMITS | {"sslmode": "require", "application_name": "library-command"}
     assert settings["CONN_MAX_AGE"] is None
 
 
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("", {"application_name": "library-web", "options": "-c lock_timeout=2s"}),
+        ("", TCP_LIMITS | {"application_name": "library-web", "options": "-c lock_timeout=2s"}),
+        (
+            "?connect_timeout=9&keepalives_idle=60&tcp_user_timeout=0",
+            {
+                **TCP_LIMITS,
+                "connect_timeout": 9,
+                "keepalives_idle": 60,
+                "tcp_user_timeout": 0,
+                "application_name": "library-web",
+                "options": "-c lock_timeout=2s",
+            },
+        ),
         (
             "?application_name=mine&options=-c%20lock_timeout%3D5s",
-            {"application_name": "mine", "options": "-c lock_timeout=2s -c lock_timeout=5s"},
+            TCP_LIMITS | {"application_name": "mine", "options": "-c lock_timeout=2s -c lock_timeout=5s"},
         ),
     ],
 )
-def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[str, str]) -> None:
+def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[str, object]) -> None:
     timeouts = {"lock_timeout": 2, "statement_timeout": 0}
     assert parse_database_url(f"postgresql://db.example/library{query}", "web", timeouts)["OPTIONS"] == expected
 

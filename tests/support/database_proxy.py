@@ -1,4 +1,4 @@
-"""A proxy between the library and PostgreSQL that ends a connection at an exact point of a request."""
+"""A proxy between the library and PostgreSQL that ends a connection at an exact point of a request, or falls silent."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from select import select
 from socket import AF_UNIX, SHUT_RDWR, create_connection, socket
 from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
 from struct import unpack
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 import psycopg
@@ -48,6 +48,8 @@ class DatabaseProxy(ThreadingUnixStreamServer):
         self.faults: dict[int, Fault] = {}
         self.calls: dict[bytes, Callable[[], object]] = {}
         self.statement_count = 0
+        self.is_passing = Event()
+        self.is_passing.set()
 
     def prepare(self, faults: Mapping[int, Fault]) -> None:
         """Chooses the faults of statements by their number; the next one has the number 1."""
@@ -67,6 +69,15 @@ class DatabaseProxy(ThreadingUnixStreamServer):
     def server_close(self) -> None:
         super().server_close()
         self.control.close()
+
+    @contextmanager
+    def fall_silent(self) -> Iterator[None]:
+        """Passes on nothing during the block, in either direction, as a network does that drops all packets."""
+        self.is_passing.clear()
+        try:
+            yield
+        finally:
+            self.is_passing.set()
 
     def disconnect(self) -> None:
         """Ends the connections of all clients. PostgreSQL notices it when it answers."""
@@ -119,6 +130,7 @@ class Relay(BaseRequestHandler):
     def relay_statement(self) -> bool:
         """Returns whether the connection goes on."""
         data = self.request.recv(CHUNK)
+        self.server.is_passing.wait()
         if self.is_idle and data[:1] not in (b"", TERMINATE):
             self.is_idle, self.fault = False, self.server.begin_statement(data)
         if self.fault is Fault.TERMINATED:
@@ -132,6 +144,7 @@ class Relay(BaseRequestHandler):
     def relay_answer(self) -> bool:
         """Returns whether the connection goes on."""
         data = self.database.recv(CHUNK)
+        self.server.is_passing.wait()
         self.read_messages(data)
         if self.fault is Fault.UNANSWERED:
             return bool(data) and not self.is_idle

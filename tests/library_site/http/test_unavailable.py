@@ -14,6 +14,7 @@ from django.db import DatabaseError, InterfaceError, InternalError, OperationalE
 from psycopg import errors
 
 from library_site.db.timeouts import WriterRefused
+from library_site.db.watchdog import DatabaseHangs
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.server import Service, serve_library
@@ -61,6 +62,7 @@ def chain(error: DatabaseError, cause: Exception) -> DatabaseError:
 
 FAILURES = {
     "no connection": (OperationalError("gone"), OUT_OF_REACH),
+    "hangs": (chain(OperationalError(), DatabaseHangs()), OUT_OF_REACH),
     "closed": (InterfaceError("the connection is closed"), OUT_OF_REACH),
     "read-only": (chain(InternalError(), errors.ReadOnlySqlTransaction()), OUT_OF_REACH),
     "idle transaction": (chain(InternalError(), errors.IdleInTransactionSessionTimeout()), OUT_OF_REACH),
@@ -176,7 +178,7 @@ with connection.cursor() as cursor:
 @pytest.mark.parametrize(
     ("process", "parameters"),
     [
-        ("web", ["library-web", "2s", "10s", "1min"]),
+        ("web", ["library-web", "2s", "5s", "1min"]),
         ("worker", ["library-worker", "0", "0", "1min"]),
         ("command", ["library-command", "0", "0", "1min"]),
     ],

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -29,7 +30,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 @pytest.fixture
 def client(api: httpx.Client) -> Iterator[httpx.Client]:
     """A client of a library with metrics."""
-    metrics.shared_sources.run = None
+    metrics.get_source_run.cache_clear()
     with override_settings(METRICS_TOKEN=TOKEN):
         from library_site.wsgi import build_application, pages_handler
 
@@ -116,8 +117,29 @@ def fail_to_read() -> list[Metric]:
 
 
 def test_a_source_that_fails_leaves_the_others(client: httpx.Client, settings: Settings) -> None:
-    settings.METRIC_SOURCES = [f"{__name__}.fail_to_read", *settings.METRIC_SOURCES]
-    assert ("deliveries_waiting",) in scrape(client.get)
+    source = f"{__name__}.fail_to_read"
+    settings.METRIC_SOURCES = [source, *settings.METRIC_SOURCES]
+    samples = scrape(client.get)
+    assert ("deliveries_waiting",) in samples
+    assert (samples["source_up", source], samples["source_up", "webhooks.metrics.read_deliveries"]) == (0, 1)
+
+
+def read_late() -> list[Metric]:
+    released.wait()
+    return []
+
+
+released = Event()
+
+
+def test_a_source_that_hangs_leaves_the_others(client: httpx.Client, settings: Settings) -> None:
+    source = f"{__name__}.read_late"
+    settings.METRIC_SOURCES = [source, *settings.METRIC_SOURCES]
+    metrics.get_source_run(source).timeout = 0.01
+    samples = scrape(client.get)
+    released.set()
+    assert ("deliveries_waiting",) in samples
+    assert (samples["source_up", source], samples["source_up", "webhooks.metrics.read_deliveries"]) == (0, 1)
 
 
 @pytest.mark.database_independent

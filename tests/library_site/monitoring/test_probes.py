@@ -3,16 +3,22 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import httpx
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import OperationalError as PsycopgOperationalError
+from psycopg.errors import ConnectionTimeout, UndefinedTable
 from pytest_django import Settings
 
+from library_site.db.watchdog import DatabaseHangs
+from library_site.monitoring import readiness as readiness_module
 from library_site.monitoring.listener import start_listener
-from library_site.monitoring.readiness import Readiness, Results, readiness
+from library_site.monitoring.readiness import DATABASE_CHECKS, Readiness, Results, is_server_running, readiness
+from library_site.monitoring.shared_runs import SharedRun
 
 ALL_PASSED = {"database_server": True, "database": True, "migrations": True, "signing_key": True}
 PROBES = ["/livez", "/readyz"]
@@ -20,7 +26,8 @@ PROBES = ["/livez", "/readyz"]
 
 @pytest.fixture(autouse=True)
 def forget_results(db: None) -> None:
-    readiness.shared_run.run, readiness.was_ready = None, True
+    readiness.runs.clear()
+    readiness.was_ready = True
 
 
 @pytest.fixture
@@ -100,8 +107,8 @@ def raise_error() -> None:
     raise FileNotFoundError("secret path")
 
 
-class SlowChecks:
-    """Checks that take until they are released."""
+class SlowCheck:
+    """A check of the database that takes until it is released."""
 
     def __init__(self) -> None:
         self.released, self.runs = Event(), 0
@@ -109,35 +116,88 @@ class SlowChecks:
     def __call__(self) -> Results:
         self.runs += 1
         self.released.wait()
-        return ALL_PASSED
+        return dict.fromkeys(DATABASE_CHECKS, True)
 
 
 @pytest.mark.database_independent
-def test_checks_that_hang_count_as_failed_and_do_not_pile_up(caplog: pytest.LogCaptureFixture) -> None:
-    checks = SlowChecks()
-    patient = Readiness(checks, timeout=0.01)
+def test_a_check_that_hangs_has_failed_alone_and_does_not_pile_up(caplog: pytest.LogCaptureFixture) -> None:
+    check = SlowCheck()
+    patient = Readiness(check, timeout=0.01)
+    # Only the database hangs: the others have as long as they need.
+    patient.add_run(("signing_key",), lambda: {"signing_key": True})
+    patient.runs["signing_key",].timeout = 30
     for _ in range(3):
-        assert set(patient.get_results().values()) == {False}
+        assert patient.get_results() == {"signing_key": True, **dict.fromkeys(DATABASE_CHECKS, False)}
         # As if the result were too old to be given again.
-        patient.shared_run.began_at -= 10
-    assert checks.runs == 1
-    checks.released.set()
-    assert patient.shared_run.run
-    patient.shared_run.run.result()
+        patient.runs[DATABASE_CHECKS].began_at -= 10
+    assert check.runs == 1
+    check.released.set()
+    run = patient.runs[DATABASE_CHECKS].run
+    assert run
+    run.result()
     assert patient.get_results() == ALL_PASSED
-    assert [message.partition(":")[0] for message in caplog.messages] == ["Not ready", "Ready again."]
+    assert caplog.messages == [f"Not ready: {', '.join(DATABASE_CHECKS)}", "Ready again."]
+
+
+@pytest.mark.database_independent
+def test_checks_run_beside_each_other() -> None:
+    """One after the other, they would take longer together than one may."""
+    database_began, key_began = Event(), Event()
+
+    def check_database() -> Results:
+        database_began.set()
+        return dict.fromkeys(DATABASE_CHECKS, key_began.wait(30))
+
+    def check_key() -> Results:
+        key_began.set()
+        return {"signing_key": database_began.wait(30)}
+
+    both = Readiness(check_database, timeout=60)
+    both.add_run(("signing_key",), check_key)
+    assert both.get_results() == ALL_PASSED
 
 
 @pytest.mark.database_independent
 def test_a_result_is_kept_for_a_second() -> None:
-    checks = SlowChecks()
-    checks.released.set()
-    busy = Readiness(checks)
+    check = SlowCheck()
+    check.released.set()
+    busy = Readiness(check)
     assert [busy.get_results() for _ in range(5)] == [ALL_PASSED] * 5
-    assert checks.runs == 1
-    busy.shared_run.began_at = time.monotonic() - 1.1
+    assert check.runs == 1
+    busy.runs[DATABASE_CHECKS].began_at = time.monotonic() - 1.1
     busy.get_results()
-    assert checks.runs == 2
+    assert check.runs == 2
+
+
+def test_a_run_closes_the_connection_of_its_thread() -> None:
+    def connect() -> tuple[Thread, BaseDatabaseWrapper]:
+        connection.ensure_connection()
+        return current_thread(), connections[DEFAULT_DB_ALIAS]
+
+    result = SharedRun(connect, lifetime=1, timeout=30).get()
+    assert result
+    thread, database = result
+    thread.join()
+    assert database is not connections[DEFAULT_DB_ALIAS]
+    assert database.connection is None
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server that could hang")
+@pytest.mark.parametrize("cause", [DatabaseHangs(), ConnectionTimeout()])
+def test_a_server_that_hangs_is_not_asked_by_libpq(monkeypatch: pytest.MonkeyPatch, cause: Exception) -> None:
+    """libpq's own question would stop all threads of the process for two seconds."""
+    monkeypatch.setattr(readiness_module, "pq", None)
+    error = OperationalError()
+    error.__cause__ = cause
+    assert not is_server_running(connection.copy(), error)
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server that could hang")
+@pytest.mark.parametrize(("cause", "is_running"), [(UndefinedTable(), True), (PsycopgOperationalError(), False)])
+def test_a_server_that_words_a_failure_is_running(cause: Exception, is_running: bool) -> None:
+    error = OperationalError()
+    error.__cause__ = cause
+    assert is_server_running(connection, error) == is_running
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""Django's backend for PostgreSQL, whose requests do not wait for a server that hangs (`library_site.db.watchdog`).
+
+Django expects a backend in the module `base` of the package that ENGINE names.
+"""
+
+import re
+import time
+from math import inf
+from types import ModuleType
+from typing import Any, TypeVar
+
+import psycopg
+from django.conf import settings
+from django.db.backends.postgresql import base
+from psycopg.abc import PQGen
+from psycopg.errors import ConnectionTimeout
+
+from library_site.db.watchdog import watchdog
+
+Result = TypeVar("Result")
+
+TIMEOUT_PATTERN = re.compile(r"statement[_-]timeout\s*=\s*'?(\d+)\s*(ms|s|min|h|)\b")
+SECONDS_BY_UNIT = {"": 0.001, "ms": 0.001, "s": 1, "min": 60, "h": 3600}
+
+
+class WatchedConnection(psycopg.Connection[Any]):
+    """A connection whose statements the watchdog knows, if it has a limit."""
+
+    # Seconds after which the server gives up a statement, `inf` for never; None where nobody watches.
+    limit: float | None = None
+
+    def wait(self, gen: PQGen[Result], *arguments: Any, **options: Any) -> Result:
+        """psycopg sends whatever it sends from here, a COMMIT too."""
+        if self.limit is None:
+            return super().wait(gen, *arguments, **options)
+        watchdog.begin(self.pgconn, self.limit)
+        try:
+            return super().wait(gen, *arguments, **options)
+        finally:
+            watchdog.end(self.pgconn)
+
+
+# Django connects with the `connect` of its driver.
+driver = ModuleType(psycopg.__name__)
+vars(driver).update(vars(psycopg), connect=WatchedConnection.connect)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Watches the connections of requests. Workers and commands wait for as long as it takes."""
+
+    Database = driver
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        if settings.LIBRARY_PROCESS != "web":
+            return super().get_new_connection(conn_params)
+        watchdog.start()
+        watchdog.connection_breaker.require_try(time.monotonic())
+        try:
+            connection: WatchedConnection = super().get_new_connection(conn_params)
+        except ConnectionTimeout:
+            watchdog.connection_breaker.open(time.monotonic())
+            raise
+        connection.limit = find_statement_timeout(conn_params.get("options", ""))
+        watchdog.record_connection()
+        return connection
+
+
+def find_statement_timeout(options: str) -> float:
+    """Returns the seconds of the last `statement_timeout` in the options of a connection, `inf` for none or 0."""
+    matches = TIMEOUT_PATTERN.findall(options)
+    seconds = float(matches[-1][0]) * SECONDS_BY_UNIT[matches[-1][1]] if matches else 0
+    return seconds or inf
