@@ -1,7 +1,6 @@
 """Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, cast
@@ -89,46 +88,9 @@ def require_columns(rules: ImportRules) -> None:
 
 
 def iter_candidates(table: Table, rules: ImportRules) -> Iterator[Candidate]:
-    """Reads the records. Those whose isbn or id an earlier one has have a problem. Raises UnreadableFile."""
-    known_isbns, known_ids, known_isbn13s = FirstLines(), FirstLines(), FirstLines()
+    """Raises UnreadableFile."""
     for position, record in enumerate(table.records, 1):
-        candidate = read_candidate(position, record, rules)
-        if candidate.problem:
-            yield candidate
-            continue
-        line, isbn = record.line, candidate.values.get("isbn", "")
-        isbn13 = normalize_isbn(isbn) if rules.match_by != "isbn" else None
-        if first_line := known_isbns.remember(isbn, line) if isbn else 0:
-            candidate = candidate._replace(problem=name_member("isbn", describe_earlier(first_line)))
-        elif first_line := known_ids.remember(candidate.pk, line) if candidate.pk is not None else 0:
-            candidate = candidate._replace(problem=name_member("id", describe_earlier(first_line)))
-        elif first_line := known_isbn13s.remember(isbn13, line) if isbn13 else 0:
-            doubt = _("The book on line %(line)s has it in another writing.") % {"line": first_line}
-            candidate = candidate._replace(doubts=(*candidate.doubts, name_member("isbn", doubt)))
-        yield candidate
-
-
-def describe_earlier(line: int) -> str:
-    return _("The book on line %(line)s has it.") % {"line": line}
-
-
-class FirstLines:
-    """The lines on which values came first. They are on disk where they are many."""
-
-    def __init__(self) -> None:
-        # A temporary database: a set of a million texts would take 100 MB.
-        self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self.database.execute("PRAGMA journal_mode = OFF")
-        self.database.execute("CREATE TABLE lines (value PRIMARY KEY, line INTEGER) WITHOUT ROWID")
-        self.database.execute("BEGIN")
-
-    def remember(self, value: str | int, line: int) -> int:
-        """Returns the line on which the value came before, or 0."""
-        insertion = "INSERT INTO lines VALUES (?, ?) ON CONFLICT DO NOTHING"
-        if self.database.execute(insertion, (value, line)).rowcount:
-            return 0
-        [first_line] = self.database.execute("SELECT line FROM lines WHERE value = ?", (value,)).fetchone()
-        return int(first_line)
+        yield read_candidate(position, record, rules)
 
 
 def read_candidate(position: int, record: Record, rules: ImportRules) -> Candidate:

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from books.changes import lock_books
 from books.exchange.candidates import Candidate, ImportRules, iter_candidates
+from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.encodings import show_undecodable
 from books.exchange.formats.records import Record, UnreadableFile
 from books.exchange.judging import (
@@ -35,6 +36,8 @@ MAX_SAMPLES = 100
 MAX_SHOWN_TEXT = 200
 # Records between two renewals of the lease, while a file is read without being written.
 RENEWAL_RECORDS = 20_000
+# Records that are judged again together when a worker goes on with a file.
+JUDGED_AGAIN = 500
 WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
 
 
@@ -47,6 +50,7 @@ class FileTask:
 
     def __init__(self) -> None:
         self.candidates: Iterator[Candidate] | None = None
+        self.earlier = EarlierRecords()
 
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
@@ -60,20 +64,26 @@ class FileTask:
 
     def read_batch(self, operation: Operation, limit: int) -> Batch | None:
         """Raises OperationFailed."""
-        if self.candidates is None:
-            self.candidates = self.open_candidates(operation)
         with report_unreadable():
+            if self.candidates is None:
+                self.candidates = self.open_candidates(operation)
             candidates = list(islice(self.candidates, limit))
         return Batch(candidates[-1].position, candidates) if candidates else None
 
     def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
-        """Yields the records behind the cursor. The others are read, too: they may have the same isbns."""
+        """Returns the records behind the cursor. The earlier ones are judged again: these may repeat them."""
+        rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
         _, table = read_table(get_file(operation))
-        for candidate in iter_candidates(table, get_rules(operation)):
-            if candidate.position > (operation.cursor or 0):
-                yield candidate
-            elif candidate.position % RENEWAL_RECORDS == 0:
-                renew_lease(operation)
+        candidates = iter_candidates(table, rules)
+        earlier_candidates = islice(candidates, operation.cursor or 0)
+        self.earlier.load_former()
+        while batch := list(islice(earlier_candidates, JUDGED_AGAIN)):
+            judge_records(batch, rules, read_books, self.earlier)
+            renew_lease(operation)
+        return candidates
+
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
         file = get_file(operation)
@@ -103,6 +113,9 @@ class FileTask:
 class CheckTask(FileTask):
     """Changes nothing."""
 
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        return EarlierRecords()
+
     def judge(
         self,
         operation: Operation,
@@ -111,13 +124,16 @@ class CheckTask(FileTask):
         actor: ActorRef,
         now: datetime,
     ) -> list[Judgement]:
-        return judge_records(candidates, rules, read_books)
+        return judge_records(candidates, rules, read_books, self.earlier)
 
     def count_changed(self, counts: Counter[Kind]) -> int:
         return 0
 
 
 class ImportTask(FileTask):
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        return EarlierRecords(operation.pk)
+
     def judge(
         self,
         operation: Operation,
@@ -126,7 +142,7 @@ class ImportTask(FileTask):
         actor: ActorRef,
         now: datetime,
     ) -> list[Judgement]:
-        judgements = judge_records(candidates, rules, lock_books)
+        judgements = judge_records(candidates, rules, lock_books, self.earlier)
         return write_judgements(judgements, actor, now, is_announced(operation))
 
     def count_changed(self, counts: Counter[Kind]) -> int:

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from books.changes import lock_books
 from books.exchange.candidates import ImportRules, iter_candidates
+from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.records import Table
 from books.exchange.judging import (
     RETURNED_KINDS,
@@ -40,8 +41,9 @@ def count_records(table: Table) -> int:
 def check_books(table: Table, rules: ImportRules, report: ReportReturned, count: int) -> Counts:
     """Judges the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
+    earlier = EarlierRecords()
     for batch in iter_batches(iter_candidates(table, rules), lambda: CHECKED_BATCH, "Checking books", count):
-        judgements = judge_records(batch, rules, read_books)
+        judgements = judge_records(batch, rules, read_books, earlier)
         report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)
     return counts
@@ -63,11 +65,11 @@ def import_books(
     """
     counts: Counts = Counter()
     actor = begin_operation(IMPORT, actor, now)
-    limit = BatchLimit()
+    limit, earlier = BatchLimit(), EarlierRecords(actor.operation_id)
     for batch in iter_batches(iter_candidates(table, rules), lambda: limit.size, "Importing books", count):
         start = time.monotonic()
         with transaction.atomic():
-            judgements = judge_records(batch, rules, lock_books)
+            judgements = judge_records(batch, rules, lock_books, earlier)
             judgements = write_judgements(judgements, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
             report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from books import changes
 from books.exchange.candidates import REQUIRED_MEMBERS, Candidate, ImportRules
+from books.exchange.earlier_records import EarlierRecords, Key
 from books.exchange.formats.records import name_member
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
@@ -31,15 +32,18 @@ class Kind(StrEnum):
     REFUSED = "refused"
 
 
+# The columns of what records match by, and what stands for them in books whose isbn the import has changed.
+KEY_COLUMNS = {Key.ISBN: ("isbn", Key.FORMER_ISBN), Key.ISBN13: ("isbn13", Key.FORMER_ISBN13)}
 # Records of these come back.
 RETURNED_KINDS = (Kind.DOUBTFUL, Kind.REFUSED)
 
 
 class Match(NamedTuple):
-    """The id of the book that a record is about, and what is doubtful about that."""
+    """The id of the book that a record is about, what is doubtful about that, and the id of the owner of its isbn."""
 
     pk: int
     doubt: str = ""
+    owner: int | None = None
 
 
 class Judgement(NamedTuple):
@@ -52,29 +56,77 @@ class Judgement(NamedTuple):
     book: BookRow | None = None
 
 
-def judge_records(candidates: Sequence[Candidate], rules: ImportRules, load_books: LoadBooks) -> list[Judgement]:
-    """Returns a judgement of each record, in order. Takes four queries at most."""
-    matches = find_matches([candidate for candidate in candidates if not candidate.problem], rules)
+def judge_records(
+    candidates: Sequence[Candidate], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords
+) -> list[Judgement]:
+    """Returns a judgement of each record, in order, and remembers the records as earlier ones."""
+    earlier.begin_batch(candidates[0].position)
+    matches = find_matches([candidate for candidate in candidates if not candidate.problem], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
-    first_lines: dict[int, int] = {}
-    judgements = []
-    for candidate in candidates:
-        match = matches.get(candidate.position)
-        book = books.get(match.pk) if match else None
-        if candidate.problem:
-            judgements.append(Judgement(candidate, Kind.REFUSED, candidate.problem))
-        elif match is None or book is None:
-            judgements.append(judge_new(candidate, rules))
-        elif first_line := first_lines.get(book.id):
-            judgements.append(Judgement(candidate, Kind.REFUSED, describe_repetition(first_line)))
-        else:
-            first_lines[book.id] = candidate.record.line
-            judgements.append(judge_match(candidate, match, book, rules))
-    return judgements
+    return [judge_record(candidate, matches.get(candidate.position), books, rules, earlier) for candidate in candidates]
 
 
-def describe_repetition(line: int) -> str:
-    return _("It is about the same book as line %(line)s.") % {"line": line}
+def judge_record(
+    candidate: Candidate,
+    match: Match | None,
+    books: Mapping[int, BookRow],
+    rules: ImportRules,
+    earlier: EarlierRecords,
+) -> Judgement:
+    if candidate.problem:
+        return Judgement(candidate, Kind.REFUSED, candidate.problem)
+    book = books.get(match.pk) if match else None
+    isbn13 = find_isbn13(candidate, rules)
+    if repetition := find_repetition(candidate, isbn13, book, earlier):
+        return Judgement(candidate, Kind.REFUSED, repetition)
+    if line := earlier.find(Key.ISBN13, isbn13):
+        candidate = candidate._replace(doubts=(*candidate.doubts, describe_other_writing(line)))
+    remember_record(candidate, isbn13, book, earlier)
+    if match is None or book is None:
+        return judge_new(candidate, rules)
+    if earlier.find(Key.FORMER_ISBN, candidate.values.get("isbn")) is not None:
+        # An earlier record gives the book another isbn, so this one is free.
+        match = match._replace(owner=None)
+    judgement = judge_match(candidate, match, book, rules)
+    if judgement.kind == Kind.CHANGED and "isbn" in judgement.values:
+        earlier.remember_former(book.id, book.isbn)
+    return judgement
+
+
+def find_isbn13(candidate: Candidate, rules: ImportRules) -> str | None:
+    """Returns the ISBN that counts in any writing, None if only the isbn counts."""
+    return None if rules.match_by == "isbn" else normalize_isbn(candidate.values.get("isbn", ""))
+
+
+def find_repetition(
+    candidate: Candidate, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords
+) -> str | None:
+    """Returns why a record is refused that is about the same book as an earlier one."""
+    if line := earlier.find(Key.ISBN, candidate.values.get("isbn")):
+        return name_member("isbn", describe_earlier(line))
+    if line := earlier.find(Key.ID, candidate.pk):
+        return name_member("id", describe_earlier(line))
+    if book:
+        line = earlier.find(Key.BOOK, book.id)
+        return _("It is about the same book as line %(line)s.") % {"line": line} if line else None
+    line = earlier.find(Key.ISBN13, isbn13)
+    return describe_other_writing(line) if line else None
+
+
+def describe_earlier(line: int) -> str:
+    return _("The book on line %(line)s has it.") % {"line": line}
+
+
+def describe_other_writing(line: int) -> str:
+    return name_member("isbn", _("The book on line %(line)s has it in another writing.") % {"line": line})
+
+
+def remember_record(candidate: Candidate, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
+    line = candidate.record.line
+    earlier.remember(Key.ISBN, candidate.values.get("isbn"), line)
+    earlier.remember(Key.ISBN13, isbn13, line)
+    earlier.remember(Key.ID, candidate.pk, line)
+    earlier.remember(Key.BOOK, book.id if book else None, line)
 
 
 def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
@@ -82,21 +134,21 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
     return {book.id: book for book in changes.read_rows(Book.objects.filter(pk__in=pks))}
 
 
-def find_matches(candidates: Sequence[Candidate], rules: ImportRules) -> dict[int, Match]:
-    """Returns the matches by the positions of the records."""
-    ids = find_ids([candidate.pk for candidate in candidates if candidate.pk is not None])
-    isbns = find_by("isbn", [candidate.values.get("isbn") for candidate in candidates])
+def find_matches(candidates: Sequence[Candidate], rules: ImportRules, earlier: EarlierRecords) -> dict[int, Match]:
+    """Returns the matches by the positions of the records, among the books as they were before the import."""
+    ids = find_ids([candidate.pk for candidate in candidates if candidate.pk is not None], earlier)
+    isbns = find_by(Key.ISBN, [candidate.values.get("isbn") for candidate in candidates], earlier)
     matches: dict[int, Match] = {}
     others: dict[int, str | None] = {}
     for candidate in candidates:
         isbn = candidate.values.get("isbn", "")
         if candidate.pk in ids:
-            matches[candidate.position] = Match(candidate.pk or 0)
+            matches[candidate.position] = Match(candidate.pk or 0, owner=isbns.get(isbn))
         elif isbn in isbns:
             matches[candidate.position] = Match(isbns[isbn])
         elif rules.match_by != "isbn":
             others[candidate.position] = normalize_isbn(isbn)
-    isbn13s = find_by("isbn13", list(others.values()))
+    isbn13s = find_by(Key.ISBN13, list(others.values()), earlier)
     for position, isbn13 in others.items():
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
@@ -105,15 +157,22 @@ def find_matches(candidates: Sequence[Candidate], rules: ImportRules) -> dict[in
     return matches
 
 
-def find_ids(pks: Collection[int]) -> set[int]:
-    return set(Book.objects.filter(pk__in=pks).values_list("pk", flat=True)) if pks else set()
+def find_ids(pks: Collection[int], earlier: EarlierRecords) -> set[int]:
+    ids = set(Book.objects.filter(pk__in=pks).values_list("pk", flat=True)) if pks else set()
+    return ids - earlier.find_added(ids)
 
 
-def find_by(column: str, texts: Collection[str | None]) -> dict[str | None, int]:
+def find_by(key: Key, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
     """Returns the id of the first book with each of these texts."""
+    column, former = KEY_COLUMNS[key]
     wanted = {text for text in texts if text}
     rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []
-    return dict(rows)
+    added = earlier.find_added([pk for _text, pk in rows])
+    books = {text: pk for text, pk in rows if pk not in added and earlier.find(Key.CHANGED_BOOK, pk) is None}
+    for text in wanted:
+        if (pk := earlier.find(former, text)) is not None:
+            books[text] = min(pk, books.get(text, pk))
+    return books
 
 
 def judge_new(candidate: Candidate, rules: ImportRules) -> Judgement:
@@ -136,6 +195,8 @@ def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: Import
         values = {name: value for name, value in values.items() if is_gap(getattr(book, name))}
     if not values:
         return Judgement(candidate, Kind.SAME, book=book)
+    if "isbn" in values and match.owner is not None:
+        return Judgement(candidate, Kind.REFUSED, describe_owner(), values=values, book=book)
     return hold_doubtful(Judgement(candidate, Kind.CHANGED, values=values, book=book), rules, match.doubt)
 
 

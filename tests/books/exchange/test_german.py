@@ -7,8 +7,10 @@ import pytest
 from django.utils.translation import override
 
 from books.exchange.candidates import ImportRules, iter_candidates
+from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.records import MAX_RECORD_BYTES, Table, UnreadableFile
 from books.exchange.formats.registry import FORMATS, find_format
+from books.exchange.judging import judge_records, read_books
 from tests.support.book_files import build_exported_book, write_books
 
 pytestmark = pytest.mark.database_independent
@@ -109,7 +111,8 @@ def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> 
          ["", "isbn: Das Buch in Zeile 2 hat sie in anderer Schreibweise."]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_values_is_said_in_german(row: str, reasons: list[str]) -> None:
+def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
-    candidates = iter_candidates(read("csv", data), RULES)
-    assert ["".join((candidate.problem, *candidate.doubts)) for candidate in candidates] == reasons
+    candidates = list(iter_candidates(read("csv", data), RULES))
+    judgements = judge_records(candidates, RULES, read_books, EarlierRecords())
+    assert [judgement.reason for judgement in judgements] == reasons
