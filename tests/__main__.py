@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,26 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.postgres import PostgresMissing, start_cluster
+from tests.support.programs import list_missing
+from tests.support.waiting import PROCESS_TIMEOUT
 
-COMMANDS = {
-    "Chromium": "chromium",
-    "GNU gettext": "xgettext",
-    "nginx": "nginx",
-    "Node": "node",
-    "Redis": "redis-server",
-    "systemd": "systemd-analyze",
-}
 # `make test` installs it with npm.
 OAUTH4WEBAPI = Path(__file__).parent / "clients" / "node_modules" / "oauth4webapi"
 
 
 def main(arguments: list[str]) -> int:
-    missing = [name for name, command in COMMANDS.items() if not shutil.which(command)]
+    missing = [program.name for program in list_missing()]
     if not OAUTH4WEBAPI.exists():
         missing.append("oauth4webapi")
     with provide_databases() as urls:
-        if urls.keys() == {"SQLite"}:
-            missing.append("PostgreSQL")
         failures = run_suites(urls, arguments)
     for name in missing:
         print(f"\n!!! {name} is not on this machine: what needs it was NOT tested. !!!", flush=True)
@@ -67,7 +58,13 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
         for command in (["rotate_signing_key"], ["collectstatic", "--noinput", "-v0"]):
             # Done here because the suites would disturb each other.
             command = [sys.executable, "manage.py", *command]
-            subprocess.run(command, env=build_environment(urls[first]), check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                command,
+                env=build_environment(urls[first]),
+                check=True,
+                stdout=subprocess.DEVNULL,
+                timeout=PROCESS_TIMEOUT,
+            )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
         selections = choose_tests(list(urls))
         runs = {

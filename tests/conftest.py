@@ -23,6 +23,8 @@ from tests.support import book_audit
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library
 
+pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits"]
+
 # No deadline: the time of an example depends on the machine.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
 # Chosen on the command line with `--hypothesis-profile=long`.
@@ -162,12 +164,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
+def browser(chromium: str) -> "Iterator[Browser]":
     """Headless Chromium, for modules with BROWSER_MARKS."""
     # Only modules of browser tests import Playwright.
     from tests.support.browser import start_chromium
 
-    with start_chromium() as browser:
+    with start_chromium(chromium) as browser:
         yield browser
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from books import changes
 from books.rows import BookRow
 from tests.support.books import ACTOR, build_book
+from tests.support.program_fixtures import request_dump_programs
 from tests.support.server import (
     build_database_url,
     copy_seeded_database,
@@ -24,6 +25,7 @@ from tests.support.server import (
     run_in_shell,
 )
 from tests.support.sql import fetch_all
+from tests.support.waiting import PROCESS_TIMEOUT
 
 # What lowers the sequence to the highest id of the books that there are.
 LOWER_SQL = {
@@ -146,13 +148,14 @@ def copy_by_dump(url: str, folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder / 'copy.sqlite3'}"
         return
     name = create_database("CREATE DATABASE {}")
-    dump = subprocess.run(["pg_dump", "--dbname", url], check=True, capture_output=True)
+    dump = subprocess.run(["pg_dump", "--dbname", url], check=True, capture_output=True, timeout=PROCESS_TIMEOUT)
     load: Any = ["psql", "-q", "-v", "ON_ERROR_STOP=1", "--dbname", build_database_url(name)]
-    subprocess.run(load, input=dump.stdout, check=True, capture_output=True)
+    subprocess.run(load, input=dump.stdout, check=True, capture_output=True, timeout=PROCESS_TIMEOUT)
     yield build_database_url(name)
     drop_database(name)
 
 
+@request_dump_programs
 def test_a_dump_has_the_last_id(tmp_path: Path) -> None:
     with copy_seeded_database(tmp_path) as url:
         [(pk,)] = fetch_all(url, ADD_BOOK.format("newest"))

@@ -1,7 +1,6 @@
 """oauth4webapi, a client that checks all that the specifications allow a client to check, runs `whole_flow.js`."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,18 +10,21 @@ import pytest
 from tests.__main__ import OAUTH4WEBAPI
 from tests.clients.conftest import App
 from tests.support.oauth_flows import SECRET
+from tests.support.program_fixtures import skip
 from tests.support.server import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
 
-pytestmark = [
-    pytest.mark.database_independent,
-    pytest.mark.skipif(
-        not (shutil.which("node") and OAUTH4WEBAPI.exists()), reason="Node or oauth4webapi is not on this machine"
-    ),
-]
+pytestmark = pytest.mark.database_independent
 
 
+@pytest.fixture
+def oauth4webapi(node: str) -> None:
+    if not OAUTH4WEBAPI.exists():
+        skip("oauth4webapi is not on this machine")
+
+
+@pytest.mark.usefixtures("oauth4webapi")
 def test_oauth4webapi_finds_no_violation_of_the_specifications(
     service: Service, person: httpx.Client, app: App
 ) -> None:

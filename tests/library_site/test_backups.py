@@ -21,8 +21,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.postgres import find_binary
+from tests.support.program_fixtures import request_dump_programs
 from tests.support.server import build_database_url, create_database, drop_database, run_command
 from tests.support.sql import fetch_all
+from tests.support.waiting import PROCESS_TIMEOUT
 from webhooks.models import Event
 from webhooks.stream import is_from_elsewhere
 
@@ -51,7 +53,9 @@ def restore(backup: Path, url: str) -> None:
     if connection.vendor == "sqlite":
         shutil.copy(backup, url.removeprefix("sqlite:///"))
     else:
-        subprocess.run([find_binary("pg_restore"), "--no-owner", f"--dbname={url}", backup], check=True)
+        subprocess.run(
+            [find_binary("pg_restore"), "--no-owner", f"--dbname={url}", backup], check=True, timeout=PROCESS_TIMEOUT
+        )
 
 
 def get_url() -> str:
@@ -82,6 +86,7 @@ def fill_library(api: httpx.Client) -> None:
     api.delete(f"/api/v2/books/{api.post('/api/v2/books', json=build_book(isbn='gone')).json()['id']}")
 
 
+@request_dump_programs
 def test_a_restored_library_is_equal_to_the_byte(api: httpx.Client, tmp_path: Path, restored_url: str) -> None:
     fill_library(api)
     call_command("back_up", tmp_path / "backup")
@@ -96,6 +101,7 @@ def test_a_restored_library_is_equal_to_the_byte(api: httpx.Client, tmp_path: Pa
     assert fetch_all(restored_url, 'SELECT DISTINCT "transaction" FROM webhooks_event') == [(0,)]
 
 
+@request_dump_programs
 def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settings: Settings) -> None:
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "it's # a $key", ["older", "oldest"]
     call_command("back_up", tmp_path / "backup")

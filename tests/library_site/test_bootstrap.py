@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 pytestmark = pytest.mark.database_independent
 
@@ -69,11 +69,14 @@ def install_fake_pip(bootstrap: Any, status: int) -> None:
     bootstrap.PYTHON.chmod(0o700)
 
 
+@pytest.mark.usefixtures("gnu_make")
 @pytest.mark.parametrize(
     "target", sorted({*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)} - STANDALONE_TARGETS)
 )
 def test_every_command_can_be_the_first(target: str) -> None:
-    commands = subprocess.check_output(["make", "-n", target], cwd=ROOT, text=True).splitlines()
+    commands = subprocess.check_output(
+        ["make", "-n", target], cwd=ROOT, text=True, timeout=PROCESS_TIMEOUT
+    ).splitlines()
     assert re.fullmatch(r"python3 requirements/bootstrap.py (run|dev|test|bench)", commands[0])
 
 

@@ -1,6 +1,5 @@
 """The files of docs/deploy/, which a deployment copies: systemd and nginx accept them."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from django.core.management import get_commands
 
 from library_site import env
 from tests.support.settings import read_settings
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
@@ -29,16 +29,18 @@ def units(tmp_path: Path) -> list[str]:
 
 
 def run(*command: str) -> tuple[int, str]:
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    result = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
     return result.returncode, result.stdout
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is missing")
+@pytest.mark.usefixtures("systemd")
 def test_systemd_accepts_the_units(units: list[str]) -> None:
     assert run("systemd-analyze", "verify", "--man=no", *units) == (0, "")
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is missing")
+@pytest.mark.usefixtures("systemd")
 def test_the_units_are_hardened(units: list[str]) -> None:
     status, report = run("systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", *units)
     assert status == 0, report
@@ -54,15 +56,15 @@ def test_the_units_run_commands_that_exist() -> None:
     assert set(commands) - get_commands().keys() == {"%i"}
 
 
-@pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is missing")
-def test_nginx_accepts_its_file(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("openssl")
+def test_nginx_accepts_its_file(tmp_path: Path, nginx: str) -> None:
     key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
     names = ["-keyout", str(key), "-out", str(certificate), "-subj", "/CN=library.example"]
     assert run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names)[0] == 0
     site = (FOLDER / "nginx.conf").read_text().replace("/etc/letsencrypt/live/library.example", str(tmp_path))
     configuration = tmp_path / "nginx.conf"
     configuration.write_text(f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{site}}}\n")
-    status, output = run(shutil.which("nginx") or "", "-t", "-e", "stderr", "-c", str(configuration))
+    status, output = run(nginx, "-t", "-e", "stderr", "-c", str(configuration))
     assert (status, "warn" in output, "test is successful" in output) == (0, False, True), output
 
 

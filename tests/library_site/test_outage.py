@@ -65,7 +65,7 @@ class Outage(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
+def outage(postgresql: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
     # The server is killed, but the machine goes on: nothing has to be on the disk.
     with start_cluster(fsync="off", full_page_writes="off") as cluster:
         seed_database(cluster.url())

@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.books import build_book
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
@@ -74,7 +75,9 @@ def test_a_port_in_use_is_reported(service: Service) -> None:
     port = urlsplit(service.url).port
     environment = os.environ | {"DATABASE_URL": service.database_url, "PORT": str(port)}
     command = [sys.executable, "manage.py", "serve"]
-    start = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    start = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
     assert (start.returncode, start.stdout) == (1, "")
     assert start.stderr == f"CommandError: Port {port} of 127.0.0.1 is in use. Set PORT to another one.\n"
 
@@ -108,7 +111,9 @@ def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
         "import os, signal; from library_site.management.commands.serve import load_application; load_application();"
         "os.kill(os.getpid(), signal.SIGINT); print('goes on'); os.kill(os.getpid(), signal.SIGTERM)"
     )
-    worker = subprocess.run([sys.executable, "-uc", code], capture_output=True, text=True, check=False)
+    worker = subprocess.run(
+        [sys.executable, "-uc", code], capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
     assert (worker.stdout, worker.returncode) == ("goes on\n", -signal.SIGTERM)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PROCESS_TIMEOUT
+
 pytestmark = pytest.mark.database_independent
 
 
@@ -15,7 +17,9 @@ def set_up(
 ) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"DATABASE_URL": database_url, "OAUTH_JWKS_FILE": str(key_file)}
     arguments = [sys.executable, "manage.py", command, *options]
-    return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        arguments, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
 
 
 def test_it_says_once_what_it_creates(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from library_site import env
 from library_site.db.config import parse_database_url
 from tests.support.settings import REQUIRED_SECRETS, read_settings, run_checks_with
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
@@ -75,7 +76,12 @@ def run_command(*command: str, **environment: str) -> "subprocess.CompletedProce
     """Runs a command of manage.py with no other environment variables than these."""
     variables = {"PATH": os.environ["PATH"], **REQUIRED_SECRETS, **environment}
     return subprocess.run(
-        [sys.executable, "manage.py", *command], env=variables, capture_output=True, text=True, check=False
+        [sys.executable, "manage.py", *command],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PROCESS_TIMEOUT,
     )
 
 

@@ -1,7 +1,6 @@
 """The German catalog is complete, and the compiled one is that of its source."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -50,11 +49,10 @@ def test_the_compiled_catalog_is_that_of_the_source() -> None:
     assert read_compiled(SOURCE.with_suffix(".mo")) == compile_messages(read_source(SOURCE))
 
 
+@pytest.mark.usefixtures("gettext")
 def test_the_catalog_has_the_texts_of_the_code(
     tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not shutil.which("xgettext"):
-        pytest.skip("GNU gettext is not on this machine")
     for folder in [*settings.OWN_APPS, "templates"]:
         (tmp_path / folder).symlink_to(settings.BASE_DIR / folder)
     monkeypatch.chdir(tmp_path)

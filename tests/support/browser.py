@@ -1,6 +1,5 @@
 """Starts headless Chromium for tests of pages."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +9,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.server import Service
 
-CHROMIUM = shutil.which("chromium")
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -19,20 +17,16 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 # The pytest marks of a module of browser tests.
-BROWSER_MARKS = [
-    pytest.mark.database_independent,
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not on this machine"),
-]
+BROWSER_MARKS = [pytest.mark.database_independent, pytest.mark.browser, pytest.mark.usefixtures("chromium")]
 
 
 @contextmanager
-def start_chromium() -> Iterator[Browser]:
+def start_chromium(path: str) -> Iterator[Browser]:
     """Yields a browser. Close it at the end of the module: while it runs, Django takes the thread
     for asynchronous code and refuses queries.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield browser
         browser.close()
 

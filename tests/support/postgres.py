@@ -9,6 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.support.programs import find_command
+from tests.support.waiting import PROCESS_TIMEOUT
+
 # A socket has a short path.
 SHORT_FOLDER = "/tmp"  # noqa: S108  # mkdtemp makes a folder of its own in it
 
@@ -28,7 +31,7 @@ class Cluster:
 
     def run(self, sql: str, database: str = "postgres") -> None:
         command = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", str(self.sockets), "-U", "postgres", "-d", database]
-        subprocess.run([*command, "-c", sql], check=True)
+        subprocess.run([*command, "-c", sql], check=True, timeout=PROCESS_TIMEOUT)
 
 
 @contextmanager
@@ -60,12 +63,8 @@ def start_cluster(parent: str = SHORT_FOLDER, **settings: str) -> Iterator[Clust
 
 
 def find_binary(name: str) -> str:
-    """Returns the path of a server binary. Debian stores them by version, outside the PATH.
-
-    Raises PostgresMissing if there is none.
-    """
-    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[4]))
-    path = shutil.which(name) or (versions and str(versions[-1]))
+    """Returns the path of a server binary. Raises PostgresMissing if there is none."""
+    path = find_command(name)
     if not path:
         raise PostgresMissing(name)
     return path
@@ -74,4 +73,4 @@ def find_binary(name: str) -> str:
 def run_unprivileged(*command: str) -> None:
     """Runs the command as `nobody` if we are root: initdb and pg_ctl refuse to run as root."""
     prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
-    subprocess.run([*prefix, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")
+    subprocess.run([*prefix, *command], check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=PROCESS_TIMEOUT)

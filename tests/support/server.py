@@ -21,6 +21,7 @@ import psycopg
 from psycopg import sql
 
 from tests.support.sql import count_rows, fetch_all
+from tests.support.waiting import PROCESS_TIMEOUT
 
 SEEDED_BOOK_COUNT = 400
 # Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
@@ -166,4 +167,6 @@ def run_in_shell(database_url: str, code: str) -> str:
 def run_command(environment: dict[str, str], *command: str) -> str:
     """Returns what the command of `manage.py` prints. Raises CalledProcessError."""
     call = [sys.executable, "manage.py", *command]
-    return subprocess.run(call, env=environment, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        call, env=environment, check=True, capture_output=True, text=True, timeout=PROCESS_TIMEOUT
+    ).stdout

@@ -18,6 +18,7 @@ from library_site.http.versions import VERSIONS, Lifecycle
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library
 from tests.support.settings import REQUIRED_SECRETS, read_settings
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
@@ -349,7 +350,7 @@ def test_an_invalid_end_stops_the_start(name: str, value: str) -> None:
 def test_a_library_without_any_version_does_not_start() -> None:
     variables = {"PATH": environ["PATH"], **REQUIRED_SECRETS, "API_V1_RETIRED": "true", "API_V2_RETIRED": "true"}
     command = [sys.executable, "manage.py", "check"]
-    start = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    start = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
     assert start.returncode == 1
     assert start.stderr.startswith("API_V1_RETIRED")
 

@@ -1,7 +1,6 @@
 """How many requests a caller may send, and what each answer says about the limit."""
 
 import logging
-import shutil
 import signal
 import socket
 import sys
@@ -97,9 +96,7 @@ def make_client(address: str) -> httpx.Client:
 
 
 @pytest.fixture
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if not shutil.which("redis-server"):
-        pytest.skip("Redis is not on this machine")
+def redis(redis_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     with start_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
 

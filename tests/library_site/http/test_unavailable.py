@@ -18,7 +18,7 @@ from library_site.db.watchdog import DatabaseHangs
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.server import Service, serve_library
-from tests.support.waiting import wait_until
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 OUT_OF_REACH = "The library is out of reach, try again later"
 BUSY = "The library is busy, try again later"
@@ -186,7 +186,9 @@ with connection.cursor() as cursor:
 def test_only_requests_have_a_limit(process: str, parameters: list[str]) -> None:
     environment = os.environ | {"LIBRARY_PROCESS": process, "DJANGO_SETTINGS_MODULE": "library_site.settings"}
     command = [sys.executable, "-c", SHOW_PARAMETERS]
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=PROCESS_TIMEOUT
+    )
     assert shown.stdout.splitlines() == parameters
 
 

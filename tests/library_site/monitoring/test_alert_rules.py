@@ -1,7 +1,6 @@
 """The alert rules in docs/deploy: promtool reads them, and they name metrics that there are."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from library_site.monitoring.metrics import get_server_metrics
+from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
@@ -16,9 +16,11 @@ RULES = Path(__file__).parents[3] / "docs/deploy/prometheus-rules.yml"
 OPERATIONS = RULES.parents[1] / "operations.md"
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not on this machine")
+@pytest.mark.usefixtures("promtool")
 def test_promtool_reads_the_rules() -> None:
-    check = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    check = subprocess.run(
+        ["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
     assert (check.returncode, check.stderr) == (0, "")
     assert "SUCCESS: 10 rules found" in check.stdout
 

@@ -143,7 +143,7 @@ def test_a_source_that_hangs_leaves_the_others(client: httpx.Client, settings: S
 
 
 @pytest.mark.database_independent
-def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path) -> None:
+def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path, redis_server: str) -> None:
     def read_state() -> list[float]:
         return [sample.value for metric in read_redis() for sample in metric.samples]
 

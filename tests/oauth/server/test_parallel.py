@@ -26,6 +26,7 @@ from tests.support.oauth_flows import (
     submit_consent,
 )
 from tests.support.server import Service
+from tests.support.waiting import PROCESS_TIMEOUT
 
 SUCCESS, CLIENT_COUNT = 200, 12
 # Runs in a process that uses the database of the service.
@@ -75,7 +76,7 @@ class SignedInUser(NamedTuple):
 def person(service: Service) -> Iterator[SignedInUser]:
     call = [sys.executable, "manage.py", "shell", "-c", f"from django.conf import settings{PREPARATION}"]
     environment = os.environ | {"DATABASE_URL": service.database_url}
-    run = subprocess.run(call, env=environment, check=True, capture_output=True, text=True)
+    run = subprocess.run(call, env=environment, check=True, capture_output=True, text=True, timeout=PROCESS_TIMEOUT)
     with service.open_client() as client:
         client.cookies.set(settings.SESSION_COOKIE_NAME, run.stdout.split()[-1])
         yield SignedInUser(service, client)

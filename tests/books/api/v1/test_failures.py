@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 
 from tests.support.books import build_book
+from tests.support.waiting import PROCESS_TIMEOUT
 
 REQUEST_ALL = """
 import httpx, json
@@ -64,7 +65,12 @@ def test_writes_to_a_read_only_database_are_answered_503(api: httpx.Client, book
 def test_a_library_without_its_database_answers_503(url: str) -> None:
     environment = os.environ | {"DATABASE_URL": url}
     process = subprocess.run(
-        [sys.executable, "-c", REQUEST_ALL], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", REQUEST_ALL],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_TIMEOUT,
     )
     root, *books = json.loads(process.stdout)
     assert root[0] == 200

@@ -1,0 +1,90 @@
+"""How the suite treats the programs that its tests start."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import programs
+from tests.support.program_fixtures import ProgramNotRequested, find_or_skip
+from tests.support.programs import PROGRAMS, Program, find_command
+
+pytestmark = pytest.mark.database_independent
+
+COMMANDS = sorted(command for program in PROGRAMS.values() for command in program.commands)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_program_is_not_started_without_its_fixture(command: str) -> None:
+    for call in ([command], [f"/usr/bin/{command}", "--version"], ["setpriv", "--reuid=nobody", f"/opt/{command}"]):
+        with pytest.raises(ProgramNotRequested, match="without the fixture"):
+            subprocess.run(call, check=False, timeout=10)
+    assert shutil.which(command) is None
+
+
+def test_the_processes_of_a_test_find_no_program_either() -> None:
+    find = ["sh", "-c", f"for command in {' '.join(COMMANDS)}; do command -v $command; done"]
+    assert subprocess.run(find, stdout=subprocess.PIPE, check=False, timeout=10).stdout == b""
+
+
+def test_chromium_is_not_started_without_its_fixture() -> None:
+    driver = "/anywhere/playwright/driver/node"
+    with pytest.raises(ProgramNotRequested, match="`chromium`"):
+        subprocess.run([driver, "run-driver"], check=False, timeout=10)
+
+
+@pytest.mark.parametrize("call", [["git", "version"], ["/usr/local/bin/pgbouncer"]])
+def test_a_program_that_no_list_names_is_not_started(call: list[str]) -> None:
+    with pytest.raises(ProgramNotRequested, match="in neither PROGRAMS nor BASE_COMMANDS"):
+        subprocess.run(call, check=False, timeout=10)
+
+
+def test_a_program_that_is_spawned_or_takes_the_process_over_is_refused_too() -> None:
+    with pytest.raises(ProgramNotRequested, match="`redis_server`"):
+        os.posix_spawnp("redis-server", ["redis-server", "--version"], os.environ)
+    # If exec were not refused, it would end the suite. So only its event is sent.
+    with pytest.raises(ProgramNotRequested, match="`redis_server`"):
+        sys.audit("os.exec", "redis-server", ["redis-server"], None)
+
+
+def test_a_requested_program_may_be_started(openssl: str) -> None:
+    for call in ([openssl, "version"], ["openssl", "version"], ["sh", "-c", "openssl version"]):
+        subprocess.run(call, check=True, timeout=10, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(("variable", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])
+def test_a_missing_program_skips_its_test_and_fails_it_in_ci(
+    variable: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", variable)
+    with pytest.raises(BaseException, match="Nothing is not on this machine: no-such-command") as end:
+        find_or_skip(Program("Nothing", ("sh", "no-such-command"), "nothing"))
+    assert end.type is outcome
+
+
+def test_a_program_is_missing_if_one_of_its_commands_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").touch(mode=0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Program("Both", ("one", "two"), "both").find_missing() == ["two"]
+    assert Program("One", ("one",), "one").find_missing() == []
+
+
+def test_the_server_of_postgresql_is_not_found_without_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's packages need each other. A PATH without the programs has no PostgreSQL, too."""
+    for version in ("9", "15"):
+        (tmp_path / version / "bin").mkdir(parents=True)
+        (tmp_path / version / "bin" / "initdb").touch(mode=0o700)
+    monkeypatch.setattr(programs, "DEBIAN_POSTGRESQL", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_command("initdb") is None
+    (tmp_path / "psql").touch(mode=0o700)
+    assert find_command("initdb") == str(tmp_path / "15" / "bin" / "initdb")
+
+
+def test_a_module_with_such_a_test_is_marked(request: pytest.FixtureRequest) -> None:
+    assert request.node.get_closest_marker("program_module")

@@ -1,0 +1,76 @@
+"""The one list of the programs of other authors that tests start. `program_fixtures.py` provides them to tests.
+
+`python3 tests/support/programs.py` prints the Debian packages of those that are missing. It imports the standard
+library alone, because `.ci/run` calls it before any package is there.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+# Debian stores the binaries of PostgreSQL's server by version, outside the PATH.
+DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
+
+
+class Program(NamedTuple):
+    name: str
+    commands: tuple[str, ...]
+    package: str
+
+    def find_missing(self) -> list[str]:
+        """Returns the commands that this machine does not have."""
+        return [command for command in self.commands if not find_command(command)]
+
+
+# By the name of the fixture with which a test asks for one.
+PROGRAMS = {
+    "chromium": Program("Chromium", ("chromium",), "chromium"),
+    "gettext": Program("GNU gettext", ("xgettext", "msguniq", "msgmerge", "msgattrib", "msgfmt"), "gettext"),
+    "gnu_make": Program("GNU make", ("make",), "make"),
+    "nginx": Program("nginx", ("nginx",), "nginx"),
+    "node": Program("Node", ("node",), "nodejs"),
+    "openssl": Program("OpenSSL", ("openssl",), "openssl"),
+    "postgresql": Program("PostgreSQL", ("psql", "pg_dump", "pg_restore", "initdb", "pg_ctl"), "postgresql"),
+    "promtool": Program("promtool", ("promtool",), "prometheus"),
+    "redis_server": Program("Redis", ("redis-server",), "redis-server"),
+    "systemd": Program("systemd", ("systemd-analyze",), "systemd"),
+}
+
+
+def find_command(command: str) -> str | None:
+    return shutil.which(command) or find_debian_binary(command)
+
+
+def find_debian_binary(command: str) -> str | None:
+    """Returns the path of a binary of PostgreSQL's newest server, if `psql` is on the PATH."""
+    versions = sorted(DEBIAN_POSTGRESQL.glob(f"*/bin/{command}"), key=lambda path: int(path.parents[1].name))
+    return str(versions[-1]) if versions and shutil.which("psql") else None
+
+
+def list_missing() -> list[Program]:
+    return [program for program in PROGRAMS.values() if program.find_missing()]
+
+
+def link_commands(folder: Path, commands: Iterable[str]) -> None:
+    """Fills a new folder with links to these commands, those of them that this machine has."""
+    folder.mkdir()
+    for command in commands:
+        if path := find_command(command):
+            (folder / command).symlink_to(path)
+
+
+def link_other_commands(folder: Path) -> None:
+    """Fills a new folder with links to all commands of the PATH but those of the programs."""
+    folders = [path for path in map(Path, os.get_exec_path()) if path.is_dir()]
+    names = {path.name for commands in folders for path in commands.iterdir()}
+    link_commands(folder, names - {command for program in PROGRAMS.values() for command in program.commands})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        link_other_commands(Path(sys.argv[1]))
+    else:
+        print(*(program.package for program in list_missing()), sep="\n")
