@@ -208,7 +208,8 @@ def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS pg_temp.incoming")
         cursor.execute(f"CREATE TEMPORARY TABLE incoming ON COMMIT DROP AS SELECT {columns} FROM books_book LIMIT 0")
-        with cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
+        # Django does not wrap the errors of COPY.
+        with connection.wrap_database_errors, cursor.copy(f"COPY incoming ({columns}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(get_insert_values(make_row(row, now)))
         cursor.execute(

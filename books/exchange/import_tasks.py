@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from books.changes import lock_books
 from books.exchange.candidates import Candidate, ImportRules, iter_candidates
@@ -27,8 +27,7 @@ from books.exchange.uploads import read_table
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
-from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
-from library_site.jobs.leases import LEASE_TIME
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
 
 IMPORT, CHECK = "import", "import check"
 # So many records of each kind are shown; all that come back are kept.
@@ -45,7 +44,8 @@ class FileTask:
     """Judges the records of a file; its keys are their positions.
 
     What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
-    it is checked, by other rules.
+    it is checked, by other rules. Its iterator is not read again after a failure: the worker makes another task, which
+    reads from the cursor.
     """
 
     def __init__(self) -> None:
@@ -56,24 +56,27 @@ class FileTask:
         """Reads the whole file. Raises OperationFailed."""
         count = 0
         with report_unreadable():
-            _, table = read_table(get_file(operation))
+            _format, table = read_table(get_file(operation))
             for count, _ in enumerate(table.records, 1):
                 if count % RENEWAL_RECORDS == 0:
                     renew_lease(operation)
         return Plan(count, 0, count)
 
-    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
         with report_unreadable():
             if self.candidates is None:
                 self.candidates = self.open_candidates(operation)
-            candidates = list(islice(self.candidates, limit))
-        return Batch(candidates[-1].position, candidates) if candidates else None
+            rest = (operation.last or 0) - (operation.cursor or 0)
+            candidates = list(islice(self.candidates, min(limit, rest)))
+            if not candidates:
+                raise UnreadableFile(_("The file ends before its last record."))
+        return Batch(candidates[-1].position, candidates)
 
     def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
         """Returns the records behind the cursor. The earlier ones are judged again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        _, table = read_table(get_file(operation))
+        _format, table = read_table(get_file(operation))
         candidates = iter_candidates(table, rules)
         earlier_candidates = islice(candidates, operation.cursor or 0)
         self.earlier.load_former()
@@ -95,6 +98,11 @@ class FileTask:
         changed = self.count_changed(counts)
         refused = sum(counts[kind] for kind in RETURNED_KINDS)
         return Outcome(changed, len(judgements) - changed - refused, refused)
+
+    def require_complete(self, operation: Operation) -> None:
+        """Each record was judged once."""
+        if (operation.changed or 0) + (operation.unchanged or 0) + (operation.refused or 0) != operation.matched:
+            raise OperationFailed(_("Not each record of the file was read once."))
 
     def judge(
         self,
@@ -171,11 +179,6 @@ def get_rules(operation: Operation) -> ImportRules:
 def get_counts(operation: Operation) -> Counter[str]:
     """Returns the numbers of records so far by what becomes of them."""
     return Counter((operation.result or {}).get("counts", {}))
-
-
-def renew_lease(operation: Operation) -> None:
-    """Keeps the operation for this worker, unless it is cancelled or lost."""
-    Operation.objects.filter(pk=operation.pk, lease=operation.lease).update(next_at=Now() + LEASE_TIME)
 
 
 def store_findings(

@@ -105,14 +105,25 @@ class ChunkStream(RawIOBase):
         return self.position
 
     def readinto(self, buffer: Any) -> int:
+        """Raises UnreadableFile."""
         number, start = divmod(self.position, CHUNK_BYTES)
         if number != self.number:
-            rows = ImportChunk.objects.filter(file=self.file, number=number).values_list("content", flat=True)
-            self.number, self.chunk = number, bytes(rows.first() or b"")
+            self.number, self.chunk = number, self.read_chunk(number)
         piece = self.chunk[start : start + len(buffer)]
         buffer[: len(piece)] = piece
         self.position += len(piece)
         return len(piece)
+
+    def read_chunk(self, number: int) -> bytes:
+        """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
+        size = min(CHUNK_BYTES, self.file.size - number * CHUNK_BYTES)
+        if size <= 0:
+            return b""
+        rows = ImportChunk.objects.filter(file=self.file, number=number).values_list("content", flat=True)
+        content = bytes(rows.first() or b"")
+        if len(content) != size:
+            raise UnreadableFile(_("A part of the file is missing. Upload it again."))
+        return content
 
 
 def open_file(file: ImportFile) -> BinaryIO:

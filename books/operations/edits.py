@@ -79,10 +79,11 @@ class SelectionTask:
         totals = get_selection(operation).list_books().order_by().aggregate(matched=Count("pk"), last=Max("pk"))
         return Plan(totals["matched"], -BIGINT_MAX, totals["last"] or 0)
 
-    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
         cursor, last = operation.cursor or 0, operation.last or 0
         keys = self.reader.read(get_selection(operation), cursor, last, self.limit_batch(operation, limit))
-        return Batch(keys[-1].id, keys) if keys else None
+        # The last of the books may be gone.
+        return Batch(keys[-1].id if keys else last, keys)
 
     def limit_batch(self, operation: Operation, limit: int) -> int:
         return limit
@@ -93,6 +94,9 @@ class SelectionTask:
         missed = [Problem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
         outcome = self.write_books(operation, list(books.values()), actor, now)
         return outcome._replace(missed=len(missed), problems=[*missed, *outcome.problems])
+
+    def require_complete(self, operation: Operation) -> None:
+        """Nothing can be missing: the cursor only moves with the books."""
 
     def write_books(self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime) -> Outcome:
         """Changes locked books."""

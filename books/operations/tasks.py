@@ -5,16 +5,19 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from django.conf import settings
+from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 
 from books.history.actors import ActorRef
 from books.models import Operation
+from library_site.jobs.leases import LEASE_TIME
 
 
 class Plan(NamedTuple):
     """What there is to do when an operation starts: the number of items, and keys before the first and of the last.
 
-    A task goes on from `cursor` to `last`. What comes later is beyond `last`, and no part of the operation.
+    A task goes on from `cursor` to `last`. What comes later is beyond `last`, and no part of the operation: it is done
+    when its cursor is there, and only then.
     """
 
     matched: int
@@ -23,7 +26,10 @@ class Plan(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The next items, in a form of the task's own, and the key of the last of them."""
+    """The next items, in a form of the task's own, and the key of the last of them.
+
+    If there are no more, it is empty and its cursor is the operation's last.
+    """
 
     cursor: int
     items: Sequence[Any]
@@ -56,8 +62,13 @@ class OperationFailed(Exception):
     """The operation ends; the message says to people why."""
 
 
+class LeaseLost(Exception):
+    """The operation is cancelled, or another worker has it."""
+
+
 class Task(Protocol):
-    """The work of one kind of operation. A worker makes one for each operation that it leases.
+    """The work of one kind of operation. A worker makes one for each operation that it leases, and a new one after
+    any failure.
 
     The worker passes the operation as it is stored, with the cursor behind which to go on; another worker may have
     begun it. A task may keep what it has read ahead.
@@ -66,8 +77,8 @@ class Task(Protocol):
     def plan(self, operation: Operation) -> Plan:
         """Called once, before the first batch, outside a transaction."""
 
-    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
-        """Returns at most so many items behind the operation's cursor, None if there are no more.
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        """Returns at most so many items behind the operation's cursor, which is not the last one.
 
         Called outside a transaction: what takes long is done here, and checked again in `write_batch`.
         """
@@ -79,8 +90,18 @@ class Task(Protocol):
         writers do not wait for each other. The same batch comes again if the database gave the transaction up.
         """
 
+    def require_complete(self, operation: Operation) -> None:
+        """Called in the transaction that ends the operation as done. Raises OperationFailed if anything is missing."""
+
 
 def load_task(kind: str) -> Task:
     """Returns the task of an operation of this kind (OPERATION_TASKS)."""
     task: Task = import_string(settings.OPERATION_TASKS[kind])()
     return task
+
+
+def renew_lease(operation: Operation) -> None:
+    """Keeps the operation for this worker. Raises LeaseLost."""
+    leased = Operation.objects.filter(pk=operation.pk, lease=operation.lease)
+    if not leased.update(next_at=Now() + LEASE_TIME):
+        raise LeaseLost

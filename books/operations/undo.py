@@ -41,10 +41,10 @@ class UndoTask:
         newest = steps.aggregate(newest=Max("pk"))["newest"] or 0
         return Plan(steps.count(), -newest - 1, 0)
 
-    def read_batch(self, operation: Operation, limit: int) -> Batch | None:
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
         rows = list_changes(operation).filter(pk__lt=-(operation.cursor or 0)).order_by("-pk")
         steps = [Step(*row) for row in rows.values_list(*Step._fields)[:limit]]
-        return Batch(-steps[-1].id, steps) if steps else None
+        return Batch(-steps[-1].id if steps else operation.last or 0, steps)
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
         steps: Sequence[Step] = batch.items
@@ -62,6 +62,9 @@ class UndoTask:
                 writer.change(step)
         writer.flush()
         return writer.build_outcome(len(steps))
+
+    def require_complete(self, operation: Operation) -> None:
+        """Nothing can be missing: the cursor only moves with the changes."""
 
 
 class UndoWriter:

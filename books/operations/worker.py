@@ -2,6 +2,8 @@
 
 A batch, the cursor behind it and the end of the lease are written in one transaction. After a crash another worker goes
 on from the cursor when the lease has ended. All times are the database's.
+
+Whatever fails ends the runner of the operation, with all that it has read: the next one reads from the cursor.
 """
 
 import logging
@@ -9,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from threading import Event
 from typing import NamedTuple
 from uuid import UUID
@@ -18,12 +21,14 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import translation
+from django.utils.translation import gettext as _
+from psycopg.errors import QueryCanceled
 
 from books.changes import ConcurrentChange
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, OperationFailed, Outcome, Problem, Task, load_task
+from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, Problem, Task, load_task, renew_lease
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
 from library_site.db.timeouts import is_conflict, is_timeout
@@ -43,6 +48,9 @@ LOCK_TIMEOUT = "200ms"
 # Seconds before a batch that gave up is tried again, before a database that failed is called again, and between
 # searches for operations.
 RETRY_DELAY, RECONNECT_DELAY, POLL_INTERVAL = 0.2, 1.0, 0.5
+# An operation whose statements fail while the database answers others is put off, each time for twice as many seconds.
+# It fails after MAX_FAILURES without progress, some four minutes.
+MAX_FAILURES, FIRST_DELAY, MAX_DELAY = 12, 1, 30
 # So many problems of an operation are kept.
 MAX_PROBLEMS = 10_000
 MAX_ERROR_LENGTH = 500
@@ -54,10 +62,6 @@ class Lease(NamedTuple):
 
     operation_id: int
     token: UUID
-
-
-class LeaseLost(Exception):
-    """The operation is cancelled, or another worker has it."""
 
 
 def run(once: bool, write_line: Callable[[str], None]) -> None:
@@ -108,21 +112,49 @@ def activate_language(operation: Operation) -> translation.override:
 
 
 def work_off(lease: Lease, stop: Event, write_line: Callable[[str], None]) -> None:
-    """Does a leased operation to its end, or gives it back when the worker is stopped."""
+    """Does a leased operation to its end, or gives it back when the worker is stopped or the database fails."""
     runner = OperationRunner(lease, stop)
     try:
-        while not stop.is_set():
-            try:
-                if not runner.do_next():
-                    break
-                stop.wait(PAUSES[connection.vendor])
-            except CONNECTION_ERRORS as error:
-                reconnect(error, stop)
-        else:
+        while not stop.is_set() and runner.do_next():
+            stop.wait(PAUSES[connection.vendor])
+        if not runner.result:
             release(lease)
     except LeaseLost:
         runner.result = "cancelled, or another worker has it"
-    write_line(f"Operation {lease.operation_id}: {runner.result}")
+    except CONNECTION_ERRORS as error:
+        runner.result = give_back(lease, error, stop)
+    write_line(f"Operation {lease.operation_id}: {runner.result or 'not finished'}")
+
+
+def give_back(lease: Lease, error: Exception, stop: Event) -> str:
+    """Gives an operation back whose statement failed, once the database answers others. Returns what became of it.
+
+    Until then it is the database that failed, for however long, and not the operation.
+    """
+    while not stop.is_set():
+        reconnect(error, stop)
+        with suppress(*CONNECTION_ERRORS):
+            return count_failure(lease, error)
+    return "not finished"
+
+
+@transaction.atomic(durable=True)
+def count_failure(lease: Lease, error: Exception) -> str:
+    """Puts the operation off, or ends it after MAX_FAILURES. Returns what became of it."""
+    operation = Operation.objects.filter(pk=lease.operation_id, lease=lease.token).select_for_update().first()
+    if operation is None:
+        return "cancelled, or another worker has it"
+    failures = operation.attempted + 1
+    if failures < MAX_FAILURES:
+        delay = timedelta(seconds=min(MAX_DELAY, FIRST_DELAY * 2 ** (failures - 1)))
+        Operation.objects.filter(pk=operation.pk).update(attempted=failures, lease=None, next_at=Now() + delay)
+        return "put off"
+    log.warning("Operation %s failed.", operation.pk, exc_info=error)
+    with activate_language(operation):
+        reason = _("The database failed %(count)s times in a row: %(error)s")
+        message = to_storable_text(reason % {"count": failures, "error": describe_error(error)})
+    finish_rows(Operation, [operation.pk], State.FAILED, error=message)
+    return State.FAILED
 
 
 def reconnect(error: Exception, stop: Event) -> None:
@@ -154,7 +186,8 @@ class OperationRunner:
         self.lease, self.stop = lease, stop
         self.limit = BatchLimit()
         self.task: Task | None = None
-        self.result = "not finished"
+        # How the operation ended.
+        self.result = ""
         # A batch that was read, and gave up when it was to be written.
         self.batch: Batch | None = None
 
@@ -175,7 +208,7 @@ class OperationRunner:
         # Any exception of a task is stored for people to read: other operations wait behind this one.
         except Exception as error:
             log.warning("Operation %s failed.", operation.pk, exc_info=error)
-            self.finish(State.FAILED, error=format_error(error))
+            self.fail(error)
             return False
 
     def load_operation(self) -> Operation:
@@ -189,23 +222,27 @@ class OperationRunner:
         task = self.task = self.task or load_task(operation.kind)
         if operation.state == State.WAITING:
             self.start(operation, task)
-            return True
-        # After any other failure it is read again: it can have been written before the connection was lost.
-        batch, self.batch = self.batch or task.read_batch(operation, self.limit.size), None
-        if batch is None:
-            self.finish(State.DONE)
+        elif operation.cursor == operation.last:
+            self.finish_complete(operation, task)
             return False
+        else:
+            self.write_next(operation, task)
+        return True
+
+    def write_next(self, operation: Operation, task: Task) -> None:
+        """Writes the next batch. One that gives way to others is kept: the task has moved behind it."""
+        batch, self.batch = self.batch or task.read_batch(operation, self.limit.size), None
         start = time.monotonic()
         try:
             self.write(operation, task, batch)
         except (ConcurrentChange, OperationalError) as error:
-            if not isinstance(error, ConcurrentChange) and not is_timeout(error) and not is_conflict(error):
+            if not has_given_way(error):
                 raise
             self.batch = batch
-            self.wait_for_others()
+            renew_lease(operation)
+            self.stop.wait(RETRY_DELAY)
         else:
             self.limit.adapt(time.monotonic() - start)
-        return True
 
     def start(self, operation: Operation, task: Task) -> None:
         """Raises NotPermitted, LeaseLost."""
@@ -214,7 +251,7 @@ class OperationRunner:
         with transaction.atomic(durable=True):
             self.require_lease()
             Operation.objects.filter(pk=operation.pk).update(
-                state=State.RUNNING, started_at=Now(), next_at=Now() + LEASE_TIME, **plan._asdict()
+                state=State.RUNNING, started_at=Now(), next_at=Now() + LEASE_TIME, attempted=0, **plan._asdict()
             )
 
     def write(self, operation: Operation, task: Task, batch: Batch) -> None:
@@ -237,17 +274,26 @@ class OperationRunner:
         if not keep_leased(Operation, {self.lease.operation_id: self.lease.token}, lock=True):
             raise LeaseLost
 
-    def wait_for_others(self) -> None:
-        """Lets others finish with the books of a batch, and renews the lease."""
-        Operation.objects.filter(pk=self.lease.operation_id, lease=self.lease.token).update(next_at=Now() + LEASE_TIME)
-        self.stop.wait(RETRY_DELAY)
+    def finish_complete(self, operation: Operation, task: Task) -> None:
+        """The only way to be done. Raises OperationFailed, LeaseLost."""
+        with transaction.atomic(durable=True):
+            self.require_lease()
+            task.require_complete(operation)
+            finish_rows(Operation, [operation.pk], State.DONE, attempts=0)
+        self.result = State.DONE
 
-    def finish(self, state: str, error: str = "") -> None:
+    def fail(self, error: Exception) -> None:
         """Raises LeaseLost."""
         with transaction.atomic(durable=True):
             self.require_lease()
-            finish_rows(Operation, [self.lease.operation_id], state, attempts=0, error=error)
-        self.result = state
+            finish_rows(Operation, [self.lease.operation_id], State.FAILED, attempts=0, error=format_error(error))
+        self.result = State.FAILED
+
+
+def has_given_way(error: Exception) -> bool:
+    """Whether a batch gave up because others use its books. A statement that took too long would do so again."""
+    is_too_slow = isinstance(error.__cause__, QueryCanceled)
+    return isinstance(error, ConcurrentChange) or is_conflict(error) or (is_timeout(error) and not is_too_slow)
 
 
 def store_progress(operation: Operation, cursor: int, outcome: Outcome) -> None:
@@ -279,6 +325,13 @@ def release(lease: Lease) -> None:
 
 
 def format_error(error: Exception) -> str:
-    """Text that every database can store."""
-    text = str(error) if isinstance(error, OperationFailed) else f"{type(error).__name__}: {error}"
+    return to_storable_text(str(error) if isinstance(error, OperationFailed) else describe_error(error))
+
+
+def describe_error(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def to_storable_text(text: str) -> str:
+    """Returns a text that every database can store."""
     return text.encode(errors="replace").decode().replace("\0", "?")[:MAX_ERROR_LENGTH]

@@ -3,8 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
-from django.db import connection
-
+from tests.support.connection_faults import wrap_reconnecting
 from tests.support.responses import REQUEST_ID
 
 
@@ -21,4 +20,4 @@ def break_database(failure: Exception) -> AbstractContextManager[None]:
     def fail(*_: object) -> NoReturn:
         raise failure
 
-    return connection.execute_wrapper(fail)
+    return wrap_reconnecting(fail)

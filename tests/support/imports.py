@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import msgspec
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
+from books.exchange import uploads
+from books.exchange.candidates import ImportRules
+from books.exchange.mapping import guess_mapping
 from books.models import ImportFile, Operation
 from tests.support.books_admin import LIST
 from tests.support.operations import work_off
@@ -61,3 +66,14 @@ def post_confirmation(browser: Client, file: ImportFile, **answers: str) -> Any:
 
 def count_kinds(answer: Any) -> dict[str, int]:
     return {str(section.kind): section.total for section in answer.context["sections"]}
+
+
+def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
+    """Stores a file as an upload does, with rules as the form of columns has them."""
+    file = uploads.begin_upload(user_id, "books", len(content), "", timezone.now())
+    for number, start in enumerate(range(0, len(content), uploads.CHUNK_BYTES)):
+        uploads.add_chunk(file, number, content[start : start + uploads.CHUNK_BYTES])
+    columns = uploads.read_table(file)[1].columns
+    file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(columns), **rules))
+    file.save()
+    return file

@@ -18,6 +18,7 @@ from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_ex
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
+from books.operations.tasks import LeaseLost
 from library_site.db.purges import purge
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books_admin import create_book
@@ -115,7 +116,7 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
     first = worker.OperationRunner(lease, threading.Event())
     first.do_next(), first.do_next()
     address = post_rules(head, file, on_match="leave")["Location"]
-    with pytest.raises(worker.LeaseLost):
+    with pytest.raises(LeaseLost):
         first.do_next()
     work_off()
     assert count_kinds(head.get(address)) == {"left": 2}

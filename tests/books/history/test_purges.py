@@ -13,6 +13,7 @@ from books.history import purges
 from books.history.actors import begin_operation
 from books.history.purges import iter_expired
 from books.models import Book, Change, Operation
+from books.operations.lifecycle import build_operation
 from books.rows import BookRow
 from library_site.db.purges import purge
 from tests.support.books import ACTOR, build_book
@@ -105,6 +106,16 @@ def test_operations_go_with_the_last_of_their_changes() -> None:
     change_book(book, 1901, 0)
     assert purge_history() == {"changes": 1, "operations": 1}
     assert Operation.objects.get().pk == recent.operation_id
+
+
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_operations_that_have_not_ended_stay(state: str) -> None:
+    operation = build_operation("edit", {}, ACTOR, NOW - 400 * DAY)
+    operation.state = state
+    operation.save()
+    assert purge_history() == {}
+    Operation.objects.filter(pk=operation.pk).update(next_at=None, state="cancelled")
+    assert purge_history() == {"operations": 1}
 
 
 def test_an_interrupted_purge_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
 """Edits and deletions of many books: which books change, what is refused, and who is told."""
 
+from threading import Event
 from typing import Any
 
 import pytest
 
 from books.history.actors import ActorRef
-from books.models import Book, Change
-from books.operations import edits, selections
+from books.models import Book, Change, Operation
+from books.operations import edits, selections, worker
 from books.operations.edits import Edit
+from books.operations.worker import OperationRunner
 from books.rows import BookRow
 from tests.support.books_admin import change_book, create_book, delete_book
 from tests.support.operations import (
@@ -93,6 +95,7 @@ def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: 
     write_pairs = edits.write_pairs
 
     def write_and_add(*arguments: Any) -> list[int]:
+        assert Book.objects.count() < 5, "Each batch has the book that the one before added."
         create_book(year=1)
         return write_pairs(*arguments)
 
@@ -113,6 +116,26 @@ def test_only_large_edits_can_do_without_events(
     do_edit(head, Edit({"year": 3}), events=False)
     assert StoredEvent.objects.filter(kind="book.updated").count() == 1
     assert Book.objects.get().year == 3
+
+
+@pytest.mark.parametrize(("matched", "has_events"), [(1_000, True), (1_001, False)])
+def test_a_thousand_books_are_always_announced(matched: int, has_events: bool) -> None:
+    assert edits.is_announced(Operation(matched=matched, parameters={"events": False})) is has_events
+    assert edits.is_announced(Operation(matched=matched, parameters={"events": True}))
+
+
+def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> None:
+    kept, gone = create_book(), create_book()
+    operation = begin_edit(head, Edit({"available": False}))
+    lease = worker.claim_due()
+    assert lease
+    OperationRunner(lease, Event()).do_next()
+    delete_book(gone)
+    worker.release(lease)
+    work_off(operation)
+    assert (operation.state, count_items(operation)) == ("done", (2, 1, 0, 0, 0))
+    assert operation.cursor == operation.last == gone.pk
+    assert list(Book.objects.filter(available=False)) == [kept]
 
 
 def test_books_that_changed_after_they_were_read_are_looked_at_again(

@@ -1,12 +1,15 @@
 """What metrics say of operations."""
 
 from datetime import timedelta
+from threading import Event
 
 import pytest
 from django.db.models.functions import Now
 
 from books.models import Operation
+from books.operations import worker
 from books.operations.edits import Edit
+from books.operations.lifecycle import cancel_operation
 from books.operations.metrics import read_operations
 from tests.support.books_admin import create_book
 from tests.support.operations import begin_edit, create_head_librarian, work_off
@@ -22,10 +25,19 @@ def read_samples() -> dict[tuple[str, ...], float]:
 
 def test_operations_count_until_they_are_done(db: None) -> None:
     create_book()
-    operation = begin_edit(create_head_librarian(), Edit({"available": False}))
-    Operation.objects.filter(pk=operation.pk).update(next_at=Now() - timedelta(minutes=5))
+    head = create_head_librarian()
+    operations = [begin_edit(head, Edit({"available": False})) for _ in range(3)]
+    Operation.objects.filter(pk=operations[0].pk).update(next_at=Now() - timedelta(minutes=5))
     samples = read_samples()
     assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(300, abs=60)
-    assert samples == {("library_operations", "waiting"): 1, ("library_operations", "running"): 0}
+    assert samples == {("library_operations", "waiting"): 3, ("library_operations", "running"): 0}
+    lease = worker.claim_due()
+    assert lease
+    worker.OperationRunner(lease, Event()).do_next()
+    cancel_operation(operations[1].pk)
+    samples = read_samples()
+    assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(0, abs=60)
+    assert samples == {("library_operations", "waiting"): 1, ("library_operations", "running"): 1}
+    worker.release(lease)
     work_off()
     assert set(read_samples().values()) == {0}

@@ -1,8 +1,9 @@
 """The worker of operations: leases, resumption, cancelling, and what ends an operation."""
 
+from collections.abc import Callable
 from datetime import datetime
 from threading import Event
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,7 +11,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
-from django.utils.translation import override
+from django.utils.translation import get_language, override
 from psycopg import errors
 
 from books import changes
@@ -19,11 +20,14 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
-from books.operations.tasks import Batch, Outcome
-from books.operations.worker import MAX_PROBLEMS, LeaseLost, OperationRunner
+from books.operations.tasks import Batch, LeaseLost, Outcome, renew_lease
+from books.operations.worker import MAX_FAILURES, MAX_PROBLEMS, OperationRunner
+from library_site.db.sql import get_database_time
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON
 from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
+from tests.support.connection_faults import wrap_reconnecting
+from tests.support.failures import break_database
 from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, work_off
 
 SET_LENT = Edit({"available": False})
@@ -32,6 +36,37 @@ SET_LENT = Edit({"available": False})
 @pytest.fixture
 def head(db: None) -> ActorRef:
     return create_head_librarian()
+
+
+@pytest.fixture
+def transactional_head(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> ActorRef:
+    """A head librarian of a library with a book, whose worker closes its connection and does not wait."""
+    for name in ("RECONNECT_DELAY", "FIRST_DELAY"):
+        monkeypatch.setattr(worker, name, 0)
+    with transaction.atomic():
+        create_book()
+    return create_head_librarian()
+
+
+class StopAfter(Event):
+    """Is set after so many waits, and waits for nothing."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.count -= 1
+        if not self.count:
+            self.set()
+        return self.is_set()
+
+
+def raise_always(error: Exception, cause: Exception) -> Callable[..., NoReturn]:
+    def fail(*_: object) -> NoReturn:
+        raise error from cause
+
+    return fail
 
 
 @pytest.fixture
@@ -93,7 +128,7 @@ def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> No
     operation = begin_edit(head, SET_LENT)
     runner = claim()
     runner.do_next()
-    Operation.objects.update(next_at=Now() + LEASE_TIME / 10, claimed=MAX_LOST_WORKERS)
+    Operation.objects.update(next_at=Now() + LEASE_TIME / 10, claimed=MAX_LOST_WORKERS, attempted=3)
     runner.do_next()
     operation.refresh_from_db()
     assert Operation.objects.filter(next_at__gt=Now() + LEASE_TIME / 2).exists()
@@ -186,6 +221,129 @@ def test_a_batch_that_waited_too_long_is_written_later(
     assert (operation.state, count_items(operation), failures) == ("done", (1, 1, 0, 0, 0), [])
 
 
+def test_a_statement_that_takes_too_long_is_a_failure(
+    transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same batch would take as long again."""
+    operation = begin_edit(transactional_head, SET_LENT)
+    monkeypatch.setattr(EditTask, "write_batch", raise_always(OperationalError(), errors.QueryCanceled()))
+    work_off(operation)
+    assert (operation.state, operation.attempted) == ("failed", MAX_FAILURES)
+
+
+def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
+    transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = begin_edit(transactional_head, SET_LENT), begin_edit(transactional_head, SET_LENT)
+    write_batch, ended = EditTask.write_batch, []
+
+    def fail_one(task: EditTask, operation: Operation, *arguments: Any) -> Outcome:
+        if operation.pk == broken.pk:
+            raise OperationalError("disk\0full")
+        ended.append(Operation.objects.filter(pk=broken.pk, state="failed").exists())
+        return write_batch(task, operation, *arguments)
+
+    monkeypatch.setattr(EditTask, "write_batch", fail_one)
+    work_off(broken, other)
+    assert (other.state, ended) == ("done", [False])
+    reason = f"The database failed {MAX_FAILURES} times in a row: OperationalError: disk?full"
+    assert (broken.state, broken.error, broken.lease, broken.next_at) == ("failed", reason, None, None)
+
+
+def test_the_reason_is_in_the_language_of_who_began_the_operation(
+    head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_", lambda text: f"{get_language()}: {text}")
+    with override("de"):
+        operation = begin_edit(head, SET_LENT)
+    Operation.objects.filter(pk=operation.pk).update(attempted=MAX_FAILURES - 1)
+    lease = worker.claim_due()
+    assert lease
+    assert worker.count_failure(lease, OperationalError("x")) == "failed"
+    operation.refresh_from_db()
+    assert operation.error.startswith("de: ")
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 1), (3, 8), (10, 30)])
+def test_an_operation_that_fails_again_waits_longer(head: ActorRef, failures: int, seconds: int) -> None:
+    operation = begin_edit(head, SET_LENT)
+    Operation.objects.filter(pk=operation.pk).update(attempted=failures)
+    lease = worker.claim_due()
+    assert lease
+    assert worker.count_failure(lease, OperationalError()) == "put off"
+    operation.refresh_from_db()
+    assert operation.next_at
+    assert (operation.next_at - get_database_time()).total_seconds() == pytest.approx(seconds, rel=0.45)
+    assert (operation.attempted, operation.lease, operation.state) == (failures + 1, None, "waiting")
+
+
+def test_what_another_worker_has_is_not_put_off(head: ActorRef) -> None:
+    operation = begin_edit(head, SET_LENT)
+    late = worker.claim_due()
+    end_lease(operation)
+    assert late
+    assert worker.claim_due()
+    assert worker.count_failure(late, OperationalError()) == "cancelled, or another worker has it"
+    operation.refresh_from_db()
+    assert operation.attempted == 0
+    assert operation.lease
+
+
+def test_no_operation_fails_because_the_database_is_away(
+    transactional_head: ActorRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation = begin_edit(transactional_head, SET_LENT)
+    lease = worker.claim_due()
+    assert lease
+    away = [OperationalError() for _ in range(5 * MAX_FAILURES)]
+
+    def fail_at_first(execute: Callable[..., Any], *arguments: Any) -> Any:
+        if away:
+            raise away.pop()
+        return execute(*arguments)
+
+    lines: list[str] = []
+    with wrap_reconnecting(fail_at_first):
+        worker.work_off(lease, Event(), lines.append)
+    assert not away
+    assert lines == [f"Operation {operation.pk}: put off"]
+    operation.refresh_from_db()
+    assert operation.attempted == 1
+    work_off(operation)
+    assert (operation.state, operation.attempted, count_lent()) == ("done", 0, 1)
+
+
+def test_a_worker_is_stopped_while_the_database_is_away(transactional_head: ActorRef) -> None:
+    begin_edit(transactional_head, SET_LENT)
+    lease, stop = worker.claim_due(), StopAfter(3)
+    assert lease
+    lines: list[str] = []
+    with break_database(OperationalError()):
+        worker.work_off(lease, stop, lines.append)
+    assert lines == [f"Operation {lease.operation_id}: not finished"]
+
+
+def test_a_cancelled_operation_is_not_taken_up_again(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the batch that waits for others nor a task that reads for long renews a lease that is lost."""
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+    runner = claim()
+    runner.do_next()
+    leased = Operation.objects.get(pk=operation.pk)
+
+    def cancel_and_fail(*_: object) -> NoReturn:
+        cancel_operation(operation.pk)
+        raise OperationalError from errors.LockNotAvailable()
+
+    monkeypatch.setattr(OperationRunner, "write", cancel_and_fail)
+    with pytest.raises(LeaseLost):
+        runner.do_next()
+    with pytest.raises(LeaseLost):
+        renew_lease(leased)
+    operation.refresh_from_db()
+    assert (operation.state, operation.next_at, operation.lease) == ("cancelled", None, None)
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
 def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +417,16 @@ def test_no_more_problems_are_kept_than_the_limit(head: ActorRef, monkeypatch: p
     assert operation.refused == 1
     operation = do_edit(head, Edit({"isbn": "I"}))
     assert (operation.changed, operation.refused, operation.problems.count()) == (1, 3, 2)
+
+
+def test_the_limit_of_problems_is_for_all_batches_together(
+    head: ActorRef, batches_of_one: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "MAX_PROBLEMS", 2)
+    for _ in range(4):
+        create_book(genre="a")
+    operation = do_edit(head, Edit({}, "genre", "a", ""))
+    assert (operation.refused, operation.problems.count()) == (4, 2)
 
 
 def test_a_token_makes_one_operation(head: ActorRef) -> None:
