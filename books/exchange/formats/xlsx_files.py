@@ -118,14 +118,28 @@ def format_cell(cell: Any) -> str:
 
 def write_xlsx(pages: Pages, stream: BinaryIO) -> None:
     workbook = Workbook(write_only=True)
-    sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
-    for page in pages:
-        for book in page:
-            if count == BOOKS_PER_SHEET:
-                sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
-            sheet.append(format_book(sheet, book))
-            count += 1
+    with discard_on_failure(workbook):
+        sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+        for page in pages:
+            for book in page:
+                if count == BOOKS_PER_SHEET:
+                    sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+                sheet.append(format_book(sheet, book))
+                count += 1
     workbook.save(stream)
+
+
+@contextmanager
+def discard_on_failure(workbook: Workbook) -> Iterator[None]:
+    """Deletes the temporary files of a workbook that is given up: openpyxl does so when it is saved, or at exit."""
+    try:
+        yield
+    except BaseException:
+        sheets: list[Any] = workbook.worksheets
+        for sheet in sheets:
+            sheet.close()
+            sheet._writer.cleanup()
+        raise
 
 
 def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:

@@ -1,6 +1,9 @@
 """The formats of files of books: what is written is read again, and refused records can be mended."""
 
+import tempfile
+from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -181,6 +184,20 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, data: 
 def test_an_old_workbook_is_refused() -> None:
     with pytest.raises(UnreadableFile, match=r"\.xls"):
         find_format(BytesIO(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+
+
+def test_a_workbook_that_is_given_up_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(xlsx_files, "BOOKS_PER_SHEET", 1)
+
+    def iter_pages() -> Iterator[list[ExportedBook]]:
+        yield [build_exported_book(), build_exported_book(id=18)]
+        assert len([*tmp_path.iterdir()]) == 2
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        xlsx_files.write_xlsx(iter_pages(), BytesIO())
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_bibtex_of_others_is_read() -> None:
