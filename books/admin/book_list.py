@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import ListFilterForm, build_query
+from books.admin.list_filters import ListFilterForm, build_list_condition, build_query, resolve_filters
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.exchange.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.lookup.matches import build_search
@@ -49,7 +49,9 @@ class BookList(ChangeList):
         self.filter_specs, self.has_filters = [], False
         self.search = build_search(read_scan(self.query))
         self.filter_form = ListFilterForm(request.GET)
-        self.filtered_books = self.root_queryset.filter(self.filter_form.build_condition(timezone.now().date()))
+        values = resolve_filters(request.GET, timezone.now())
+        self.filtered_books = self.root_queryset.filter(build_list_condition(values))
+        self.filter_form.full_clean()
         self.has_active_filters = self.filter_form.has_values()
         return self.filtered_books.filter(self.search.condition)
 

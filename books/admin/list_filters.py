@@ -9,14 +9,17 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.fields import fold
 from books.lookup.matches import build_search, is_equal
-from books.lookup.quality import QUALITIES, build_quality_condition
+from books.lookup.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
 from books.lookup.scans import read_scan
 from books.models import MAX_LENGTHS, YEAR_RANGE, Book
+from books.operations.tasks import OperationFailed
 from books.search import MAX_SEARCH_WORDS, contains_condition
+from library_site.db.integers import BIGINT_MAX
 
 AVAILABILITIES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
@@ -40,7 +43,7 @@ class ListFilterForm(forms.Form):
         label=_("Added since"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
-    def build_condition(self, today: date) -> Q:
+    def build_condition(self) -> Q:
         """Invalid values do not narrow the list; the form says what is wrong with them."""
         conditions: dict[str, Callable[[Any], Q]] = {
             "author": self.has_author,
@@ -48,8 +51,6 @@ class ListFilterForm(forms.Form):
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
             "availability": lambda name: Q(available=AVAILABILITIES[name][1]),
-            "quality": lambda name: build_quality_condition(name, today),
-            "added_since": lambda day: Q(created_at__gte=begin_day(day)),
         }
         self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
@@ -69,11 +70,51 @@ class ListFilterForm(forms.Form):
         return any(value not in (None, "") for value in self.cleaned_data.values())
 
 
+# What resolved filters have besides the parameters of the list.
+RESOLVED_NAMES = ("today", "added_from", "newest_from")
+
+
+class UnresolvedFilter(OperationFailed):
+    """The values do not say which books are meant."""
+
+
+def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """Returns the valid parameters of a list, and what they mean where that depends on the moment or on the reader.
+
+    So all who select by these values select the same: `added_from` is when the day begins in the reader's zone, `today`
+    the day in UTC by which years are probable, and `newest_from` the id of the first of the newest books, empty if
+    there are no others.
+    """
+    form = ListFilterForm(query)
+    form.full_clean()
+    # No database stores a NUL, which separates words like a blank.
+    values = {name: str(query[name]).replace("\0", " ") for name in ("q", *form.cleaned_data) if query.get(name)}
+    values["today"] = now.astimezone(UTC).date().isoformat()
+    if day := form.cleaned_data.get("added_since"):
+        values |= {"added_since": day.isoformat(), "added_from": begin_day(day).isoformat()}
+    if values.get("quality") == DUPLICATES:
+        values["newest_from"] = str(find_first_of_newest() or "")
+    return values
+
+
 def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
-    """Returns the books of a list with these parameters and, as `today`, the day when it was looked at."""
-    today = date.fromisoformat(values["today"])
-    condition = ListFilterForm(values).build_condition(today)
-    return Book.objects.filter(condition, build_search(read_scan(values.get("q", ""))).condition)
+    """Returns the books of a list with resolved filters, whatever the zone and the moment. Raises UnresolvedFilter."""
+    return Book.objects.filter(build_list_condition(values), build_search(read_scan(values.get("q", ""))).condition)
+
+
+def build_list_condition(values: Mapping[str, str]) -> Q:
+    """The condition of resolved filters. Raises UnresolvedFilter."""
+    form = ListFilterForm(values)
+    is_resolved = "added_from" in values or not values.get("added_since")
+    if not form.is_valid() or not is_resolved or (values.get("quality") == DUPLICATES and "newest_from" not in values):
+        raise UnresolvedFilter(gettext("The filter of the list cannot be read any more. Begin again from the list."))
+    condition = form.build_condition()
+    if "added_from" in values:
+        condition &= Q(created_at__gte=datetime.fromisoformat(values["added_from"]))
+    if quality := values.get("quality"):
+        newest_from = int(values.get("newest_from") or -BIGINT_MAX)
+        condition &= build_quality_condition(quality, date.fromisoformat(values["today"]), newest_from)
+    return condition
 
 
 def begin_day(day: date) -> datetime:

@@ -14,18 +14,19 @@ MIN_PROBABLE_YEAR = 1400
 HAS_NO_ISBN = Q(isbn13=None)
 # The label below names it.
 NEWEST_BOOKS = 500
+DUPLICATES = "duplicates"
 QUALITIES = {
     "no_isbn": _("no valid ISBN"),
     "year": _("improbable year"),
-    "duplicates": _("possible duplicates among the newest 500"),
+    DUPLICATES: _("possible duplicates among the newest 500"),
     "same_isbn": _("same ISBN as another book"),
 }
 
 
-def build_quality_condition(name: str, today: date) -> Q:
-    """The condition of one of QUALITIES."""
-    if name == "duplicates":
-        return is_among_newest() & is_possible_duplicate()
+def build_quality_condition(name: str, today: date, newest_from: int) -> Q:
+    """The condition of one of QUALITIES. Duplicates are looked for from the id of `find_first_of_newest` on."""
+    if name == DUPLICATES:
+        return Q(pk__gte=newest_from) & is_possible_duplicate()
     if name == "year":
         return has_improbable_year(today)
     return shares_isbn() if name == "same_isbn" else HAS_NO_ISBN
@@ -46,10 +47,12 @@ def shares_isbn() -> Q:
     return Q(isbn13__in=shared.values("isbn13"))
 
 
-def is_among_newest() -> Q:
-    """All books would take seconds to look at; most duplicates are found soon after they are added."""
-    oldest = Book.objects.order_by("-pk").values_list("pk", flat=True)[NEWEST_BOOKS - 1 :].first()
-    return Q() if oldest is None else Q(pk__gte=oldest)
+def find_first_of_newest() -> int | None:
+    """Returns the id of the first of the newest books, None if there are no others.
+
+    All books would take seconds to look at; most duplicates are found soon after they are added.
+    """
+    return Book.objects.order_by("-pk").values_list("pk", flat=True)[NEWEST_BOOKS - 1 :].first()
 
 
 def is_possible_duplicate() -> Q:

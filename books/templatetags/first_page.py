@@ -13,9 +13,10 @@ from books.admin.descriptions import Description, describe_entries
 from books.admin.operations.pages import describe_row
 from books.admin.pages import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import Filters, Start, read_recent_page
-from books.lookup.quality import QUALITIES, build_quality_condition
+from books.lookup.quality import QUALITIES, build_quality_condition, find_first_of_newest
 from books.models import Book, Operation
 from library_site.admin.paginator import count_rows
+from library_site.db.integers import BIGINT_MAX
 
 register = template.Library()
 
@@ -59,11 +60,12 @@ def list_operations() -> list[dict[str, Any]]:
 
 
 def count_qualities() -> list[QualityCount]:
-    today, address = timezone.now().date(), reverse("admin:books_book_changelist")
+    today, newest_from = timezone.now().date(), find_first_of_newest() or -BIGINT_MAX
+    address = reverse("admin:books_book_changelist")
     return [
         QualityCount(
             str(QUALITIES[name]),
-            count_rows(Book.objects.filter(build_quality_condition(name, today))),
+            count_rows(Book.objects.filter(build_quality_condition(name, today, newest_from))),
             f"{address}?{urlencode({'quality': name})}",
         )
         for name in COUNTED_QUALITIES

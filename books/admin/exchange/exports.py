@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import LIST_PARAMETERS, build_query, select_listed
+from books.admin.list_filters import LIST_PARAMETERS, build_query, resolve_filters, select_listed
 from books.admin.operations.descriptions import operation_address
 from books.admin.pages import SEE_BOOKS
 from books.exchange.downloads import stream_books, stream_file
@@ -30,7 +30,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     if any("\0" in text for text in parameters.values()):
         # PostgreSQL cannot store it with the operation.
         raise BadRequest(_("A filter has a NUL character."))
-    selection = Selection("list", {**parameters, "today": timezone.now().date().isoformat()})
+    selection = Selection("list", resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
         return begin_export(request, selection)
     return stream_books(select_listed(selection.values), format)

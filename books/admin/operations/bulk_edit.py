@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib import messages
+from django.core import signing
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -12,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import compare_members
-from books.admin.list_filters import LIST_PARAMETERS, ListFilterForm, build_query
+from books.admin.list_filters import ListFilterForm, build_query, resolve_filters
 from books.admin.operations.descriptions import describe_change, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
 from books.admin.pages import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
@@ -22,8 +23,10 @@ from books.operations.edits import DELETE, EDIT, MAX_ANNOUNCED_ALWAYS, Edit
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import Selection
+from books.operations.selections import read_selection as read_stored_selection
 
 MAX_TOKEN_LENGTH = 40
+SIGNING_SALT = "books.bulk_edit"
 
 
 class InvalidFilter(Exception):
@@ -57,8 +60,10 @@ def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditF
     if not request.user.has_perm(DELETE_BOOK if edit is None else CHANGE_BOOK):
         raise PermissionDenied
     token = read_token(request)
-    if not token:
+    previewed_selection = read_previewed(request.POST.get("selection", ""))
+    if not token or previewed_selection is None:
         return render_preview(request, selection, form)
+    selection = previewed_selection
     count = selection.list_books().count()
     if request.POST.get("matched") != str(count):
         return render_preview(request, selection, form, _("Meanwhile the number of the books is another one."))
@@ -108,6 +113,7 @@ def render_preview(request: HttpRequest, selection: Selection, form: BulkEditFor
         "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
         "filter": describe_filter(selection.values),
         "token": str(uuid4()),
+        "selection": sign_selection(selection),
         "address": bulk_edit_address(request.GET),
         "list_address": list_address(request.GET),
     }
@@ -119,12 +125,22 @@ def build_preview(books: QuerySet[Book], edit: Edit | None) -> Preview:
 
 
 def read_selection(query: QueryDict) -> Selection:
-    """Returns the books of the list with this query, as it is today. Raises InvalidFilter."""
+    """Returns the books of the list with this query, as it is now. Raises InvalidFilter."""
     if not ListFilterForm(query).is_valid():
         raise InvalidFilter
-    names = (name for name in LIST_PARAMETERS if query.get(name) and name not in ("sort", "view"))
-    values = {name: str(query[name]) for name in names}
-    return Selection("list", {**values, "today": timezone.now().date().isoformat()})
+    return Selection("list", resolve_filters(query, timezone.now()))
+
+
+def sign_selection(selection: Selection) -> str:
+    """The confirmation brings back what was previewed: by then it can be another day, and another zone."""
+    return signing.dumps(selection.to_parameters(), salt=SIGNING_SALT, compress=True)
+
+
+def read_previewed(text: str) -> Selection | None:
+    try:
+        return read_stored_selection(signing.loads(text, salt=SIGNING_SALT))
+    except signing.BadSignature:
+        return None
 
 
 def read_number(text: str) -> str:

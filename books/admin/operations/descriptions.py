@@ -5,16 +5,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
-from books.admin.list_filters import ListFilterForm
+from books.admin.list_filters import RESOLVED_NAMES, ListFilterForm
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from library_site.admin.badges import Tone, format_badge
+from library_site.admin.moments import localize_moment
 
 FILTER_LABELS = {"q": gettext_lazy("Find")} | {name: field.label for name, field in ListFilterForm.base_fields.items()}
 # So many problems are listed.
@@ -65,16 +67,19 @@ def describe_change(parameters: Mapping[str, Any]) -> Iterator[str]:
 def describe_filter(values: Mapping[str, str]) -> str:
     """Returns the filter as it was entered; empty if it is every book."""
     return ", ".join(
-        f"{FILTER_LABELS.get(name, name)}: {describe_choice(name, value)}"
+        f"{FILTER_LABELS.get(name, name)}: {describe_choice(name, values)}"
         for name, value in values.items()
-        if value and name not in ("today", "sort")
+        if value and name not in ("sort", *RESOLVED_NAMES)
     )
 
 
-def describe_choice(name: str, value: str) -> str:
-    """Returns the label of a choice of the list's filters, and any other value as it is."""
+def describe_choice(name: str, values: Mapping[str, str]) -> str:
+    """Returns the label of a choice, the moment at which a day begins, and any other value as it is."""
+    if name == "added_since" and "added_from" in values:
+        begin = localize_moment(datetime.fromisoformat(values["added_from"]))
+        return f"{date_format(begin, 'DATE_FORMAT')}, {date_format(begin, 'H:i T')}"
     choices = getattr(ListFilterForm.base_fields.get(name), "choices", ())
-    return str(dict(choices).get(value, value))
+    return str(dict(choices).get(values[name], values[name]))
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from tests.support.strategies import hypothesis_settings
 # Writings of three ISBNs, and what is none.
 EMMA, EMMA_10, EMMA_PLAIN = "978-0-14-143951-8", "0141439513", "9780141439518"
 LALKA, LALKA_10 = "9780006514466", "0-00-651446-0"
+LALKA_HYPHENS, LALKA_BLANKS = "978-0-00-651446-6", "978 0 00 651446 6"
 PERSUASION, PERSUASION_10 = "9780140620740", "0140620745"
 ISBNS = [EMMA, EMMA_10, EMMA_PLAIN, LALKA, LALKA_10, PERSUASION, PERSUASION_10, "new"]
 HEADER = ["id", "title", "author", "year", "isbn", "genre"]
@@ -226,6 +227,23 @@ def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
     rows = [build_row(1, "new", pks[1]), build_row(2, LALKA, pks[0]), build_row(3, PERSUASION)]
     result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
     assert result.counts == {"changed": 2, "new": 1}
+
+
+@pytest.mark.parametrize(
+    ("place", "isbn", "reason"),
+    [
+        (0, LALKA_HYPHENS, "isbn: The book on line 2 has it in another writing. isbn: Book {second} has it"),
+        (1, "new", "It is about the same book as line 2."),
+        (2, "new", "isbn: Book {second} has it in another writing."),
+    ],
+)
+def test_a_record_is_compared_with_the_books_as_they_were(
+    pks: list[int], monkeypatch: pytest.MonkeyPatch, place: int, isbn: str, reason: str
+) -> None:
+    """The first record changes an isbn; the second one has a writing that no book has."""
+    rows = [build_row(1, isbn, pks[place]), build_row(2, LALKA_BLANKS)]
+    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    assert result.returned[0][2].startswith(reason.format(second=pks[1]))
 
 
 def test_a_book_that_the_import_added_matches_no_id(pks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
