@@ -33,7 +33,7 @@ check: prepare-dev ## Style, types, import rules, migrations, deployment and the
 	$(BIN)/lint-imports
 	$(MANAGE) makemigrations --check --dry-run
 	HTTPS=true PUBLIC_URL=https://library.example ALLOWED_HOSTS=library.example NUM_PROXIES=1 \
-		LIBRARY_ACCESS=protect-writes $(MANAGE) check --deploy --fail-level WARNING
+		DATABASE_URL=$${DATABASE_URL:-sqlite:///.data/library.sqlite3} LIBRARY_ACCESS=protect-writes $(MANAGE) check --deploy --fail-level WARNING
 	@test -n "$(wildcard books/api/v[0-9]*)" || { echo "No version was found in books/api"; exit 1; }
 	@for version in $(notdir $(wildcard books/api/v[0-9]*)); do \
 		echo "The OpenAPI document of $$version"; \

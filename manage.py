@@ -7,6 +7,9 @@ import sys
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
+from django.db.backends.signals import connection_created
+
+from library_site.db.connections import name_database_once
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
 PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "run_operations": "worker"}
@@ -14,6 +17,8 @@ PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
     os.environ["LIBRARY_PROCESS"] = PROCESSES.get("".join(sys.argv[1:2]), "command")
+    if os.environ["LIBRARY_PROCESS"] == "command":
+        connection_created.connect(name_database_once)
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import quote
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
@@ -148,6 +149,25 @@ def rate(name: str) -> tuple[int, int] | None:
     if value and not match:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a rate, such as 10/second or 1000/12hours.")
     return (int(match[1]), int(match[2] or 1) * SECONDS_PER_UNIT[match[3]]) if match else None
+
+
+def database_url(name: str, default: Path, deployed_names: Collection[str]) -> str:
+    """Returns the address of the database. The default, a file of SQLite, is for a checkout without the other settings.
+
+    Where the library is deployed, an address that is lost would give it a new and empty database, without a word.
+    """
+    value = text(name, "")
+    if not value and (set_names := [other for other in deployed_names if is_set(other)]):
+        raise ImproperlyConfigured(
+            f"{name} is not set, and with {set_names[0]} it has no default: it takes"
+            " postgresql://user:password@host:port/name or sqlite:////path/of/the/file."
+        )
+    return value or f"sqlite:///{quote(str(default))}"
+
+
+def is_set(name: str) -> bool:
+    """Whether the variable has a value that does not turn it off."""
+    return FLAG_VALUES.get(text(name, "false").lower(), True)
 
 
 def redis_url(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from corsheaders.defaults import default_headers
 from csp.constants import NONE, SELF
@@ -27,7 +26,7 @@ DATABASE_IDLE_TIMEOUT = env.integer("DATABASE_IDLE_TIMEOUT", 60, 0, 3600)
 WEB_TIMEOUTS = {"lock_timeout": DATABASE_LOCK_TIMEOUT, "statement_timeout": DATABASE_STATEMENT_TIMEOUT}
 DATABASES = {
     "default": parse_database_url(
-        env.text("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'library.sqlite3'))}"),
+        env.database_url("DATABASE_URL", DATA_DIR / "library.sqlite3", ("DATA_DIR", "HTTPS")),
         LIBRARY_PROCESS,
         {
             "idle_in_transaction_session_timeout": DATABASE_IDLE_TIMEOUT,

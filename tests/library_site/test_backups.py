@@ -18,6 +18,7 @@ from django.db import connection
 from psycopg import sql
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from library_site.environment_file import parse_variables
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.postgres import find_binary
@@ -109,10 +110,9 @@ def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settin
     assert files.keys() == {"backup", "backup.jwks.json", "backup.env"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
     assert files["backup.jwks.json"].read_bytes() == settings.OAUTH_JWKS_FILE.read_bytes()
-    assert shlex.split(files["backup.env"].read_text()) == [
-        "SECRET_KEY=it's # a $key",
-        "SECRET_KEY_FALLBACKS=older,oldest",
-    ]
+    text = files["backup.env"].read_text()
+    assert parse_variables(text) == {"SECRET_KEY": "it's # a $key", "SECRET_KEY_FALLBACKS": "older,oldest"}
+    assert shlex.split(text) == ["SECRET_KEY=it's # a $key", "SECRET_KEY_FALLBACKS=older,oldest"]
 
 
 def test_a_backup_replaces_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def test_it_says_once_what_it_creates(tmp_path: Path) -> None:
         "Creating the tables of the database.",
         "1000 books added.",
     ]
-    assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", "")
+    database = f"Database: SQLite, {tmp_path}/library.sqlite3\n"
+    assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", database)
 
 
 def test_a_deployment_ends_with_the_checks_and_makes_no_second_key(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from pytest_django import Settings
 
 from library_site import env
 from library_site.db.config import parse_database_url
-from tests.support.settings import REQUIRED_SECRETS, read_settings, run_checks_with
+from tests.support.settings import REQUIRED_SECRETS, ROOT, read_settings, run_checks_with
 from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = pytest.mark.database_independent
 
 BEHIND_PROXY = {
     "HTTPS": "true",
+    "DATABASE_URL": "postgresql://db.example/library",
     "PUBLIC_URL": "https://library.example",
     "ALLOWED_HOSTS": "library.example",
     "NUM_PROXIES": "1",
@@ -187,10 +188,9 @@ def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[
         ({"HOST": "0.0.0.0"}, "library_site.W002"),
         ({"API_RATE_LIMIT": "600/minute"}, "library_site.W003"),
         ({"WEBHOOKS_ALLOW_PRIVATE": "true", "ALLOWED_HOSTS": "library.example"}, "library_site.W004"),
-        ({"HTTPS": "true", "PUBLIC_URL": "http://127.0.0.1"}, "library_site.W006"),
+        ({**BEHIND_PROXY, "NUM_PROXIES": "0"}, "library_site.W006"),
         ({"PUBLIC_URL": "https://library.example"}, "library_site.W006"),
         ({"ALLOWED_HOSTS": "*"}, "library_site.W007"),
-        ({"HTTPS": "true"}, "library_site.W008"),
         ({**BEHIND_PROXY, "PUBLIC_URL": "http://library.example"}, "library_site.W008"),
         ({**BEHIND_PROXY, "PUBLIC_URL": "https://books.example:8443"}, "library_site.W009"),
         ({"REDIS_URL": "redis://localhost"}, "library_site.W010"),
@@ -248,12 +248,40 @@ def test_a_password_in_a_bad_address_is_not_repeated() -> None:
 
 
 def test_a_folder_for_data_is_created_for_its_owner_alone(tmp_path: Path) -> None:
-    values = read_settings({"DATA_DIR": f"{tmp_path}/var/library", "OAUTH_JWKS_FILE": ""})
     folder = tmp_path / "var" / "library"
+    environment = {"DATA_DIR": str(folder), "DATABASE_URL": f"sqlite:///{folder}/library.sqlite3"}
+    values = read_settings({**environment, "OAUTH_JWKS_FILE": ""})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (values["STATIC_ROOT"], values["OAUTH_JWKS_FILE"]) == (folder / "static", folder / "jwks.json")
-    assert values["DATABASES"]["default"]["NAME"] == str(folder / "library.sqlite3")
     assert read_settings({"STATIC_ROOT": "/srv/static"})["STATIC_ROOT"] == Path("/srv/static")
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"DATA_DIR": "{folder}"}, "DATA_DIR"),
+        ({"DATA_DIR": "{folder}", "HTTPS": "true", "DATABASE_URL": " "}, "DATA_DIR"),
+        ({"HTTPS": "true"}, "HTTPS"),
+        ({"HTTPS": "ON", "DATA_DIR": ""}, "HTTPS"),
+    ],
+)
+def test_a_deployed_library_has_no_default_database(tmp_path: Path, environment: dict[str, str], reason: str) -> None:
+    variables = {name: value.format(folder=tmp_path) for name, value in environment.items()}
+    with pytest.raises(ImproperlyConfigured, match=rf"^DATABASE_URL is not set, and with {reason} it has no default: "):
+        read_settings(variables)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("environment", [{}, {"HTTPS": "false", "DATA_DIR": ""}, {"HTTPS": "0", "DATABASE_URL": ""}])
+def test_a_checkout_without_settings_has_sqlite(environment: dict[str, str]) -> None:
+    database = read_settings(environment)["DATABASES"]["default"]
+    assert (database["ENGINE"], database["NAME"]) == ("library_site.db.sqlite", f"{ROOT}/.data/library.sqlite3")
+
+
+def test_a_command_names_its_database_once(tmp_path: Path) -> None:
+    code = "from django.db import connection as c; c.ensure_connection(); c.close(); c.ensure_connection()"
+    run = run_command("shell", "-v0", "-c", code, DATABASE_URL=f"sqlite:///{tmp_path}/a%20b.sqlite3")
+    assert (run.stdout, run.stderr) == ("", f"Database: SQLite, {tmp_path}/a b.sqlite3\n")
 
 
 def test_a_folder_that_cannot_be_created_stops_the_start(tmp_path: Path) -> None:

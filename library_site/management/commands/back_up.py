@@ -31,6 +31,8 @@ class Command(BaseCommand):
         for path in (file, keys, environment):
             if path.exists():
                 raise CommandError(f"{path} exists already. Name another file.")
+        # `pg_dump` connects by itself. This connection says which database it is.
+        connection.ensure_connection()
         try:
             write_private(part, b"")
             copy_database(part)
@@ -61,7 +63,6 @@ def copy_database(path: Path) -> None:
 
 def copy_sqlite(path: Path) -> None:
     """Copies the database as it is at one moment, with what is still in its write-ahead log. Writers go on."""
-    connection.ensure_connection()
     with closing(sqlite3.connect(path)) as copy:
         connection.connection.backup(copy)
 
