@@ -311,10 +311,14 @@ REFUSED: list[tuple[str, Callable[[Book], Any], str]] = [
     ("update of some", lambda book: Book.objects.filter(pk=book.pk).update(title="x"), "save()"),
     ("aupdate", lambda _: async_to_sync(Book.objects.all().aupdate)(title="x"), "save()"),
     ("_update", lambda book: Book.objects.filter(pk=book.pk)._update([]), "save()"),
-    ("bulk_update", lambda book: Book.objects.bulk_update([book], ["title"]), "save()"),
-    ("abulk_update", lambda book: async_to_sync(Book.objects.all().abulk_update)([book], ["title"]), "save()"),
-    ("bulk_create", lambda _: Book.objects.bulk_create([Book(**build_book())]), "Book.objects.create()"),
-    ("abulk_create", lambda _: async_to_sync(Book.objects.all().abulk_create)([Book()]), "Book.objects.create()"),
+    ("bulk_update", lambda book: Book.objects.bulk_update([book], ["title"]), "bulk_update() is refused"),
+    (
+        "abulk_update",
+        lambda book: async_to_sync(Book.objects.all().abulk_update)([book], ["title"]),
+        "bulk_update() is refused",
+    ),
+    ("bulk_create", lambda _: Book.objects.bulk_create([Book(**build_book())]), "bulk_create() is refused"),
+    ("abulk_create", lambda _: async_to_sync(Book.objects.all().abulk_create)([Book()]), "bulk_create() is refused"),
     ("_insert", lambda _: Book.objects._insert([Book()], []), "Book.objects.create()"),  # type: ignore[attr-defined]
     ("delete", lambda _: Book.objects.all().delete(), "delete() of each book"),
     ("adelete", lambda book: async_to_sync(Book.objects.filter(pk=book.pk).adelete)(), "delete() of each book"),
