@@ -85,6 +85,16 @@ def test_a_delivery_whose_lease_ended_is_claimed_by_another_worker() -> None:
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 2)
 
 
+def test_what_is_due_longest_to_an_endpoint_is_claimed_first() -> None:
+    create_endpoint(in_flight_limit=2)
+    for number in range(4):
+        publish_event(number)
+    pks = [*Delivery.objects.order_by("pk").values_list("pk", flat=True)]
+    for minutes, pk in zip((1, 4, 2, 3), pks, strict=True):
+        Delivery.objects.filter(pk=pk).update(next_at=timezone.now() - timedelta(minutes=minutes))
+    assert {leased.pk for leased in claim_deliveries()} == {pks[1], pks[3]}
+
+
 def test_the_in_flight_limit_of_an_endpoint_holds_across_all_workers() -> None:
     create_endpoint(in_flight_limit=2)
     for number in range(5):

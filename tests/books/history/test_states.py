@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from books import changes
 from books.history.records import MEMBERS
 from books.history.states import UnknownVersion, find_state, read_deleted_book
+from books.merging import merge_books
 from books.models import Book, Change
 from books.rows import BookRow
 from tests.support.books import ACTOR, build_book
@@ -134,6 +135,16 @@ def test_a_change_that_was_never_recorded_is_a_gap() -> None:
     Book._base_manager.filter(pk=pk).update(year=2, version=2)
     change_book(pk, year=3)
     assert list_known_versions(pk) == [2, 3]
+
+
+def test_the_states_of_a_merged_book_are_known() -> None:
+    kept, merged = add_book(), add_book(year=1)
+    change_book(merged, year=2)
+    merge_books(kept, {kept: 1, merged: 2}, {}, ACTOR, timezone.now())
+    assert [find_state(merged, version)["year"] for version in (1, 2)] == [1, 2]
+    assert list_known_versions(merged) == [1, 2]
+    restore_book(merged)
+    assert (list_known_versions(merged), read_members(merged)["year"]) == ([1, 2, 4], 2)
 
 
 @pytest.mark.parametrize("pk", [0, -1, 987_654_321, 10**30])

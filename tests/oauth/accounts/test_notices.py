@@ -54,6 +54,12 @@ def test_a_second_factor_is_announced_when_it_is_turned_on_and_off(jane: User) -
     assert list_mails() == [([OLD], "Two-factor sign-in at the library was turned off")]
 
 
+def test_who_is_not_active_gets_no_notice(jane: User) -> None:
+    set_up_phone(jane)
+    User.objects.update(is_active=False)
+    assert list_mails() == []
+
+
 def change_the_name(user: User) -> None:
     user.first_name = "Jane"
     user.save()

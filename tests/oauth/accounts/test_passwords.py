@@ -251,9 +251,10 @@ def test_a_new_password_does_not_replace_the_code(api: httpx.Client, jane: User)
 def test_api_keys_are_revoked_if_the_person_says_so(
     api: httpx.Client, jane: User, form: dict[str, str], status: int
 ) -> None:
-    header = create_key_header(jane)
+    header, header_of_another = create_key_header(jane), create_key_header(User.objects.create_user("cassandra"))
     choose_password(api, get_link(api), **form)
     assert api.get("/api/v2/api-keys", headers=header).status_code == status
+    assert api.get("/api/v2/api-keys", headers=header_of_another).status_code == 200
 
 
 def test_who_has_no_keys_is_not_asked_about_them(api: httpx.Client, jane: User) -> None:
@@ -285,6 +286,11 @@ def test_an_invited_person_chooses_a_password_and_signs_in(api: httpx.Client, ne
     mails.invite(newcomer, timezone.now())
     choose_password(api, get_invitation())
     assert submit_sign_in(api, "newcomer", NEW_PASSWORD).headers["Location"] == "/accounts/apps"
+
+
+def test_who_is_deactivated_meanwhile_gets_no_invitation(newcomer: User) -> None:
+    User.objects.update(is_active=False)
+    assert send_mails() == []
 
 
 def test_an_invitation_is_good_once_and_for_a_week(newcomer: User, monkeypatch: pytest.MonkeyPatch) -> None:

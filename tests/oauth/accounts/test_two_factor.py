@@ -380,6 +380,17 @@ def test_nothing_of_an_unfinished_sign_in_is_left_to_the_next_person(
     assert read_setup_secret(api.get(SETUP_PAGE)) != secret
 
 
+def test_the_next_person_gets_a_secret_of_their_own(api: httpx.Client, margaret: User, settings: Settings) -> None:
+    settings.TWO_FACTOR_FOR_STAFF = True
+    enter_password(api)
+    secret = read_setup_secret(api.get(SETUP_PAGE))
+    User.objects.create_user("emily", password=PASSWORD, is_staff=True)
+    submit_sign_in(api, "emily", PASSWORD)
+    page = api.get(SETUP_PAGE)
+    assert "emily" in page.text
+    assert read_setup_secret(page) != secret
+
+
 def test_readers_need_none(api: httpx.Client, margaret: User, settings: Settings) -> None:
     settings.TWO_FACTOR_FOR_STAFF = True
     User.objects.update(is_staff=False)

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from django.contrib.auth.models import Group, Permission, User
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from oauth2_provider.models import Application
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
@@ -315,6 +316,24 @@ def test_a_process_reads_the_list_again_only_after_some_seconds(
     other.read_at -= 5
     with django_assert_num_queries(2):
         other.get_revocations()
+
+
+def test_a_list_is_as_old_as_the_beginning_of_its_reading(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was revoked while it was read may be missing."""
+    now, statements = [100.0], []
+    monkeypatch.setattr(revocations, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def read_slowly(execute: Any, sql: str, *arguments: Any) -> Any:
+        statements.append(sql)
+        now[0] += 2
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(read_slowly):
+        other = RevocationList()
+        other.get_revocations()
+        now[0] += 0.5
+        other.get_revocations()
+    assert len(statements) == 4
 
 
 def test_the_list_holds_only_what_valid_tokens_need(scenario: Scenario) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import Event as Signal
 from threading import Thread
@@ -16,6 +16,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from books import changes
+from library_site.db.sql import execute
 from tests.support import oauth_flows
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import create_key_header, create_made_endpoint, create_owner
@@ -113,6 +114,23 @@ def test_an_event_that_commits_late_is_not_skipped(api: httpx.Client, key_header
         page = read_page(api, key_header, after=cursor)
     assert list_titles(page) == []
     assert list_titles(read_page(api, key_header, after=page["cursor"])) == ["slow", "fast"]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
+def test_an_event_with_a_lower_id_of_a_later_transaction_is_not_skipped(
+    api: httpx.Client, key_header: dict[str, str]
+) -> None:
+    """The first transaction has its number before it writes, and ends while the second one goes on."""
+    cursor = read_page(api, key_header)["cursor"]
+    with ExitStack() as stack:
+        with transaction.atomic():
+            execute("SELECT pg_current_xact_id()")
+            stack.enter_context(start_slow_writer("second"))
+            add_book("first")
+        page = read_page(api, key_header, after=cursor)
+    assert list_titles(page) == ["first"]
+    assert list_titles(read_page(api, key_header, after=page["cursor"])) == ["second"]
+    assert list_titles(read_page(api, key_header, after=cursor)) == ["first", "second"]
 
 
 def test_pings_are_not_in_the_stream(api: httpx.Client, key_header: dict[str, str]) -> None:
