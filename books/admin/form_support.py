@@ -21,7 +21,7 @@ def show_suggestions(request: HttpRequest) -> HttpResponse:
 
 
 def show_warnings(model_admin: "ModelAdmin[Any]", request: HttpRequest) -> HttpResponse:
-    """Answers the part of the page with the warnings about a form that is not saved yet; `book` is the book's id."""
+    """Answers the parts of the page with the warnings about a form that is not saved yet; `book` is the book's id."""
     pk = parse_integer(request.GET.get("book", ""))
     book = Book.objects.filter(pk=pk).first() if pk is not None and abs(pk) <= BIGINT_MAX else None
     form = model_admin.get_form(request, book, change=book is not None)(request.GET, instance=book)
@@ -29,7 +29,7 @@ def show_warnings(model_admin: "ModelAdmin[Any]", request: HttpRequest) -> HttpR
     taken = [message for problem in isbn_problems if problem.code == "unique" for message in problem.messages]
     isbn = write_isbn(form.cleaned_data.get("isbn", ""))
     context = {"form": form, "isbn": isbn, "taken": taken, "is_live": True}
-    return TemplateResponse(request, "admin/books/book/warnings.html", context)
+    return TemplateResponse(request, "admin/books/book/live_warnings.html", context)
 
 
 def focus_first(form: BaseForm) -> None:

@@ -19,8 +19,10 @@ from books.isbn import hyphenate_isbn, normalize_isbn
 from books.lookup.scans import read_scan
 from books.models import Book
 
-# The name of the input with the tokens of the warnings that the page has shown.
+# The name of the input with the tokens of the warnings that the page has shown, and of the box with the token of the
+# one to which the librarian says yes.
 SHOWN_WARNINGS = "shown_warnings"
+ACCEPTED_WARNING = "accepted_warning"
 
 
 class EditConflict(NamedTuple):
@@ -87,12 +89,22 @@ class BookForm(forms.ModelForm):
         return find_warnings(self.cleaned_data, edited, self.instance.pk, timezone.now().date())
 
     def ask_about_warnings(self) -> None:
-        """Refuses the form once for each warning that its page has not shown yet."""
+        """Refuses the form for each warning that its page has not shown yet, or that nobody has said yes to."""
         shown_tokens = str(self.data.get(SHOWN_WARNINGS, "")).split()
         for warning in self.warnings:
-            if warning.token not in shown_tokens:
-                message = format_html(_("{} Save again to keep it."), warning.message)
-                self.add_error(warning.member, forms.ValidationError(message, code="warning"))
+            if not self.is_accepted(warning) and (warning.needs_yes or warning.token not in shown_tokens):
+                self.add_error(warning.member, forms.ValidationError(build_question(warning), code="warning"))
+
+    def is_accepted(self, warning: BookWarning) -> bool:
+        return bool(self.data.get(ACCEPTED_WARNING) == warning.token)
+
+    def list_shown_tokens(self) -> list[str]:
+        """The tokens of the warnings that need no more than to be shown."""
+        return [warning.token for warning in self.warnings if not warning.needs_yes]
+
+    def list_accepted_tokens(self) -> list[str]:
+        """The token to which the librarian has said yes, for the next page: that one asks about something else."""
+        return [warning.token for warning in self.warnings if self.is_accepted(warning)]
 
     def has_only_questions(self) -> bool:
         """Whether nothing has to be corrected: saving again is enough."""
@@ -133,6 +145,19 @@ class BookForm(forms.ModelForm):
 
     def replace_initial_value(self, name: str) -> None:
         self.data = {**dict(self.data.items()), self.add_initial_prefix(name): str(self.initial[name])}
+
+
+def build_question(warning: BookWarning) -> str:
+    """Returns HTML that asks about a warning, with a box to say yes where that is needed."""
+    if not warning.needs_yes:
+        return format_html(_("{} Save again to keep it."), warning.message)
+    return format_html(
+        '{} <label class="yes"><input type="checkbox" name="{}" value="{}"> {}</label>',
+        warning.message,
+        ACCEPTED_WARNING,
+        warning.token,
+        _("Yes, save another book with this ISBN"),
+    )
 
 
 def write_isbn(text: str) -> str:

@@ -21,11 +21,15 @@ from books.models import Book
 
 
 class BookWarning(NamedTuple):
-    """A warning about the value of a member. A message with links is safe HTML."""
+    """A warning about the value of a member. A message with links is safe HTML.
+
+    One that `needs_yes` is not settled by being shown: a librarian has to say yes to it.
+    """
 
     member: str
     value: str
     message: str
+    needs_yes: bool = False
 
     @property
     def token(self) -> str:
@@ -59,7 +63,7 @@ def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
     isbn13 = normalize_isbn(isbn)
     other = others.filter(isbn13=isbn13).first() if isbn13 else None
     message = _("{} has the same ISBN in another writing.")
-    return BookWarning("isbn", isbn, format_book(message, other)) if other else None
+    return BookWarning("isbn", isbn, format_book(message, other), needs_yes=True) if other else None
 
 
 def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
@@ -75,5 +79,6 @@ def check_year(year: int, today: date) -> BookWarning | None:
 
 
 def format_book(message: str, book: Book) -> str:
+    """Returns HTML that begins with a link to the book: nearly always that is what is wanted."""
     address = reverse("admin:books_book_change", args=[book.pk])
-    return format_html(message, format_html('<a href="{}">{}</a>', address, book))
+    return format_html('<a href="{}">{}</a>: {}', address, _("Open that book"), format_html(message, book))

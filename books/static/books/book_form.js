@@ -28,8 +28,12 @@
         }
         const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
         const fresh = page.getElementById('book-warnings');
-        // The element stays, so that a screen reader says what is new in it.
-        warnings.replaceChildren(...fresh.childNodes);
+        const shown = '[name=shown_warnings]';
+        warnings.querySelector(shown).value = fresh.querySelector(shown).value;
+        for (const place of form.querySelectorAll('[data-member]')) {
+            // The element stays, so that a screen reader says what is new in it.
+            place.replaceChildren(...page.querySelector(`[data-member=${place.dataset.member}]`).childNodes);
+        }
         if (changed === 'isbn' && fresh.dataset.isbn) {
             field('isbn').value = fresh.dataset.isbn;
         }

@@ -134,7 +134,7 @@ def test_enter_in_the_isbn_moves_on_and_warnings_come_meanwhile(
         expect(page.get_by_label("ISBN")).to_have_value("978-0-306-40615-7")
         page.get_by_label("Year").fill("12")
         page.get_by_label("Genre").press_sequentially("nov")
-        expect(page.locator("#book-warnings .warnings")).to_contain_text("improbable")
+        expect(page.locator(".field-year .field-warnings")).to_contain_text("improbable")
         expect(page.locator("#suggested-genre option")).not_to_have_count(0)
 
 
