@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from smtplib import SMTPException
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -225,19 +225,11 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     `kinds` has the form of Endpoint.kinds; ALL_KINDS means those of the endpoint. Needs a transaction.
     Raises EndpointDisabled, TooManyEvents, TooManyWaiting.
     """
-    events = Event.objects.filter(
-        kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
-    )
-    if before:
-        events = events.filter(created_at__lt=before)
-    count = events[: MAX_REPLAYED_EVENTS + 1].count()
-    if count > MAX_REPLAYED_EVENTS:
-        raise TooManyEvents
-    lock_for_deliveries({endpoint.pk: count})
-    if not count:
+    replay = lock_for_replay(endpoint, kinds, after, before, now)
+    if not replay.total:
         return 0
     # Not more than were counted: what came since is delivered anyway.
-    event_ids_sql, parameters = events.order_by("pk").values("id")[:count].query.sql_with_params()
+    event_ids_sql, parameters = replay.events.order_by("pk").values("id")[: replay.total].query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO webhooks_delivery (event_id, endpoint_id, replay)"  # noqa: S608  # by Django
@@ -250,6 +242,27 @@ def replay_events(endpoint: Endpoint, kinds: str, after: datetime, before: datet
     if count:
         notify_workers()
     return count
+
+
+class Replay(NamedTuple):
+    """The events of a replay, and how many they were when they were counted."""
+
+    events: QuerySet[Event]
+    total: int
+
+
+def lock_for_replay(endpoint: Endpoint, kinds: str, after: datetime, before: datetime | None, now: datetime) -> Replay:
+    """Finds what `replay_events` would send again, and locks for it. Raises what it raises."""
+    events = Event.objects.filter(
+        kind__in=kinds_to_replay(kinds, endpoint), created_at__gte=max(after, now - EVENT_RETENTION)
+    )
+    if before:
+        events = events.filter(created_at__lt=before)
+    count = events[: MAX_REPLAYED_EVENTS + 1].count()
+    if count > MAX_REPLAYED_EVENTS:
+        raise TooManyEvents
+    lock_for_deliveries({endpoint.pk: count})
+    return Replay(events, count)
 
 
 def kinds_to_replay(kinds: str, endpoint: Endpoint) -> Sequence[str]:

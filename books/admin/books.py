@@ -27,7 +27,9 @@ from books.admin.forms import BookForm
 from books.admin.genres import show_genres
 from books.admin.history import UNKNOWN_STATE, show_history, show_state
 from books.admin.lending import STATES, change_state, find_scanned, name_state, show_lending
+from books.admin.list_filters import build_query, describe_unknown, list_unknown_names
 from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
+from books.admin.lost_forms import RESTORE, restore_lost_book, show_lost_form
 from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
 from books.admin.operations.bulk_edit import show_bulk_edit
 from books.admin.operations.duplicates import merge, show_duplicates
@@ -230,11 +232,26 @@ class BookAdmin(ValidatingAdmin):
         return show_history(request, object_id)
 
     def changelist_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+        if unknown_names := list_unknown_names(request.GET):
+            # What is not known must not look as if it narrowed the list: an action would then take more books.
+            self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
+            return HttpResponseRedirect(f"{request.path}?{build_query(request.GET)}")
         context = {"saved_views": list_views(request)}
         return self.report_conflict(request, super().changelist_view, context)
 
-    def changeform_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.report_conflict(request, super().changeform_view, *arguments, **options)
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *arguments: Any, **options: Any
+    ) -> HttpResponse:
+        """Restores a deleted book first, if the page of a form that could not be saved asks for it."""
+        if object_id and request.method == "POST" and RESTORE in request.POST:
+            restore_lost_book(request, object_id)
+        return self.report_conflict(request, super().changeform_view, object_id, *arguments, **options)
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Shows what was typed into the form of a book that was deleted meanwhile."""
+        page = show_lost_form(request, object_id) if request.method == "POST" else None
+        # The stubs of Django leave it out.
+        return page or super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc]
 
     def delete_view(self, request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
         return self.report_conflict(request, super().delete_view, *arguments, **options)

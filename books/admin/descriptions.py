@@ -60,6 +60,11 @@ class Description(NamedTuple):
     # The book into which this one was merged.
     merged_into: Link | None
 
+    @property
+    def has_after(self) -> bool:
+        """Whether the book has values after the change. What is stored of a merge is the other book alone."""
+        return any(line.right is not None for line in self.lines)
+
 
 def describe_entries(entries: Sequence[Entry]) -> list[Description]:
     """Takes three queries at most, however many entries there are."""

@@ -1,6 +1,6 @@
 """The form that narrows the list of books, and the parameters of the list's address."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -127,6 +127,23 @@ def begin_day(day: date) -> datetime:
 
 # What the list's address means, without the position in it.
 LIST_PARAMETERS = ("q", *ListFilterForm.base_fields, "sort", "view")
+
+
+MAX_SHOWN_NAME = 40
+# A position in the list, and what Django's own lists know: none of them chooses books.
+OTHER_PARAMETERS = ("before", "behind", "last", "o", "p", "e", "all")
+DJANGO_PREFIX = "_"
+
+
+def list_unknown_names(query: QueryDict, *known_names: str) -> list[str]:
+    """Returns the names of the list's address that nothing reads: a misspelled filter would not narrow the list."""
+    known = (*LIST_PARAMETERS, *OTHER_PARAMETERS, *known_names)
+    return [name for name in query if name not in known and not name.startswith(DJANGO_PREFIX)]
+
+
+def describe_unknown(names: Sequence[str]) -> str:
+    sentence = gettext("The list has no filter of this name, and shows the books without it: %(names)s")
+    return sentence % {"names": ", ".join(name[:MAX_SHOWN_NAME] for name in names)}
 
 
 def build_query(query: QueryDict, **changes: Any) -> str:

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from books.exchange.candidates import ImportRules
-from books.exchange.import_tasks import CHECK, IMPORT, get_rules
+from books.exchange.import_tasks import CHECK, IMPORT, WRITTEN_KINDS, get_counts, get_rules
+from books.exchange.judging import Kind
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
@@ -23,6 +24,13 @@ class NotChecked(Refusal):
 
     status = 409
     message = gettext_noop("The file is not checked yet.")
+
+
+class NothingToImport(Refusal):
+    """The import would write no record."""
+
+    status = 409
+    message = gettext_noop("Nothing in the file is to be imported.")
 
 
 class CheckedAgain(Refusal):
@@ -54,7 +62,7 @@ def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime
 def begin_import(
     file_id: int, check_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
 ) -> None:
-    """Stores the import that the check with this id showed, once. Raises NotChecked, CheckedAgain."""
+    """Stores the import that the check with this id showed, once. Raises NotChecked, CheckedAgain, NothingToImport."""
     file = lock_file(file_id)
     check = file.check_operation
     if file.import_operation:
@@ -63,10 +71,18 @@ def begin_import(
         raise CheckedAgain
     if check.state != Operation.State.DONE:
         raise NotChecked
+    if not count_writable(check, take_doubtful=take_doubtful):
+        raise NothingToImport
     rules = msgspec.structs.replace(get_rules(check), take_doubtful=take_doubtful)
     parameters = {"file": file.pk, "rules": msgspec.to_builtins(rules), "events": events}
     operation = store_operation(IMPORT, parameters, actor, now, PERMISSIONS, f"import {file.pk}")
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
+
+
+def count_writable(check: Operation, *, take_doubtful: bool) -> int:
+    """Returns how many records an import would write, or look at again because they are doubtful."""
+    counts = get_counts(check)
+    return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Kind.DOUBTFUL] if take_doubtful else [])))
 
 
 def cancel_under_way(operation: Operation | None) -> None:

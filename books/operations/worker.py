@@ -207,7 +207,9 @@ class OperationRunner:
             raise
         # Any exception of a task is stored for people to read: other operations wait behind this one.
         except Exception as error:
-            log.warning("Operation %s failed.", operation.pk, exc_info=error)
+            # What a task refuses is for the person who began it: only what nobody expected needs a traceback.
+            exc_info = None if isinstance(error, OperationFailed) else error
+            log.warning("Operation %s failed: %s", operation.pk, format_error(error), exc_info=exc_info)
             self.fail(error)
             return False
 

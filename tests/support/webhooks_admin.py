@@ -1,10 +1,13 @@
 """The addresses and forms of the webhooks' admin pages."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.test import Client
 from django.utils import timezone
 
+from tests.support.admin_pages import read_inputs, read_text
 from tests.support.endpoints import claim_deliveries
 from webhooks.attempts import Outcome, record_outcomes
 
@@ -29,7 +32,12 @@ def build_endpoint_form(**changes: Any) -> dict[str, Any]:
 def build_replay_form(**changes: Any) -> dict[str, Any]:
     yesterday = timezone.now() - timedelta(days=1)
     start = {"after_0": f"{yesterday:%Y-%m-%d}", "after_1": "00:00", "before_0": "", "before_1": ""}
-    return {"kinds": ["*"], **start, **changes}
+    return {"kinds": ["*"], **start, "until_now": "on", **changes}
+
+
+def confirm_replay(client: Client, page: str, form: Mapping[str, Any]) -> Any:
+    """Answers the question how many events are to be sent again."""
+    return client.post(page, read_inputs(read_text(client.post(page, form))), follow=True)
 
 
 def attempt_deliveries(status: int | None = 200, **members: Any) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -51,6 +51,13 @@ STATE_MESSAGES = {
     Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
 STATE_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
+
+
+class ReplayQuestion(NamedTuple):
+    """How many events a replay sends, and what its answer must hold: it is about these events and no others."""
+
+    total: int
+    token: str
 
 
 class StateFilter(admin.ChoicesFieldListFilter):
@@ -272,23 +279,46 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
         now = timezone.now()
         form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
-        if form.is_valid() and self.replay(request, endpoint, form, now):
-            return HttpResponseRedirect(get_change_url(endpoint))
+        question = None
+        if form.is_valid():
+            span = form.read_span(now)
+            question = self.ask_about_replay(endpoint, form, span, now)
+            is_confirmed = question and request.POST.get("confirmed") == question.token
+            if is_confirmed and self.replay(request, endpoint, form, span, now):
+                return HttpResponseRedirect(get_change_url(endpoint))
+            if question and form.is_valid():
+                form = ReplayForm(initial={**span, "kinds": span["kinds"].split()})
         context = {
             **self.admin_site.each_context(request),
             "title": gettext("Replay"),
             "opts": self.opts,
             "object": endpoint,
             "form": form,
+            "question": question,
             "kept_for": EVENT_RETENTION,
         }
         return TemplateResponse(request, "admin/webhooks/replay.html", context)
 
-    def replay(self, request: HttpRequest, endpoint: Any, form: ReplayForm, now: datetime) -> bool:
+    def ask_about_replay(
+        self, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
+    ) -> ReplayQuestion | None:
+        """Returns the question how many events are to be sent, None if they would be refused; the form says why."""
+        try:
+            with transaction.atomic():
+                count = endpoints.lock_for_replay(endpoint, **span, now=now).total
+        except Refusal as error:
+            form.add_error(None, describe_refusal(error))
+            return None
+        times = f"{span['after'].isoformat()} {span['before'].isoformat()}"
+        return ReplayQuestion(count, f"{count} {times} {span['kinds']}")
+
+    def replay(
+        self, request: HttpRequest, endpoint: Any, form: ReplayForm, span: dict[str, Any], now: datetime
+    ) -> bool:
         """Returns false if it is refused; the form says why."""
         try:
             with transaction.atomic():
-                count = endpoints.replay_events(endpoint, **form.cleaned_data, now=now)
+                count = endpoints.replay_events(endpoint, **span, now=now)
                 self.record_action(request, [endpoint], gettext_noop("Replayed events: %(count)s.") % {"count": count})
         except Refusal as error:
             form.add_error(None, describe_refusal(error))

@@ -1,5 +1,6 @@
 """Forms of the admin pages."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -70,8 +71,9 @@ class ReplayForm(forms.Form):
     kinds = KindsField(label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes."))
     after = forms.SplitDateTimeField(label=_("From"), validators=[require_utc])
     before = forms.SplitDateTimeField(
-        label=_("To"), required=False, validators=[require_utc], help_text=_("Empty for all until now.")
+        label=_("To"), required=False, validators=[require_utc], help_text=_("Or choose “until now”.")
     )
+    until_now = forms.BooleanField(label=_("Until now"), required=False)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -90,7 +92,19 @@ class ReplayForm(forms.Form):
         after, before = self.cleaned_data.get("after"), self.cleaned_data.get("before")
         if after and before and before <= after:
             raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
+        # An end that is left empty by mistake would send everything.
+        if "before" in self.cleaned_data and bool(before) == self.cleaned_data["until_now"]:
+            self.add_error("before", gettext("Give an end or choose “until now”, not both."))
         return self.cleaned_data
+
+    def read_span(self, now: datetime) -> dict[str, Any]:
+        """Returns what is to be replayed. Its end is fixed, so that it is the same when it is asked about."""
+        end = (now + timedelta(seconds=1)).replace(microsecond=0)
+        return {
+            "kinds": self.cleaned_data["kinds"],
+            "after": self.cleaned_data["after"],
+            "before": self.cleaned_data["before"] or end,
+        }
 
 
 class SourceForm(forms.ModelForm):

@@ -8,7 +8,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import LIST_PARAMETERS, build_query, resolve_filters, select_listed
+from books.admin.list_filters import (
+    LIST_PARAMETERS,
+    build_query,
+    describe_unknown,
+    list_unknown_names,
+    resolve_filters,
+    select_listed,
+)
 from books.admin.operations.descriptions import operation_address
 from books.admin.pages import SEE_BOOKS
 from books.exchange.downloads import stream_books, stream_file
@@ -25,6 +32,9 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     format = FORMATS.get(request.GET.get("format", ""))
     if not format or (format is XLSX and request.method != "POST"):
         messages.error(request, _("Choose a format."))
+        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
+    if unknown_names := list_unknown_names(request.GET, "format"):
+        messages.error(request, describe_unknown(unknown_names))
         return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
     if any("\0" in text for text in parameters.values()):

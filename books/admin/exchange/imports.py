@@ -21,7 +21,7 @@ from books.admin.pages import render_page
 from books.exchange.downloads import stream_file
 from books.exchange.formats.encodings import ENCODINGS, show_undecodable
 from books.exchange.formats.records import Table, UnreadableFile
-from books.exchange.import_operations import begin_check, begin_import
+from books.exchange.import_operations import begin_check, begin_import, count_writable
 from books.exchange.import_tasks import MAX_SAMPLES, get_counts
 from books.exchange.judging import Kind
 from books.exchange.returned_records import iter_returned_file
@@ -191,6 +191,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         returned_count=counts.get(Kind.REFUSED, 0) + counts.get(Kind.DOUBTFUL, 0),
         doubtful_count=counts.get(Kind.DOUBTFUL, 0),
         written_count=counts.get(Kind.NEW, 0) + counts.get(Kind.CHANGED, 0),
+        may_import=count_writable(operation, take_doubtful=True) > 0,
         asks_for_events=sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
         mapping_address=mapping_address(file),
     )

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import compare_members
-from books.admin.list_filters import ListFilterForm, build_query, resolve_filters
+from books.admin.list_filters import ListFilterForm, build_query, list_unknown_names, resolve_filters
 from books.admin.operations.descriptions import describe_change, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
 from books.admin.pages import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
@@ -126,7 +126,7 @@ def build_preview(books: QuerySet[Book], edit: Edit | None) -> Preview:
 
 def read_selection(query: QueryDict) -> Selection:
     """Returns the books of the list with this query, as it is now. Raises InvalidFilter."""
-    if not ListFilterForm(query).is_valid():
+    if not ListFilterForm(query).is_valid() or list_unknown_names(query):
         raise InvalidFilter
     return Selection("list", resolve_filters(query, timezone.now()))
 

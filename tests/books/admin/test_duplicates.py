@@ -10,9 +10,16 @@ from django.utils import timezone
 from books.changes import BookNotFound
 from books.merging import merge_books
 from books.models import Book, Change, DistinctBooks, MirroredBook, Operation
-from tests.support.admin_pages import follow_link, read_inputs, read_text
+from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books import ACTOR
-from tests.support.books_admin import LIST, change_book, create_book, delete_book, history_address
+from tests.support.books_admin import (
+    LIST,
+    RECENT_CHANGES,
+    change_book,
+    create_book,
+    delete_book,
+    history_address,
+)
 from tests.support.history import list_entries
 from tests.support.oauth_flows import create_key_header
 from tests.support.operations import work_off
@@ -70,6 +77,10 @@ def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Clie
     assert f'into <a href="{history_address(kept)}">Book {kept.pk}</a>' in read_text(head.get(history_address(other)))
     change = Change.objects.get(book_id=other.pk, version=2)
     assert (change.kind, change.after) == (Change.Kind.MERGED, {"merged_into": kept.pk})
+    for answer in (head.get(history_address(other)), head.get(f"{RECENT_CHANGES}?kind=merged")):
+        assert "<td>I-2</td>" in read_text(answer)
+        assert '<th scope="col">After</th>' not in read_text(answer)
+        assert "None" not in read_words(answer)
 
 
 def test_a_merge_is_undone(head: Client) -> None:

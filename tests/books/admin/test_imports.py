@@ -27,6 +27,7 @@ from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, po
 from tests.support.operations import do_undo, work_off
 from webhooks.models import Event
 
+NOTHING = "Nothing in the file is to be imported."
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 
 
@@ -136,8 +137,9 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
         assert "Meanwhile the file was checked again." in answer.content.decode()
     work_off()
     assert not Book.objects.exists()
-    confirm(head, file)
-    assert Operation.objects.get(kind="import").unchanged == 1
+    assert NOTHING in post_confirmation(head, file).content.decode()
+    choose(head, file, on_none="add")
+    assert confirm(head, file).changed == 1
 
 
 def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> None:
@@ -209,12 +211,23 @@ def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypat
     assert not Event.objects.exists()
 
 
+def test_an_import_of_nothing_is_not_offered_and_refused(head: Client) -> None:
+    create_book(isbn="taken")
+    file = upload(head, f"{HEADER}Emma;Jane Austen;1815;taken;Novel\n".encode())
+    check = choose(head, file, on_match="leave")
+    assert NOTHING in check.content.decode()
+    assert 'type="submit" value="Import' not in check.content.decode()
+    assert NOTHING in post_confirmation(head, file).content.decode()
+    file.refresh_from_db()
+    assert file.import_operation is None
+
+
 def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
     create_book(title="Emma", isbn="978-0-14-143951-8")
     file = upload(head, f"{HEADER}Emma 2;Jane Austen;1815;0141439513;Novel\n".encode())
     check = choose(head, file, on_match="replace")
     assert count_kinds(check) == {"doubtful": 1}
-    confirm(head, file)
+    assert NOTHING in post_confirmation(head, file).content.decode()
     assert Book.objects.get().title == "Emma"
     again = upload(head, head.get(page(file, "refused")).getvalue())
     choose(head, again, on_match="replace")

@@ -4,12 +4,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
+from books import changes
 from books.admin import mass_actions
 from books.models import Book, Change
 from tests.support.admin_pages import read_inputs, read_text
+from tests.support.books import ACTOR
 from tests.support.books_admin import LIST, change_book, create_book
+from tests.support.concurrency import start_concurrently
 
 ACROSS = {"select_across": "1", "index": "0"}
 
@@ -95,3 +100,29 @@ def test_who_may_not_delete_books_cannot(db: None, client: Client) -> None:
     client.force_login(clerk)
     submit(client, "delete_books", create_book(), confirmed="1")
     assert Book.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("action", ["mark", "delete"])
+def test_a_mass_action_waits_for_a_change_and_finds_what_it_left(action: str) -> None:
+    """Else it would write a version that is there already, over values that are there no more."""
+    with transaction.atomic():
+        book = create_book(title="Ema")
+
+    def act() -> None:
+        with transaction.atomic():
+            if action == "mark":
+                changes.set_available(Book.objects.all(), available=False, actor=ACTOR, now=timezone.now())
+            else:
+                changes.delete_books(Book.objects.all(), ACTOR, timezone.now())
+
+    with transaction.atomic():
+        change_book(book, title="Emma")
+        acting = start_concurrently(act)
+    acting.result()
+    last = Change.objects.get(book_id=book.pk, version=3)
+    if action == "mark":
+        assert Book.objects.values_list("title", "available", "version").get() == ("Emma", False, 3)
+    else:
+        assert (last.before or {})["title"] == "Emma"
+        assert not Book.objects.exists()

@@ -20,7 +20,7 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
-from books.operations.tasks import Batch, LeaseLost, Outcome, renew_lease
+from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, renew_lease
 from books.operations.worker import MAX_FAILURES, MAX_PROBLEMS, OperationRunner
 from library_site.db.sql import get_database_time
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON
@@ -200,6 +200,30 @@ def test_an_operation_whose_task_fails_says_why(head: ActorRef, monkeypatch: pyt
     work_off(operation)
     assert (operation.state, operation.error) == ("failed", "ValueError: a NUL: ?")
     assert Book.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_expected"), [(OperationFailed("Line 2: unexpected end of data."), True), (ValueError("odd"), False)]
+)
+def test_only_an_unexpected_failure_has_a_traceback_in_the_log(
+    head: ActorRef,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    is_expected: bool,
+) -> None:
+    """What a file of a librarian is refused for is one line."""
+    create_book()
+    operation = begin_edit(head, SET_LENT)
+
+    def fail(*_arguments: Any) -> Outcome:
+        raise error from UnicodeError("further down")
+
+    monkeypatch.setattr(EditTask, "write_batch", fail)
+    work_off(operation)
+    [record] = [record for record in caplog.records if record.name == worker.__name__]
+    assert record.getMessage() == f"Operation {operation.pk} failed: {operation.error}"
+    assert (record.exc_info is None) == is_expected
 
 
 @pytest.mark.parametrize("cause", [errors.LockNotAvailable(), errors.DeadlockDetected()])

@@ -13,6 +13,7 @@ from tests.support.admin_pages import (
     dump_database,
     list_badges,
     list_rows,
+    read_inputs,
     read_secrets,
     read_text,
     submit_action,
@@ -25,6 +26,7 @@ from tests.support.webhooks_admin import (
     attempt_deliveries,
     build_endpoint_form,
     build_replay_form,
+    confirm_replay,
 )
 from webhooks import endpoints
 from webhooks.encryption import decrypt
@@ -327,11 +329,38 @@ def test_past_events_can_be_replayed(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     page = f"{ENDPOINTS}{endpoint.pk}/replay/"
     assert developer.get(page).status_code == 200
-    assert "Events on their way again: 1." in read_text(developer.post(page, build_replay_form(), follow=True))
+    assert "Events on their way again: 1." in read_text(confirm_replay(developer, page, build_replay_form()))
     assert Delivery.objects.get().endpoint == endpoint
     assert "Replayed events: 1." in read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/history/"))
-    second_answer = developer.post(page, build_replay_form(kinds=["book.deleted"]), follow=True)
+    second_answer = confirm_replay(developer, page, build_replay_form(kinds=["book.deleted"]))
     assert "Events on their way again: 0." in read_text(second_answer)
+
+
+def test_a_replay_says_how_many_events_it_sends_and_waits_for_a_yes(developer: Client, ada: User) -> None:
+    publish_event(1)
+    publish_event(2)
+    page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
+    question = developer.post(page, build_replay_form())
+    assert "2 events are of this time" in read_text(question)
+    assert "Send 2 events again" in read_text(question)
+    assert not Delivery.objects.exists()
+    confirmation = read_inputs(read_text(question))
+    other_events = {**confirmation, "before_0": confirmation["after_0"], "before_1": "23:59:59"}
+    assert "0 events are of this time" in read_text(developer.post(page, other_events))
+    assert not Delivery.objects.exists()
+    # The end is fixed by now: what comes since is delivered anyway, and is not asked about.
+    assert "until_now" not in confirmation
+    assert developer.post(page, confirmation).status_code == 302
+    assert Delivery.objects.count() == 2
+
+
+@pytest.mark.parametrize("end", [{"until_now": ""}, {"before_0": "2100-01-01", "before_1": "00:00"}])
+def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, ada: User, end: dict[str, str]) -> None:
+    publish_event()
+    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(**end)
+    answer = developer.post(page, {name: value for name, value in form.items() if value})
+    assert answer.context["form"].errors == {"before": ["Give an end or choose “until now”, not both."]}
+    assert answer.context["question"] is None
 
 
 def read_refusal(answer: Any, form: dict[str, Any]) -> list[str]:
@@ -391,8 +420,9 @@ def test_an_invalid_replay_is_explained(developer: Client, ada: User, changes: d
 @pytest.mark.parametrize(("after", "before"), [("0001-01-01", "9999-12-31"), ("9999-12-30", "9999-12-31")])
 def test_a_replay_may_begin_or_end_at_any_date(developer: Client, ada: User, after: str, before: str) -> None:
     page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
-    span = {"after_0": after, "before_0": before, "before_1": "23:59:59"}
-    assert developer.post(page, build_replay_form(**span)).status_code == 302
+    form = build_replay_form(after_0=after, before_0=before, before_1="23:59:59")
+    del form["until_now"]
+    assert "Events on their way again: 0." in read_text(confirm_replay(developer, page, form))
 
 
 @pytest.mark.parametrize("pk", ODD_IDS)

@@ -1,0 +1,104 @@
+"""The form of a book that is deleted while somebody fills it in."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from books.models import Book, Change
+from tests.support.admin_pages import read_inputs, read_text, read_words
+from tests.support.books_admin import (
+    ADD,
+    LIST,
+    build_form,
+    change_book,
+    create_book,
+    delete_book,
+    history_address,
+    page_address,
+)
+
+pytestmark = pytest.mark.database_independent
+
+
+@pytest.fixture
+def lost(librarian: Client) -> Any:
+    """The answer to the form of a book that somebody else has deleted."""
+    book = create_book(title="Emma", isbn="E-1")
+    form = build_form(book, title="<Emma>", year=1816)
+    delete_book(book)
+    return librarian.post(page_address(book), {**form, "_save": "Save"})
+
+
+def get_pk(answer: Any) -> int:
+    return int(answer.wsgi_request.path.split("/")[4])
+
+
+def save_restored(client: Client, lost: Any) -> Any:
+    return client.post(lost.wsgi_request.path, {**read_inputs(read_text(lost)), "_restore": "1"})
+
+
+def test_what_was_typed_is_shown_with_the_ways_back(lost: Any) -> None:
+    words = read_words(lost)
+    assert lost.status_code == 409
+    assert "Nothing is saved: somebody deleted the book" in words
+    for text in ("Title &lt;Emma&gt;", "Year 1816", "ISBN E-1", "Available Yes"):
+        assert text in words
+    assert history_address(Book(pk=get_pk(lost))) in read_text(lost)
+    assert not Book.objects.exists()
+
+
+def test_the_book_is_restored_and_the_form_saved(librarian: Client, lost: Any) -> None:
+    assert save_restored(librarian, lost).status_code == 302
+    book = Book.objects.get()
+    assert (book.pk, book.title, book.year, book.isbn) == (get_pk(lost), "<Emma>", 1816, "E-1")
+    kinds = Change.objects.filter(book_id=book.pk).order_by("version").values_list("kind", flat=True)
+    assert list(kinds)[-2:] == [Change.Kind.RESTORED, Change.Kind.CHANGED]
+
+
+def test_it_is_added_as_a_new_book(librarian: Client, lost: Any) -> None:
+    assert librarian.post(ADD, read_inputs(read_text(lost))).status_code == 302
+    book = Book.objects.get()
+    assert (book.title, book.year, book.isbn, book.pk == get_pk(lost)) == ("<Emma>", 1816, "E-1", False)
+
+
+def test_a_book_that_cannot_be_restored_is_told_and_nothing_is_lost(librarian: Client, lost: Any) -> None:
+    create_book(isbn="E-1", title="Another")
+    again = save_restored(librarian, lost)
+    assert again.status_code == 409
+    assert "Another</a> has this ISBN" in read_text(again)
+    assert "&lt;Emma&gt;" in read_text(again)
+
+
+def test_a_conflict_with_the_restored_book_is_asked_about(librarian: Client) -> None:
+    book = create_book(title="Emma")
+    form = build_form(book, title="Mine")
+    change_book(book, title="Theirs")
+    delete_book(book)
+    answer = save_restored(librarian, librarian.post(page_address(book), form))
+    assert "Someone else changed this too" in read_text(answer)
+    assert Book.objects.get().title == "Theirs"
+
+
+def test_who_may_only_change_books_restores_none(db: None, client: Client) -> None:
+    user = User.objects.create_user("visitor", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="change_book"))
+    client.force_login(user)
+    book = create_book()
+    delete_book(book)
+    page = client.post(page_address(book), build_form(book))
+    assert [page.status_code, "Restore the book" in read_text(page), "Add this" in read_text(page)] == [
+        409,
+        False,
+        False,
+    ]
+    assert client.post(page_address(book), {**build_form(book), "_restore": "1"}).status_code == 403
+    assert not Book.objects.exists()
+
+
+def test_the_form_of_a_book_that_never_was_goes_to_the_first_page(librarian: Client) -> None:
+    book = create_book()
+    form = {**build_form(book), "_restore": "1"}
+    answer = librarian.post(f"{LIST}{book.pk + 1}/change/", form)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")
