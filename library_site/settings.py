@@ -75,6 +75,7 @@ API_MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
+    "library_site.http.middleware.require_revalidation",
 ]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"

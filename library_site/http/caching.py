@@ -8,10 +8,12 @@ if TYPE_CHECKING:
 
 # The headers of credentials, by their keys in the environ.
 CREDENTIAL_HEADERS = {"HTTP_AUTHORIZATION": "Authorization", "HTTP_X_API_KEY": "X-API-Key"}
+# What becomes of a Cache-Control in an answer to a credential.
+PRIVATE_FORMS = {"": "private", "no-cache": "private, no-cache"}
 
 
 def mark_private(application: "WSGIApplication") -> "WSGIApplication":
-    """Adds `Cache-Control: private`, unless there is a Cache-Control, and Vary to answers to a credential."""
+    """Adds `private` to the Cache-Control of answers to a credential, unless a stricter one is there, and Vary."""
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         if not has_credential(environ):
@@ -19,9 +21,10 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
         names = [name for key, name in CREDENTIAL_HEADERS.items() if key in environ]
 
         def start_private_response(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
-            has_cache_control = "cache-control" in [name.lower() for name, _ in headers]
-            cache_control = [] if has_cache_control else [("Cache-Control", "private")]
-            return start_response(status, [*headers, *cache_control, ("Vary", ", ".join(names))], *arguments)
+            cache_control = ", ".join(value for name, value in headers if name.lower() == "cache-control")
+            others = [(name, value) for name, value in headers if name.lower() != "cache-control"]
+            private = [("Cache-Control", PRIVATE_FORMS.get(cache_control, cache_control)), ("Vary", ", ".join(names))]
+            return start_response(status, [*others, *private], *arguments)
 
         return application(environ, start_private_response)
 

@@ -56,7 +56,7 @@ JSON_CONTENT_TYPES = {None, "", "application/json"}
 KNOWN_PROTOCOLS = {None, "http", "https"}
 # Headers that are the same in all answers of a route.
 CONSTANT_HEADERS = frozenset(
-    "allow content-type cross-origin-opener-policy referrer-policy strict-transport-security vary"
+    "allow cache-control content-type cross-origin-opener-policy referrer-policy strict-transport-security vary"
     " x-content-type-options".split()
 )
 # Headers that an operation sets, and the length of its body.

@@ -1,4 +1,4 @@
-"""Django middleware: checks of the host and of the body."""
+"""Django middleware: checks of the host and of the body, and what caches may do with an answer."""
 
 from collections.abc import Callable
 
@@ -23,5 +23,19 @@ def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> C
         if request.META.get("library.cut_off"):
             raise BadRequest("The body was cut off.")
         return get_response(request)
+
+    return wrapper
+
+
+def require_revalidation(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Lets caches ask again before they serve what has an ETag. Else they may guess for how long it is fresh
+    (RFC 9111, 4.2.2 and 5.2.2.4).
+    """
+
+    def wrapper(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if "ETag" in response and "Cache-Control" not in response:
+            response["Cache-Control"] = "no-cache"
+        return response
 
     return wrapper
