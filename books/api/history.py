@@ -21,8 +21,8 @@ from library_site.api.query import (
     FieldErrors,
     Query,
     build_link,
+    check_names,
     read_integer,
-    reject_unknown,
 )
 from library_site.api.responses import NO_STORE
 from library_site.db.integers import BIGINT_MAX
@@ -65,7 +65,7 @@ class PageQuery(NamedTuple):
 
 def read_book_history(representation: Representation, book_id: str, query: Query) -> Answer:
     """Raises BookNotFound, ValidationError, UnknownParameter."""
-    reject_unknown(query, PAGE_PARAMETERS)
+    check_names(query, PAGE_PARAMETERS)
     page_query = read_page_query(query, VersionCursor, {})
     pk = parse_book_id(book_id)
     page = read_book_page(pk, page_query.start, page_query.limit)
@@ -78,7 +78,7 @@ def read_book_history(representation: Representation, book_id: str, query: Query
 def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Query) -> Answer:
     """Raises ValidationError, UnknownParameter."""
     names = list(filter_serializer().fields)
-    reject_unknown(query, [*names, *PAGE_PARAMETERS])
+    check_names(query, [*names, *PAGE_PARAMETERS])
     texts = {name: query.query_params[name] for name in names if name in query.query_params}
     serializer = filter_serializer(data=texts)
     problems = {} if serializer.is_valid() else serializer.errors

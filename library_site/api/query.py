@@ -1,4 +1,4 @@
-"""Reads query parameters, and refuses unknown ones."""
+"""Reads query parameters, and refuses unknown and repeated ones."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
-from rest_framework.exceptions import APIException, ErrorDetail
+from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.suggestions import suggest_names
@@ -22,6 +22,7 @@ FieldErrors = dict[str, list[ErrorDetail]]
 BOOLEANS = {"true": True, "false": False}
 
 INVALID_INTEGER = ErrorDetail("Input should be a valid integer.", code="int_parsing")
+REPEATED = ErrorDetail("It takes one value, and is given more than once.", code="repeated")
 INVALID_BOOLEAN = ErrorDetail("Input should be true or false.", code="bool_parsing")
 
 
@@ -54,11 +55,18 @@ class UnknownParameter(APIException):
     default_code = "unknown_parameter"
 
 
-def reject_unknown(query: Query | Request, known_names: Collection[str]) -> None:
-    """Raises UnknownParameter. `version` is known everywhere, and already removed from the query."""
-    if not query.query_params.keys() <= set(known_names):
-        messages = suggest_names(list(query.query_params), [*known_names, "version"])
+def check_names(query: Query | Request, known_names: Collection[str], list_names: Collection[str] = ()) -> None:
+    """Raises UnknownParameter, and ValidationError for a repeated parameter that takes one value.
+
+    `list_names` are those that take several. `version` is known everywhere, and already removed from the query.
+    """
+    parameters = query.query_params
+    if not parameters.keys() <= set(known_names):
+        messages = suggest_names(list(parameters), [*known_names, "version"])
         raise UnknownParameter({name: [message] for name, message in messages.items()})
+    repeated = [name for name, values in parameters.lists() if len(values) > 1 and name not in list_names]
+    if repeated:
+        raise ValidationError({name: [REPEATED] for name in repeated})
 
 
 def build_link(query: Query | Request, **changes: str) -> str:
@@ -72,6 +80,14 @@ def get_parameter(query: Query | Request, name: str) -> str | None:
     if name not in query.query_params:
         return None
     return str(query.query_params[name])
+
+
+def read_list(query: Query | Request, name: str) -> list[str] | None:
+    """Returns the values of a parameter that is repeated, or has commas between them, each once."""
+    if name not in query.query_params:
+        return None
+    texts = query.query_params.getlist(name)
+    return list(dict.fromkeys(value for text in texts for value in text.split(",")))
 
 
 def read_boolean(query: Query | Request, name: str) -> tuple[bool, FieldErrors]:

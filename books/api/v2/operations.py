@@ -17,7 +17,7 @@ from books.models import Operation
 from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
 from books.operations.selections import Selection
-from library_site.api.query import read_boolean, reject_unknown
+from library_site.api.query import check_names, read_boolean
 from library_site.api.responses import json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
@@ -44,22 +44,22 @@ class OperationViewSet(APIViewSet):
         return answer_accepted(change.store(get_credential(request), timezone.now()))
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         return json_response(describe_operation(find_operation(operation_id)))
 
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         return answer_accepted(mass_changes.cancel(operation_id, get_credential(request)))
 
     @document_undo
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         return answer_accepted(mass_changes.undo(operation_id, get_credential(request), timezone.now()))
 
     def read_dry_run(self, request: Request) -> bool:
         """Raises UnknownParameter, ValidationError."""
-        reject_unknown(request, ["dry_run"])
+        check_names(request, ["dry_run"])
         dry_run, problems = read_boolean(request, "dry_run")
         if problems:
             raise ValidationError(problems)

@@ -7,29 +7,24 @@ from rest_framework.exceptions import ErrorDetail
 from books.api.conditional import Conditions
 from books.api.operations import BookRules, add_etag
 from books.read_model import Representation
-from library_site.api.query import FieldErrors, Query, get_parameter, reject_unknown
+from library_site.api.query import FieldErrors, Query, check_names, read_list
 from library_site.api.suggestions import suggest_names
 from library_site.http.fast_path import Answer
 
 
 class BookRulesV2(BookRules):
     def validate_query(self, query: Query, known_names: Collection[str] = ()) -> None:
-        """Raises UnknownParameter."""
-        reject_unknown(query, known_names)
+        """Raises UnknownParameter, ValidationError."""
+        check_names(query, known_names, ["fields"])
 
     def find_problems(self, query: Query) -> FieldErrors:
-        suggestions = suggest_names(parse_fields(query) or [], self.representation.members)
+        suggestions = suggest_names(read_list(query, "fields") or [], self.representation.members)
         errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
         return {"fields": errors} if errors else {}
 
     def get_representation(self, query: Query) -> Representation:
-        names = parse_fields(query)
+        names = read_list(query, "fields")
         return self.representation if names is None else self.representation.with_fields(names)
 
     def finish_list(self, answer: Answer, conditions: Conditions) -> Answer:
         return add_etag(answer, conditions)
-
-
-def parse_fields(query: Query) -> list[str] | None:
-    text = get_parameter(query, "fields")
-    return None if text is None else text.split(",")

@@ -101,8 +101,7 @@ INVALID_BOOK_ID = invalid_schema("book_id", "Input should be a valid integer.")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
     {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(BookSerializer.Meta.fields)}},
-    explode=False,
-    description="The members to show; all if it is absent.",
+    description="The members to show, repeated or with commas between them; all if it is absent.",
 )
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",

@@ -39,7 +39,7 @@ from books.links import book_url, get_list_path
 from books.models import Actor
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
-from library_site.api.query import read_boolean, reject_unknown
+from library_site.api.query import check_names, read_boolean
 from library_site.api.responses import json_response
 from library_site.http.fast_path import Answer
 from oauth.credentials import Credential
@@ -134,7 +134,7 @@ class BookViewSetV2(BookViewSet):
 
     def validate_dry_run(self, request: Request) -> None:
         """Raises UnknownParameter, ValidationError."""
-        reject_unknown(request, ["dry_run"])
+        check_names(request, ["dry_run"])
         _, problems = read_boolean(request, "dry_run")
         if problems:
             raise ValidationError(problems)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
-from library_site.api.query import reject_unknown
+from library_site.api.query import check_names
 from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import api_keys, makers
@@ -32,14 +32,14 @@ class APIKeyViewSet(APIViewSet):
     body_serializers = {"create": APIKeyCreateSerializer}
 
     def list(self, request: Request) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         keys = self.get_own_keys(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
         results = APIKeySerializer(keys, many=True).data
         return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         """Raises InsufficientScope for a scope that the maker has not."""
-        reject_unknown(request, [])
+        check_names(request, [])
         values, now = self.read_values(request), timezone.now()
         require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
@@ -53,12 +53,12 @@ class APIKeyViewSet(APIViewSet):
         return JsonResponse(body, status=201, headers={"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, key_id: str) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         return JsonResponse(APIKeySerializer(self.get_key(request, key_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
         """Raises InsufficientScope for a key that may do more than this credential."""
-        reject_unknown(request, [])
+        check_names(request, [])
         key = self.get_key(request, key_id)
         require_scopes(request, frozenset(key.scopes.split()))
         api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())

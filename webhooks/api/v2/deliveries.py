@@ -14,8 +14,8 @@ from library_site.api.query import (
     MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
+    check_names,
     read_integer,
-    reject_unknown,
 )
 from library_site.api.responses import NO_STORE, json_response
 from library_site.db.integers import BIGINT_MAX
@@ -44,7 +44,7 @@ class DeliveryViewSet(WebhookViewSet):
     def list(self, request: Request, webhook_id: int) -> HttpResponse:
         """The newest first."""
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [*FILTER_FIELDS, "cursor", "limit"])
+        check_names(request, [*FILTER_FIELDS, "cursor", "limit"])
         filters, cursor, limit = read_query(request)
         deliveries = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
         # One more row shows whether there is another page.
@@ -55,14 +55,14 @@ class DeliveryViewSet(WebhookViewSet):
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         body = msgspec.Raw(bytes(delivery.event.body))
         return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         with transaction.atomic():
             [new_delivery] = endpoints.redeliver([delivery])
         return accepted_response(request, new_delivery)

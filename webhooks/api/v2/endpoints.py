@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from library_site.api.query import reject_unknown
+from library_site.api.query import check_names
 from library_site.api.responses import NO_STORE, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import makers
@@ -54,12 +54,12 @@ class EndpointViewSet(WebhookViewSet):
     }
 
     def list(self, request: Request) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         results = EndpointSerializer(get_own_endpoints(request), many=True).data
         return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
-        reject_unknown(request, [])
+        check_names(request, [])
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
@@ -71,12 +71,12 @@ class EndpointViewSet(WebhookViewSet):
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         return json_response(EndpointSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         values = self.read_values(request)
         with transaction.atomic():
             endpoints.change_endpoint(endpoint, values, lock_maker(request))
@@ -84,7 +84,7 @@ class EndpointViewSet(WebhookViewSet):
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         with transaction.atomic():
             lock_maker(request)
             endpoints.delete_endpoint(endpoint)
@@ -94,7 +94,7 @@ class EndpointViewSet(WebhookViewSet):
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:
         """The body may be absent."""
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
             lock_maker(request)
@@ -104,7 +104,7 @@ class EndpointViewSet(WebhookViewSet):
     @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         with transaction.atomic():
             lock_maker(request)
             endpoints.promote_secret(endpoint)
@@ -113,7 +113,7 @@ class EndpointViewSet(WebhookViewSet):
     @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         with transaction.atomic():
             [delivery] = endpoints.ping([endpoint], timezone.now())
         return accepted_response(request, delivery)
@@ -121,7 +121,7 @@ class EndpointViewSet(WebhookViewSet):
     @document_replay
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        reject_unknown(request, [])
+        check_names(request, [])
         values = self.read_values(request)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())

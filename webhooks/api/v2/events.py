@@ -12,8 +12,9 @@ from library_site.api.query import (
     MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
+    check_names,
     read_integer,
-    reject_unknown,
+    read_list,
 )
 from library_site.api.responses import NO_STORE, json_response
 from webhooks import stream
@@ -33,7 +34,7 @@ class EventViewSet(WebhookViewSet):
     @document_stream
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
-        reject_unknown(request, KNOWN_PARAMETERS)
+        check_names(request, KNOWN_PARAMETERS, ["kinds"])
         limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
         kinds, kinds_errors = read_kinds(request)
         after, cursor_errors = read_after(request)
@@ -56,9 +57,9 @@ def read_after(request: Request) -> tuple[StreamCursor | None, FieldErrors]:
 
 
 def read_kinds(request: Request) -> tuple[list[str], FieldErrors]:
-    if "kinds" not in request.query_params:
+    kinds = read_list(request, "kinds")
+    if kinds is None:
         return list(EVENT_KINDS), {}
-    kinds = request.query_params["kinds"].split(",")
     if set(kinds) <= EVENT_KINDS.keys():
         return kinds, {}
     return [], {"kinds": [ErrorDetail(f"It takes, with commas between them, {', '.join(EVENT_KINDS)}.", "enum")]}

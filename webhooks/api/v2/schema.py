@@ -371,8 +371,7 @@ document_stream = extend_schema(
         OpenApiParameter(
             "kinds",
             {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(EVENT_KINDS)}},
-            explode=False,
-            description="The kinds to list; all if it is absent.",
+            description="The kinds to list, repeated or with commas between them; all if it is absent.",
         ),
         LIMIT,
     ],

@@ -230,7 +230,7 @@ def test_books_are_filtered_by_availability(api: httpx.Client) -> None:
         (f"year_max={-(10**30)}", []),
         (f"year_min={-(10**30)}&year_max={10**30}", [-(2**31), -44, 0, 1813, 2**31 - 1]),
         (f"year_min={10**30}&year_max={-(10**30)}", []),
-        ("year_min=9&year_min=1813&year_max=1813", [1813]),
+        ("year_min=1813&year_max=1813", [1813]),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )

@@ -364,12 +364,6 @@ def test_an_invalid_filter_is_named(api: httpx.Client, key: dict[str, str], name
     assert [parse_error(answer) for answer in answers] == [build_validation_error(name, "limit")] * len(values)
 
 
-def test_the_last_of_a_repeated_parameter_counts(api: httpx.Client, key: dict[str, str], address: str) -> None:
-    change_often(api, address)
-    assert len(list_entries(api, f"{CHANGES}?limit=0&limit=2", key)) == 2
-    assert summarize(list_entries(api, f"{CHANGES}?kind=none&kind=created", key)) == [(1, "created")]
-
-
 def test_an_unknown_filter_is_named_with_the_nearest_one(api: httpx.Client, key: dict[str, str]) -> None:
     answer = api.get(f"{CHANGES}?chanel=v2&count=true", headers=key)
     assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", ["chanel", "count"])

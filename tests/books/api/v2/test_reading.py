@@ -108,10 +108,6 @@ def test_a_member_named_twice_is_shown_once(api: httpx.Client, address: str, sto
     assert api.get(f"{address}?fields=id,title,id").text == api.get(f"{address}?fields=id,title").text
 
 
-def test_the_last_of_two_fields_parameters_counts(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
-    assert api.get(f"{address}?fields=nothing&fields=title").json() == {"title": stored_book["title"]}
-
-
 def test_an_unknown_member_is_answered_with_the_nearest(api: httpx.Client, address: str) -> None:
     answer = api.get(f"{address}?fields=id,tittle,created", headers={"X-Request-ID": "pick-of-members"})
     assert answer.status_code == 422

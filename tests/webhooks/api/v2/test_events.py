@@ -151,6 +151,17 @@ def test_a_reader_may_choose_kinds(api: httpx.Client, key_header: dict[str, str]
     assert read_page(api, key_header, kinds="book.updated", after=rest["cursor"])["results"] == []
 
 
+@pytest.mark.parametrize("kinds", [["book.created", "book.updated"], ["book.created,book.updated"]])
+def test_repeated_kinds_and_kinds_with_commas_are_the_same(
+    api: httpx.Client, key_header: dict[str, str], kinds: list[str]
+) -> None:
+    created = api.post("/api/v2/books", json=build_book()).json()
+    api.patch(f"/api/v2/books/{created['id']}", json={"year": 1})
+    api.delete(f"/api/v2/books/{created['id']}")
+    page = read_page(api, key_header, kinds=kinds)
+    assert [event["event"] for event in page["results"]] == ["book.created", "book.updated"]
+
+
 def test_a_cursor_is_good_for_thirty_days(api: httpx.Client, key_header: dict[str, str]) -> None:
     add_book("old")
     recent = StreamCursor(0, 0, timezone.now() - timedelta(days=29)).encode()
