@@ -30,6 +30,8 @@ def start_error_reports(dsn: str) -> None:
     try:
         sentry_sdk.init(
             dsn,
+            # Without one every start runs git to find it. No report has it.
+            release="",
             # Others would record requests, statements and variables.
             default_integrations=False,
             auto_enabling_integrations=False,

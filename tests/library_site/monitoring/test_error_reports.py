@@ -37,7 +37,7 @@ def reports() -> Iterator[Reports]:
         start_error_reports(f"http://key@127.0.0.1:{receiver.server_port}/1")
         yield receive
         # Without a service again. Its integrations would wrap Django for all tests that follow.
-        sentry_sdk.init(default_integrations=False, auto_enabling_integrations=False)
+        sentry_sdk.init(release="", default_integrations=False, auto_enabling_integrations=False)
 
 
 def test_a_failure_is_reported_without_the_request(api: httpx.Client, reports: Reports) -> None:
