@@ -69,6 +69,7 @@ class Worker:
         self.in_flight: Counter[int] = Counter()
         self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
+        self.report_lock = asyncio.Lock()
 
     async def run(self, once: bool) -> None:
         """With `once`, returns when nothing is due any more."""
@@ -233,10 +234,12 @@ class Worker:
 
     async def report(self, clock: DatabaseClock) -> None:
         """Writes the results since the last report, if there are any or if deliveries are in flight."""
-        if self.counts or self.in_flight:
-            counts, self.counts = self.counts, Counter()
-            backlog = await self.run_in_thread(self.inbox_executor, delivery.get_backlog)
-            self.write_line(format_report(counts, backlog, clock.now()))
+        # The last report waits for the one under way, which would be cancelled with its results otherwise.
+        async with self.report_lock:
+            if self.counts or self.in_flight:
+                counts, self.counts = self.counts, Counter()
+                backlog = await self.run_in_thread(self.inbox_executor, delivery.get_backlog)
+                self.write_line(format_report(counts, backlog, clock.now()))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:

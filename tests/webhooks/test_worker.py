@@ -1,5 +1,6 @@
 """`manage.py deliver_webhooks`, from the change of a book to the request that its receiver gets."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -19,7 +20,9 @@ from tests.support.receivers import respond_with, start_receiver
 from webhooks import endpoints
 from webhooks.attempts import DISABLED_REASON
 from webhooks.models import Attempt, Delivery, Endpoint
+from webhooks.sending import DatabaseClock
 from webhooks.signing import verify
+from webhooks.worker import Worker, close_connection
 
 pytestmark = pytest.mark.usefixtures("transactional_db", "allow_private")
 
@@ -40,7 +43,27 @@ def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> No
     assert (body["event"], body["data"]["book"]["id"]) == ("book.created", book.id)
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 1)
     assert Attempt.objects.values_list("status", "error").get() == (200, "")
-    assert capsys.readouterr().out == "sent 1, failed 0, dead 0, waiting 0, oldest -\n"
+    # A delivery that takes longer than a second is reported before its end, too.
+    *unfinished, last = capsys.readouterr().out.splitlines()
+    assert last == "sent 1, failed 0, dead 0, waiting 0, oldest -"
+    assert {line.partition(", waiting")[0] for line in unfinished} <= {"sent 0, failed 0, dead 0"}
+
+
+def test_the_last_report_waits_for_the_one_under_way() -> None:
+    lines: list[str] = []
+
+    async def report_twice() -> None:
+        worker = Worker(1, lines.append)
+        worker.counts["sent"] = 1
+        clock = DatabaseClock(timezone.now())
+        regular = asyncio.create_task(worker.report(clock))
+        await asyncio.sleep(0)
+        await worker.report(clock)
+        regular.cancel()
+        worker.inbox_executor.submit(close_connection)
+
+    asyncio.run(report_twice())
+    assert lines == ["sent 1, failed 0, dead 0, waiting 0, oldest -"]
 
 
 def test_each_of_many_is_delivered_once() -> None:
