@@ -13,6 +13,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from books.exchange import imports
 from books.exchange.candidates import ImportRules
 from books.exchange.formats.csv_files import read_csv
 from books.exchange.imports import import_books
@@ -22,6 +23,7 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
 from tests.support.books import ACTOR, build_book
+from webhooks.models import Event
 
 OUT_OF_BOUNDS = (
     "title: Ensure this field has no more than 1000 characters."
@@ -298,3 +300,14 @@ def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.Mon
         import_books(table, ImportRules(guess_mapping(table.columns)), raise_disk_full, ACTOR, timezone.now(), 4)
     assert list(Book.objects.order_by("pk").values_list("title", flat=True)) == ["First", "Second"]
     assert Change.objects.filter(operation=Operation.objects.get()).count() == 2
+
+
+@pytest.mark.unannounced
+@pytest.mark.parametrize(("limit", "event_count"), [(2, 2), (1, 0)])
+def test_an_import_of_a_few_records_is_always_announced(
+    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, event_count: int
+) -> None:
+    monkeypatch.setattr(imports, "MAX_ANNOUNCED_ALWAYS", limit)
+    file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel", "Emma,Austen,1815,2,Novel")
+    call_command("import_books", file, no_events=True)
+    assert (Book.objects.count(), Event.objects.filter(kind="book.created").count()) == (2, event_count)
