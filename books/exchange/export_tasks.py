@@ -69,10 +69,10 @@ class ExportTask:
         return Outcome(changed=0, unchanged=self.book_count if is_first else 0)
 
     def require_complete(self, operation: Operation) -> None:
-        """All parts are there, and each but the last is full."""
+        """All parts are there, of which there is one at least, and each but the last is full."""
         chunks = ExportChunk.objects.filter(operation=operation).order_by("number")
         sizes = list(chunks.values_list("number", Length("content")))
-        numbers = list(range(1, (operation.last or 0) + 1))
+        numbers = list(range(1, max(1, operation.last or 0) + 1))
         if [number for number, _size in sizes] != numbers or any(size != CHUNK_BYTES for _number, size in sizes[:-1]):
             raise OperationFailed(_("Parts of the workbook are missing. Export it again."))
 

@@ -191,6 +191,14 @@ def test_a_workbook_with_missing_parts_is_not_done(head: ActorRef) -> None:
     assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
 
 
+def test_an_export_that_the_release_before_planned_is_not_done_without_a_workbook(head: ActorRef) -> None:
+    """It took 0 for the last part."""
+    operation = begin_export(head)
+    Operation.objects.filter(pk=operation.pk).update(state="running", cursor=0, last=0)
+    work_off(operation)
+    assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
+
+
 def test_a_workbook_whose_parts_are_too_small_is_not_done(head: ActorRef) -> None:
     create_book()
     operation = begin_export(head)
