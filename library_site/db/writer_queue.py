@@ -17,15 +17,18 @@ from library_site.db.timeouts import WriterRefused
 
 # Seconds between two tries to lock the folder: `flock` can wait by itself, but without an end.
 POLL_INTERVAL = 0.002
-# Seconds that writers beyond `max_writers` wait, and only while turns pass.
-EXTRA_WRITER_TIMEOUT = 0.2
+# Seconds without the end of a turn, of this process or of another, after which writers beyond `max_writers` wait no
+# longer: somebody holds the lock. Until then they hold threads that could answer reads.
+STALL_TIMEOUT = 1.0
+# SQLite writes each commit of whatever process to this file beside the database.
+WAL_SUFFIX = "-wal"
 
 
 class WriterQueue:
     """The writers of this process, of which the first may write.
 
-    `max_writers` of them wait for their whole timeout, the others for EXTRA_WRITER_TIMEOUT; 0 means that all wait for
-    their whole timeout.
+    While turns pass, all wait for their whole timeout. While none passes only `max_writers` of them do; 0 means any
+    number.
     """
 
     def __init__(self, database: str, max_writers: int) -> None:
@@ -33,16 +36,19 @@ class WriterQueue:
         self.lock = Lock()
         # Each writer waits at a lock of its own, which is released when its turn comes.
         self.writers: deque[Lock] = deque()
-        self.turn_began_at = 0.0
+        # When a turn ended last, as far as this process has noticed.
+        self.progressed_at = float("-inf")
+        self.wal = Path(f"{database}{WAL_SUFFIX}")
+        self.wal_state: tuple[int, ...] = ()
         # The processes lock the folder of the database: this needs no file, and SQLite locks the others itself.
         self.folder = os.open(Path(database).absolute().parent, os.O_RDONLY)
 
     def wait(self, timeout: float) -> None:
         """Returns when it is the turn of the caller, which `end_turn` ends. Raises WriterRefused."""
-        writer, deadline = self.join(time.monotonic(), timeout)
+        deadline = time.monotonic() + timeout
+        writer = self.join(time.monotonic())
         try:
-            if not writer.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                raise WriterRefused("The writers before this one took too long.")
+            self.wait_for_turn(writer, deadline)
             self.lock_folder(deadline)
         except BaseException:
             self.remove(writer)
@@ -50,29 +56,60 @@ class WriterQueue:
 
     def end_turn(self) -> None:
         fcntl.flock(self.folder, fcntl.LOCK_UN)
+        with self.lock:
+            self.progressed_at = time.monotonic()
         self.remove(self.writers[0])
 
-    def join(self, now: float, timeout: float) -> tuple[Lock, float]:
-        """Returns the lock at which the writer waits, and until when. Raises WriterRefused."""
+    def join(self, now: float) -> Lock:
+        """Returns the lock at which the writer waits. Raises WriterRefused."""
         writer = Lock()
         with self.lock:
-            if self.max_writers and len(self.writers) >= self.max_writers:
-                timeout = min(timeout, EXTRA_WRITER_TIMEOUT)
-                if now - self.turn_began_at > EXTRA_WRITER_TIMEOUT:
-                    raise WriterRefused("Too many writers wait.")
+            if not self.writers:
+                self.progressed_at = now
+            if self.has_enough(len(self.writers)) and self.get_patience_end(now) <= now:
+                raise WriterRefused("Too many writers wait.")
             if self.writers:
                 writer.acquire()
-            else:
-                self.turn_began_at = now
             self.writers.append(writer)
-        return writer, now + timeout
+        return writer
+
+    def wait_for_turn(self, writer: Lock, deadline: float) -> None:
+        """Raises WriterRefused."""
+        now = time.monotonic()
+        while not writer.acquire(timeout=max(0.0, self.get_wait_end(writer, deadline, now) - now)):
+            now = time.monotonic()
+            if now >= self.get_wait_end(writer, deadline, now):
+                raise WriterRefused("The writers before this one took too long.")
+
+    def get_wait_end(self, writer: Lock, deadline: float, now: float) -> float:
+        """Returns until when the writer waits, if no turn ends meanwhile."""
+        with self.lock:
+            is_extra = self.has_enough(self.writers.index(writer))
+            return min(deadline, self.get_patience_end(now)) if is_extra else deadline
+
+    def has_enough(self, writers: int) -> bool:
+        return 0 < self.max_writers <= writers
+
+    def get_patience_end(self, now: float) -> float:
+        """Returns until when a turn must end for more writers to wait. The caller holds `lock`.
+
+        The log of SQLite shows the turns of other processes. Its times are not compared with a clock, which can jump.
+        """
+        if self.progressed_at + STALL_TIMEOUT <= now and (state := self.stat_wal()) != self.wal_state:
+            self.progressed_at, self.wal_state = now, state
+        return self.progressed_at + STALL_TIMEOUT
+
+    def stat_wal(self) -> tuple[int, ...]:
+        with suppress(FileNotFoundError):
+            status = self.wal.stat()
+            return status.st_ino, status.st_size, status.st_mtime_ns
+        return ()
 
     def remove(self, writer: Lock) -> None:
         with self.lock:
             is_first = writer is self.writers[0]
             self.writers.remove(writer)
             if is_first and self.writers:
-                self.turn_began_at = time.monotonic()
                 self.writers[0].release()
 
     def lock_folder(self, deadline: float) -> None:

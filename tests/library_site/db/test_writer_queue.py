@@ -1,5 +1,9 @@
 """On SQLite writers wait in order, those of all processes together, and leave half the threads to readers."""
 
+import sqlite3
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +20,7 @@ from books.models import Book
 from library_site.db import writer_queue
 from library_site.db.sqlite import base as sqlite
 from library_site.db.timeouts import WriterRefused
-from library_site.db.writer_queue import WriterQueue
+from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library
 from tests.support.sql import connect
@@ -69,10 +73,14 @@ def test_the_writers_of_a_process_write_in_their_order(queue: WriterQueue, pool:
 def test_a_writer_waits_for_that_of_another_process(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     here, there = (WriterQueue(str(tmp_path / "library.sqlite3"), max_writers=0) for _ in range(2))
     there.wait(NO_TIME)
-    with pytest.raises(WriterRefused):
-        here.wait(NO_TIME)
-    waiting = pool.submit(here.wait, PLENTY)
-    there.end_turn()
+    try:
+        refused = pool.submit(here.wait, NO_TIME)
+        wait_until(refused.done)
+        waiting = pool.submit(here.wait, PLENTY)
+    finally:
+        # Whoever waits ends then, also one that should not wait any more.
+        there.end_turn()
+    assert isinstance(refused.exception(), WriterRefused)
     waiting.result(PLENTY)
     assert not there.try_lock_folder()
 
@@ -89,22 +97,35 @@ def test_a_writer_whose_time_is_over_is_passed_over(queue: WriterQueue, pool: Th
     assert not queue.writers
 
 
-def test_while_a_turn_lasts_only_so_many_writers_wait(
+def test_while_no_turn_ends_only_so_many_writers_wait(
     queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 1, [])
-    monkeypatch.setattr(writer_queue, "EXTRA_WRITER_TIMEOUT", -1)
+    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", -1)
     with pytest.raises(WriterRefused, match="Too many writers wait"):
         queue.wait(PLENTY)
     queue.end_turn()
     futures[0].result(PLENTY)
 
 
-def test_while_turns_pass_others_wait_for_a_moment(
+def test_a_writer_beyond_them_leaves_when_no_turn_ends(
     queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_queue, "EXTRA_WRITER_TIMEOUT", PLENTY)
+    queue.wait(NO_TIME)
+    futures = start_writers(pool, queue, 1, [])
+    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", 0.01)
+    queue.progressed_at = time.monotonic() + 0.01
+    with pytest.raises(WriterRefused, match="took too long"):
+        queue.wait(PLENTY)
+    queue.end_turn()
+    futures[0].result(PLENTY)
+
+
+def test_while_turns_end_all_writers_wait(
+    queue: WriterQueue, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_queue, "STALL_TIMEOUT", PLENTY)
     turns: list[int] = []
     queue.wait(NO_TIME)
     futures = start_writers(pool, queue, 4, turns)
@@ -115,10 +136,79 @@ def test_while_turns_pass_others_wait_for_a_moment(
 
 
 def test_only_writers_of_half_the_threads_wait_for_long(queue: WriterQueue) -> None:
-    deadlines = [queue.join(100, PLENTY)[1] for _ in range(3)]
-    assert deadlines == [100 + PLENTY, 100 + PLENTY, 100 + writer_queue.EXTRA_WRITER_TIMEOUT]
+    writers = [queue.join(100) for _ in range(3)]
+    assert [queue.get_wait_end(writer, 160, 100) for writer in writers] == [160, 160, 100 + STALL_TIMEOUT]
+    assert queue.get_wait_end(writers[2], 100.5, 100) == 100.5
     with pytest.raises(WriterRefused, match="Too many writers wait"):
-        queue.join(100 + 2 * writer_queue.EXTRA_WRITER_TIMEOUT, PLENTY)
+        queue.join(100 + STALL_TIMEOUT)
+    # It is one of them when another one has left.
+    queue.remove(writers[0])
+    assert queue.get_wait_end(writers[2], 160, 100) == 160
+
+
+def test_where_any_number_waits_all_wait_for_long(queue: WriterQueue) -> None:
+    queue.max_writers = 0
+    writers = [queue.join(now) for now in (100, 200)]
+    assert [queue.get_wait_end(writer, 260, 200) for writer in writers] == [260, 260]
+
+
+def test_only_a_turn_that_ends_lets_more_writers_wait(queue: WriterQueue) -> None:
+    """One that is given up shows that somebody holds the lock."""
+    queue.wait(NO_TIME)
+    queue.progressed_at = 100
+    with pytest.raises(WriterRefused):
+        queue.wait(NO_TIME)
+    assert queue.progressed_at == 100
+    queue.end_turn()
+    assert queue.progressed_at > 100
+
+
+@pytest.fixture
+def other_program(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Stands for another process: it writes without the queue of this one."""
+    with closing(connect(f"sqlite:///{tmp_path / 'library.sqlite3'}")) as program:
+        program.execute("PRAGMA journal_mode = WAL")
+        program.execute("CREATE TABLE shelf (name)")
+        yield program
+
+
+def test_turns_of_other_processes_let_writers_wait(queue: WriterQueue, other_program: sqlite3.Connection) -> None:
+    writers = [queue.join(100) for _ in range(3)]
+    now = 100.0
+    for name in ("first", "second"):
+        now += STALL_TIMEOUT
+        with other_program:
+            other_program.execute("INSERT INTO shelf VALUES (?)", [name])
+        assert queue.get_wait_end(writers[2], 160, now) == now + STALL_TIMEOUT
+        queue.join(now)
+    now += STALL_TIMEOUT
+    # It holds the lock, and ends no turn.
+    other_program.execute("BEGIN IMMEDIATE")
+    assert queue.get_wait_end(writers[2], 160, now) == now
+    with pytest.raises(WriterRefused, match="Too many writers wait"):
+        queue.join(now)
+
+
+def test_without_a_log_no_other_process_writes(queue: WriterQueue) -> None:
+    writers = [queue.join(100) for _ in range(3)]
+    assert queue.get_wait_end(writers[2], 160, 100 + STALL_TIMEOUT) == 100 + STALL_TIMEOUT
+
+
+FORK_CODE = """
+import os, sys
+from library_site.db.writer_queue import get_queue
+
+get_queue(sys.argv[1], 0).wait(0)
+child = os.fork()
+if not child:
+    # It would write together with its parent.
+    os._exit(get_queue(sys.argv[1], 0).try_lock_folder())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_process_has_a_lock_of_its_own(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORK_CODE, str(tmp_path / "library.sqlite3")], check=True)
 
 
 @pytest.mark.parametrize(("process", "max_writers"), [("web", 4), ("worker", 0), ("command", 0)])
