@@ -387,6 +387,33 @@ def test_one_thread_in_a_second_waits_for_a_redis_that_hangs() -> None:
         assert counter.count("caller", now=0.0 + REDIS_RETRY_AFTER).requests == 130
 
 
+@pytest.mark.database_independent
+def test_redis_is_told_of_a_request_once() -> None:
+    """A second try would count it twice, where Redis has counted it and its answer is lost."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        told = pool.submit(count_scripts, listener)
+        counter = RedisCounter(f"redis://127.0.0.1:{listener.getsockname()[1]}", 60)
+        assert counter.count("caller", now=0).requests == 1
+        with socket.create_connection(listener.getsockname()) as client:
+            client.sendall(END)
+        assert told.result() == 1
+
+
+END = b"END"
+
+
+def count_scripts(listener: socket.socket) -> int:
+    """Ends each connection when it brings a script; returns at one that brings END."""
+    count, data = 0, b""
+    while data != END:
+        client, _ = listener.accept()
+        with client:
+            while (data := client.recv(4096)) not in (b"", END) and b"EVALSHA" not in data:
+                client.sendall(b"+OK\r\n" * data.count(b"*"))
+            count += b"EVALSHA" in data
+    return count
+
+
 def exhaust_limit(service: Service, amount: int, **headers: str) -> list[httpx.Response]:
     """Sends three times the allowed number of requests in sixteen threads; returns the answers that are not 429."""
     with service.open_client() as client, ThreadPoolExecutor(16) as pool:

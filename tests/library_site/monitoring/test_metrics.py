@@ -168,6 +168,15 @@ def test_a_dead_process_has_no_busy_threads_and_keeps_its_counts(
     assert (list(tmp_path.iterdir()), os.environ[metrics_files.DIRECTORY_VARIABLE]) == ([], str(tmp_path))
 
 
+def test_a_scrape_forgets_dead_processes(client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise their threads would be busy for ever."""
+    monkeypatch.setenv(metrics_files.DIRECTORY_VARIABLE, str(tmp_path))
+    gauge = tmp_path / f"gauge_livesum_{2**22}.db"
+    gauge.touch()
+    assert client.get("/metrics", headers=HEADERS).status_code == 200
+    assert not gauge.exists()
+
+
 @pytest.mark.database_independent
 @pytest.mark.parametrize("value", ["short", "with a space in the middle", "a" * 15])
 def test_a_weak_token_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
