@@ -153,11 +153,16 @@ EXPIRED_ROWS = [
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
+# The most that a person may upload for imports; files are deleted after some days.
+UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
+UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)
+
 # The kinds of operations that a worker does (`books.operations.tasks`), and the filters that choose their books.
 OPERATION_TASKS = {
     "edit": "books.operations.edits.EditTask",
     "delete": "books.operations.edits.DeleteTask",
     "undo": "books.operations.undo.UndoTask",
+    "import preview": "books.exchange.import_tasks.PreviewTask",
     "import check": "books.exchange.import_tasks.CheckTask",
     "import": "books.exchange.import_tasks.ImportTask",
     "export": "books.exchange.export_tasks.ExportTask",

@@ -22,6 +22,7 @@ from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.books import build_book
+from tests.support.readers import start_reader_thread
 from tests.support.server import Service, serve_library
 
 pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits"]
@@ -123,6 +124,12 @@ def delete_rows(tables: list[str]) -> None:
         for statement in statements:
             cursor.execute(statement)
     sync_docs_client()
+
+
+@pytest.fixture(autouse=True)
+def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process takes a quarter of a second to start. `tests/books/exchange/test_sandbox.py` starts some."""
+    monkeypatch.setattr("books.exchange.sandbox.client.start_reader", start_reader_thread)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,14 @@ from books import changes
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.exchange.exports import download_workbook, export_list
-from books.admin.exchange.imports import receive_chunk, show_check, show_import, show_mapping, show_returned
+from books.admin.exchange.imports import (
+    delete_file,
+    receive_chunk,
+    show_check,
+    show_import,
+    show_mapping,
+    show_returned,
+)
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.genres import show_genres
@@ -127,6 +134,7 @@ class BookAdmin(ValidatingAdmin):
             ("import/<int:file_id>/chunk/", require_permission(receive_chunk, IMPORT_BOOKS), "import_books_chunk"),
             ("import/<int:file_id>/mapping/", require_permission(show_mapping, IMPORT_BOOKS), "import_books_mapping"),
             ("import/<int:file_id>/check/", require_permission(show_check, IMPORT_BOOKS), "import_books_check"),
+            ("import/<int:file_id>/delete/", require_permission(delete_file, IMPORT_BOOKS), "import_books_delete"),
             ("import/<int:file_id>/refused/", require_permission(show_returned, IMPORT_BOOKS), "import_books_refused"),
             ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
             ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),

@@ -19,6 +19,7 @@ LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields
 OPERATION_NAMES = {
     "bulk": _("bulk request"),
     "import": _("import"),
+    "import preview": _("look into a file"),
     "import check": _("check of a file"),
     "export": _("export"),
     "edit": _("bulk edit"),

@@ -1,7 +1,7 @@
 """Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
@@ -11,7 +11,7 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.exchange.formats.records import NumberText, Record, Table, UnreadableFile, name_member
+from books.exchange.formats.records import NumberText, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.serializers import NewBookSerializer, optional_fields
 from library_site.api.serializers import NonBlankField
@@ -87,9 +87,9 @@ def require_columns(rules: ImportRules) -> None:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
 
-def iter_candidates(table: Table, rules: ImportRules) -> Iterator[Candidate]:
+def iter_candidates(records: Iterable[Record], rules: ImportRules) -> Iterator[Candidate]:
     """Raises UnreadableFile."""
-    for position, record in enumerate(table.records, 1):
+    for position, record in enumerate(records, 1):
         yield read_candidate(position, record, rules)
 
 

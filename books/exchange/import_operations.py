@@ -8,15 +8,33 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from books.exchange.candidates import ImportRules
-from books.exchange.import_tasks import CHECK, IMPORT, WRITTEN_KINDS, get_counts, get_rules
+from books.exchange.import_tasks import (
+    CHECK,
+    IMPORT,
+    PREVIEW,
+    WRITTEN_KINDS,
+    get_counts,
+    get_encoding,
+    get_rules,
+)
 from books.exchange.judging import Kind
+from books.exchange.uploads import iter_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
+from library_site.db.purges import purge
 from library_site.http.refusals import Refusal
 
 # Asked again when an operation starts.
-PERMISSIONS = ["books.import_books", "books.add_book", "books.change_book"]
+PREVIEW_PERMISSIONS = ["books.import_books"]
+PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
+
+
+class FileInUse(Refusal):
+    """A worker reads the file, or is going to."""
+
+    status = 409
+    message = gettext_noop("The file is in use: cancel its operation first.")
 
 
 class NotChecked(Refusal):
@@ -47,6 +65,24 @@ def lock_file(file_id: int) -> ImportFile:
 
 
 @transaction.atomic
+def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -> None:
+    """Stores a look into the file in this encoding, a key of ENCODINGS or empty. One that is under way is cancelled."""
+    file = lock_file(file_id)
+    cancel_under_way(file.preview_operation)
+    parameters = {"file": file.pk, "encoding": encoding}
+    operation = store_operation(PREVIEW, parameters, actor, now, PREVIEW_PERMISSIONS)
+    ImportFile.objects.filter(pk=file.pk).update(encoding=encoding, preview_operation=operation)
+
+
+@transaction.atomic
+def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
+    """Stores a look into a file whose upload is complete, unless there was one."""
+    file = lock_file(file_id)
+    if not file.preview_operation:
+        begin_preview(file.pk, file.encoding, actor, now)
+
+
+@transaction.atomic
 def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
     """Stores a check by these rules, unless the file is imported. A check that is under way is cancelled."""
     file = lock_file(file_id)
@@ -54,7 +90,8 @@ def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime
         return
     cancel_under_way(file.check_operation)
     stored_rules = msgspec.to_builtins(rules)
-    operation = store_operation(CHECK, {"file": file.pk, "rules": stored_rules}, actor, now, PERMISSIONS)
+    parameters = {"file": file.pk, "encoding": file.encoding, "rules": stored_rules}
+    operation = store_operation(CHECK, parameters, actor, now, PERMISSIONS)
     ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
 
 
@@ -74,7 +111,12 @@ def begin_import(
     if not count_writable(check, take_doubtful=take_doubtful):
         raise NothingToImport
     rules = msgspec.structs.replace(get_rules(check), take_doubtful=take_doubtful)
-    parameters = {"file": file.pk, "rules": msgspec.to_builtins(rules), "events": events}
+    parameters = {
+        "file": file.pk,
+        "encoding": get_encoding(check),
+        "rules": msgspec.to_builtins(rules),
+        "events": events,
+    }
     operation = store_operation(IMPORT, parameters, actor, now, PERMISSIONS, f"import {file.pk}")
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
 
@@ -90,3 +132,13 @@ def cancel_under_way(operation: Operation | None) -> None:
     if operation and operation.state in UNDER_WAY:
         with suppress(OperationEnded):
             cancel_operation(operation.pk)
+
+
+def delete_unused_file(file_id: int) -> None:
+    """Deletes a file with its parts, in batches. Raises FileInUse."""
+    with transaction.atomic():
+        file = lock_file(file_id)
+        operations = (file.preview_operation, file.check_operation, file.import_operation)
+        if any(operation and operation.state in UNDER_WAY for operation in operations):
+            raise FileInUse
+    purge(iter_rows(ImportFile.objects.filter(pk=file_id)))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -23,18 +24,17 @@ from books.exchange.judging import (
     read_books,
     write_judgements,
 )
-from books.exchange.uploads import read_table
+from books.exchange.sandbox.client import Head, Source, count_records, iter_records, read_head
+from books.exchange.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
 from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
 
-IMPORT, CHECK = "import", "import check"
+PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # So many records of each kind are shown; all that come back are kept.
 MAX_SAMPLES = 100
 MAX_SHOWN_TEXT = 200
-# Records between two renewals of the lease, while a file is read without being written.
-RENEWAL_RECORDS = 20_000
 # Records that are judged again together when a worker goes on with a file.
 JUDGED_AGAIN = 500
 WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
@@ -54,12 +54,8 @@ class FileTask:
 
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
-        count = 0
         with report_unreadable():
-            _format, table = read_table(get_file(operation))
-            for count, _ in enumerate(table.records, 1):
-                if count % RENEWAL_RECORDS == 0:
-                    renew_lease(operation)
+            count = count_records(open_source(operation))
         return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
@@ -76,8 +72,7 @@ class FileTask:
     def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
         """Returns the records behind the cursor. The earlier ones are judged again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        _format, table = read_table(get_file(operation))
-        candidates = iter_candidates(table, rules)
+        candidates = iter_candidates(iter_records(open_source(operation)), rules)
         earlier_candidates = islice(candidates, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_candidates, JUDGED_AGAIN)):
@@ -157,6 +152,31 @@ class ImportTask(FileTask):
         return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
+class PreviewTask:
+    """Looks into a file: how it is read, its columns and its first records, which become the operation's result."""
+
+    def plan(self, operation: Operation) -> Plan:
+        return Plan(1, 0, 1)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        """Raises OperationFailed."""
+        with report_unreadable():
+            return Batch(1, [read_head(open_source(operation))])
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        [head] = batch.items
+        Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
+        return Outcome(changed=0, unchanged=1)
+
+    def require_complete(self, operation: Operation) -> None:
+        """Its result is stored with its only batch."""
+
+
+def find_head(operation: Operation | None) -> Head | None:
+    """Returns what a look into a file found, None before it is done."""
+    return msgspec.convert(operation.result, Head) if operation and operation.result else None
+
+
 @contextmanager
 def report_unreadable() -> Iterator[None]:
     """Raises OperationFailed for UnreadableFile."""
@@ -168,6 +188,17 @@ def report_unreadable() -> Iterator[None]:
 
 def get_file(operation: Operation) -> ImportFile:
     return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
+
+
+def open_source(operation: Operation) -> Source:
+    """Returns the file of an operation, whose lease is renewed while a reader is at work."""
+    return build_source(get_file(operation), get_encoding(operation), keep_alive=partial(renew_lease, operation))
+
+
+def get_encoding(operation: Operation) -> str:
+    # A process of the release before may have stored the operation: the encoding was the file's then.
+    encoding = (operation.parameters or {}).get("encoding")
+    return get_file(operation).encoding if encoding is None else str(encoding)
 
 
 def get_rules(operation: Operation) -> ImportRules:

@@ -42,7 +42,7 @@ def check_books(table: Table, rules: ImportRules, report: ReportReturned, count:
     """Judges the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
     earlier = EarlierRecords()
-    for batch in iter_batches(iter_candidates(table, rules), lambda: CHECKED_BATCH, "Checking books", count):
+    for batch in iter_batches(iter_candidates(table.records, rules), lambda: CHECKED_BATCH, "Checking books", count):
         judgements = judge_records(batch, rules, read_books, earlier)
         report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)
@@ -66,7 +66,7 @@ def import_books(
     counts: Counts = Counter()
     actor = begin_operation(IMPORT, actor, now)
     limit, earlier = BatchLimit(), EarlierRecords(actor.operation_id)
-    for batch in iter_batches(iter_candidates(table, rules), lambda: limit.size, "Importing books", count):
+    for batch in iter_batches(iter_candidates(table.records, rules), lambda: limit.size, "Importing books", count):
         start = time.monotonic()
         with transaction.atomic():
             judgements = judge_records(batch, rules, lock_books, earlier)

@@ -1,20 +1,22 @@
 """Files that librarians upload, in parts: the worker that imports them may run on another machine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
-from io import BufferedReader, RawIOBase
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from books.exchange.candidates import ImportRules
-from books.exchange.formats.records import Table, UnreadableFile
-from books.exchange.formats.registry import Format, find_format
+from books.exchange.formats.records import UnreadableFile, format_count
 from books.exchange.mapping import guess_mapping
+from books.exchange.sandbox.client import Source
 from books.fields import to_naive_utc
 from books.models import ColumnMapping, ImportChunk, ImportFile
 
@@ -32,19 +34,36 @@ class OtherContent(Exception):
     """The part is there already, with another content: the parts are of different files."""
 
 
+@transaction.atomic
 def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
     """Returns the file to which the parts go: that of an upload of the same file that was cut off, or a new one.
 
     The fingerprint tells files apart by their content; without one the file is new. Raises UnreadableFile for an empty
-    file and one that is too large, and for texts that no database stores.
+    file, one that is too large or beyond the person's quota, and for texts that no database stores.
     """
     if not 0 < size <= MAX_FILE_BYTES:
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
     if "\0" in name + fingerprint:
         raise UnreadableFile(_("The name of the file has a NUL character."))
-    return find_unfinished(user_id, size, fingerprint) or ImportFile.objects.create(
+    unfinished = find_unfinished(user_id, size, fingerprint)
+    if unfinished:
+        return unfinished
+    require_quota(user_id, size)
+    return ImportFile.objects.create(
         user_id=user_id, name=name[-MAX_NAME_LENGTH:], size=size, fingerprint=fingerprint, created_at=now
     )
+
+
+def require_quota(user_id: int, size: int) -> None:
+    """Raises UnreadableFile. Uploads of a person take turns, so that two cannot have the same rest of the quota."""
+    User.objects.select_for_update(no_key=True).get(pk=user_id)
+    sums = ImportFile.objects.filter(user=user_id).aggregate(count=Count("pk"), size=Sum("size", default=0))
+    if sums["count"] >= settings.UPLOAD_MAX_FILES:
+        limit = {"count": format_count(settings.UPLOAD_MAX_FILES)}
+        raise UnreadableFile(_("You have %(count)s files here, and no more fit. Delete some of them.") % limit)
+    if sums["size"] + size > settings.UPLOAD_MAX_MEGABYTES * 10**6:
+        limit = {"count": format_count(settings.UPLOAD_MAX_MEGABYTES)}
+        raise UnreadableFile(_("Your files here may have %(count)s MB together. Delete some of them.") % limit)
 
 
 def find_unfinished(user_id: int, size: int, fingerprint: str) -> ImportFile | None:
@@ -79,84 +98,49 @@ def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: 
 
 
 def is_complete(file: ImportFile) -> bool:
+    """Adds the parts up only when the last one is there."""
+    if count_chunks(file) * CHUNK_BYTES < file.size:
+        return False
     return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
 
 
-class ChunkStream(RawIOBase):
-    """The bytes of a file, of which one part is in memory."""
-
-    def __init__(self, file: ImportFile) -> None:
-        self.file = file
-        self.position = 0
-        self.number = -1
-        self.chunk = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.position
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self.position = offset + (0, self.position, self.file.size)[whence]
-        return self.position
-
-    def readinto(self, buffer: Any) -> int:
-        """Raises UnreadableFile."""
-        number, start = divmod(self.position, CHUNK_BYTES)
-        if number != self.number:
-            self.number, self.chunk = number, self.read_chunk(number)
-        piece = self.chunk[start : start + len(buffer)]
-        buffer[: len(piece)] = piece
-        self.position += len(piece)
-        return len(piece)
-
-    def read_chunk(self, number: int) -> bytes:
-        """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
-        size = min(CHUNK_BYTES, self.file.size - number * CHUNK_BYTES)
-        if size <= 0:
-            return b""
-        rows = ImportChunk.objects.filter(file=self.file, number=number).values_list("content", flat=True)
-        content = bytes(rows.first() or b"")
-        if len(content) != size:
-            raise UnreadableFile(_("A part of the file is missing. Upload it again."))
-        return content
+def read_chunk(file: ImportFile, number: int) -> bytes:
+    """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
+    size = min(CHUNK_BYTES, file.size - number * CHUNK_BYTES)
+    if size <= 0:
+        return b""
+    rows = ImportChunk.objects.filter(file=file, number=number).values_list("content", flat=True)
+    content = bytes(rows.first() or b"")
+    if len(content) != size:
+        raise UnreadableFile(_("A part of the file is missing. Upload it again."))
+    return content
 
 
-def open_file(file: ImportFile) -> BinaryIO:
-    return cast("BinaryIO", BufferedReader(ChunkStream(file)))
+def build_source(file: ImportFile, encoding: str, **options: Any) -> Source:
+    """Returns the file as a reader is given it."""
+    return Source(file.size, CHUNK_BYTES, encoding, partial(read_chunk, file), **options)
 
 
-def read_table(file: ImportFile) -> tuple[Format, Table]:
-    """Raises UnreadableFile."""
-    stream = open_file(file)
-    format = find_format(stream)
-    table = format.read(stream, file.encoding)
-    if any("\0" in column for column in table.columns):
-        # The rules name the columns, and no PostgreSQL stores it.
-        raise UnreadableFile(_("The name of a column has a NUL character."))
-    return format, table
+def hash_header(columns: Sequence[str]) -> str:
+    return sha256("\n".join(columns).encode(errors="replace")).hexdigest()
 
 
-def hash_header(table: Table) -> str:
-    return sha256("\n".join(table.columns).encode(errors="replace")).hexdigest()
+def remember_mapping(columns: Sequence[str], rules: ImportRules) -> None:
+    ColumnMapping.objects.update_or_create(header=hash_header(columns), defaults={"mapping": dict(rules.mapping)})
 
 
-def remember_mapping(table: Table, rules: ImportRules) -> None:
-    ColumnMapping.objects.update_or_create(header=hash_header(table), defaults={"mapping": dict(rules.mapping)})
-
-
-def find_mapping(table: Table) -> dict[str, str]:
+def find_mapping(columns: Sequence[str]) -> dict[str, str]:
     """Returns what was chosen for a file with the same header before, or what the names say."""
-    remembered = ColumnMapping.objects.filter(header=hash_header(table)).first()
-    return dict(remembered.mapping) if remembered else guess_mapping(table.columns)
+    remembered = ColumnMapping.objects.filter(header=hash_header(columns)).first()
+    return dict(remembered.mapping) if remembered else guess_mapping(columns)
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the files that are older than KEPT_DAYS, after their parts."""
-    files = ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS)))
+    yield from iter_rows(ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS))))
+
+
+def iter_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the files after their parts."""
     yield "parts of uploaded files", ImportChunk.objects.filter(file__in=files)
     yield "uploaded files", files

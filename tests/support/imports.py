@@ -10,6 +10,7 @@ from django.utils import timezone
 from books.exchange import uploads
 from books.exchange.candidates import ImportRules
 from books.exchange.mapping import guess_mapping
+from books.exchange.sandbox.client import read_head
 from books.models import ImportFile, Operation
 from tests.support.books_admin import LIST
 from tests.support.operations import work_off
@@ -22,11 +23,12 @@ def page(file: ImportFile, name: str) -> str:
 
 
 def upload(browser: Client, content: bytes, name: str = "books.csv") -> ImportFile:
-    """Uploads a small file as a browser without the script does."""
+    """Uploads a small file as a browser without the script does, and looks into it."""
     answer = browser.post(IMPORT, {"file": SimpleUploadedFile(name, content)})
     file = ImportFile.objects.latest("pk")
     assert answer.status_code == 302
     assert answer["Location"] == page(file, "mapping")
+    work_off()
     return file
 
 
@@ -73,7 +75,7 @@ def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
     file = uploads.begin_upload(user_id, "books", len(content), "", timezone.now())
     for number, start in enumerate(range(0, len(content), uploads.CHUNK_BYTES)):
         uploads.add_chunk(file, number, content[start : start + uploads.CHUNK_BYTES])
-    columns = uploads.read_table(file)[1].columns
-    file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(columns), **rules))
+    head = read_head(uploads.build_source(file, ""))
+    file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(head.columns), **rules))
     file.save()
     return file

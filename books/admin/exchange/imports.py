@@ -1,8 +1,7 @@
 """Imports a file: it is uploaded, its columns are chosen, it is checked, and then imported by a worker."""
 
 import re
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from django.contrib import messages
@@ -19,10 +18,18 @@ from books.admin.exchange.forms import MEMBER_LABELS, ImportRulesForm
 from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
 from books.admin.pages import render_page
 from books.exchange.downloads import stream_file
-from books.exchange.formats.encodings import ENCODINGS, show_undecodable
-from books.exchange.formats.records import Table, UnreadableFile
-from books.exchange.import_operations import begin_check, begin_import, count_writable
-from books.exchange.import_tasks import MAX_SAMPLES, get_counts
+from books.exchange.formats.encodings import ENCODINGS
+from books.exchange.formats.records import UnreadableFile
+from books.exchange.formats.registry import FORMATS
+from books.exchange.import_operations import (
+    begin_check,
+    begin_first_preview,
+    begin_import,
+    begin_preview,
+    count_writable,
+    delete_unused_file,
+)
+from books.exchange.import_tasks import MAX_SAMPLES, find_head, get_counts
 from books.exchange.judging import Kind
 from books.exchange.returned_records import iter_returned_file
 from books.exchange.uploads import (
@@ -35,7 +42,6 @@ from books.exchange.uploads import (
     count_chunks,
     find_mapping,
     is_complete,
-    read_table,
     remember_mapping,
     store_whole_file,
 )
@@ -46,8 +52,6 @@ from library_site.db.integers import parse_integer
 from library_site.http.refusals import Refusal
 
 UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
-MAX_SHOWN_FILES = 10
-MAX_SHOWN_RECORDS = 5
 MAX_FINGERPRINT_LENGTH = 300
 
 
@@ -72,7 +76,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         request,
         "imports/upload",
         _("Import books"),
-        files=files.select_related("import_operation")[:MAX_SHOWN_FILES],
+        files=files.select_related("import_operation"),
         chunk_bytes=CHUNK_BYTES,
         kept_days=KEPT_DAYS,
     )
@@ -85,6 +89,7 @@ def begin(request: HttpRequest) -> HttpResponse:
         raise UnreadableFile(_("Choose a file."))
     fingerprint = request.POST.get("fingerprint", "")[:MAX_FINGERPRINT_LENGTH]
     file = begin_upload(int(request.user.pk or 0), name, size, fingerprint, timezone.now())
+    look_into_complete(request, file)
     return JsonResponse(
         {
             "next": count_chunks(file),
@@ -101,6 +106,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
         raise UnreadableFile(_("Choose a file."))
     stream = cast("BinaryIO", upload)
     file = store_whole_file(int(request.user.pk or 0), upload.name or "file", stream, upload.size or 0, timezone.now())
+    look_into_complete(request, file)
     return HttpResponseRedirect(mapping_address(file))
 
 
@@ -109,6 +115,12 @@ def refuse(request: HttpRequest, message: str) -> HttpResponse:
         return JsonResponse({"message": message}, status=422)
     messages.error(request, message)
     return HttpResponseRedirect(reverse("admin:import_books"))
+
+
+def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
+    """Begins the look into a file as soon as all its parts are there."""
+    if is_complete(file):
+        begin_first_preview(file.pk, find_importer(request), timezone.now())
 
 
 @require_POST
@@ -124,6 +136,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
         return JsonResponse({"next": count_chunks(file)}, status=409)
     except OtherContent:
         return refuse(request, _("The file has changed since its upload began. Choose it again."))
+    look_into_complete(request, file)
     return JsonResponse({"next": count_chunks(file)})
 
 
@@ -134,17 +147,15 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         return refuse(request, _("The upload was cut off. Choose the same file again to go on."))
     if file.import_operation:
         return HttpResponseRedirect(check_address(file))
-    if request.method == "POST" and request.POST.get("encoding") in ENCODINGS:
-        ImportFile.objects.filter(pk=file.pk).update(encoding=request.POST["encoding"])
+    if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
+        begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
         return HttpResponseRedirect(mapping_address(file))
-    try:
-        _format, table = read_table(file)
-        records = [dict(record.values) for record in islice(table.records, MAX_SHOWN_RECORDS)]
-    except UnreadableFile as error:
-        return refuse(request, f"{file.name}: {error}")
-    form = build_form(request, file, table)
+    head = find_head(file.preview_operation)
+    if head is None:
+        return show_preview(request, file)
+    form = build_form(request, file, head.columns)
     if request.method == "POST" and form.is_valid():
-        remember_mapping(table, form.build_rules())
+        remember_mapping(head.columns, form.build_rules())
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
         return HttpResponseRedirect(check_address(file))
     return render_page(
@@ -152,18 +163,34 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         "imports/mapping",
         file.name,
         file=file,
-        table=table,
+        head=head,
         form=form,
-        rows=[[show_undecodable(str(record.get(column, ""))) for column in table.columns] for record in records],
-        encodings={name: encoding.name for name, encoding in ENCODINGS.items()} if table.warning else {},
+        encodings={name: encoding.name for name, encoding in ENCODINGS.items()} if head.warning else {},
     )
 
 
-def build_form(request: HttpRequest, file: ImportFile, table: Table) -> ImportRulesForm:
+def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Shows how far the look into the file is, and why there is none."""
+    operation = file.preview_operation
+    return render_page(
+        request,
+        "imports/preview",
+        file.name,
+        file=file,
+        operation=operation,
+        is_under_way=operation and is_under_way(operation),
+        badge=operation and format_state(operation),
+        progress=operation and describe_progress(operation, timezone.now()),
+        operation_address=operation and operation_address(operation.pk),
+        mapping_address=mapping_address(file),
+    )
+
+
+def build_form(request: HttpRequest, file: ImportFile, columns: Sequence[str]) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = {**file.rules, "default_genre": file.rules["defaults"].get("genre", "")} if file.rules else {}
-    mapping = file.rules["mapping"] if file.rules else find_mapping(table)
-    return ImportRulesForm(table.columns, mapping, data=data, initial=initial)
+    mapping = file.rules["mapping"] if file.rules else find_mapping(columns)
+    return ImportRulesForm(columns, mapping, data=data, initial=initial)
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
@@ -255,14 +282,29 @@ def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
     operation = file.import_operation or file.check_operation
     if not operation:
         raise Http404
-    file_format, _table = read_table(file)
     stem = UNSAFE_NAME_CHARACTERS.sub("", file.name.rpartition(".")[0]) or "books"
-    return stream_file(iter_returned_file(file, operation.pk), file_format, f"{stem}.failed")
+    pieces = iter_returned_file(file, operation)
+    try:
+        format = FORMATS[next(pieces).decode()]
+    except UnreadableFile as error:
+        return refuse(request, f"{file.name}: {error}")
+    return stream_file(pieces, format, f"{stem}.failed")
+
+
+@require_POST
+def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
+    file = find_own(request, file_id)
+    try:
+        delete_unused_file(file.pk)
+        messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
+    except Refusal as refusal:
+        messages.error(request, _(refusal.message))
+    return HttpResponseRedirect(reverse("admin:import_books"))
 
 
 def find_own(request: HttpRequest, file_id: int) -> ImportFile:
     """Raises Http404 for a file of somebody else, too."""
-    files = ImportFile.objects.select_related("check_operation", "import_operation")
+    files = ImportFile.objects.select_related("preview_operation", "check_operation", "import_operation")
     file = files.filter(pk=file_id, user=request.user.pk).first()
     if file is None:
         raise Http404

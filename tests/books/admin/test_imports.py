@@ -2,7 +2,8 @@
 
 import threading
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -10,14 +11,18 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from books.exchange import uploads
 from books.exchange.candidates import ImportRules
+from books.exchange.formats.records import UnreadableFile
 from books.exchange.import_operations import CheckedAgain, begin_check, begin_import
-from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, open_file
+from books.exchange.sandbox.streams import open_chunks
+from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, read_chunk
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
+from books.operations.lifecycle import cancel_operation
 from books.operations.tasks import LeaseLost
 from library_site.db.purges import purge
 from tests.support.book_files import build_exported_book, read_records, write_books
@@ -31,8 +36,12 @@ NOTHING = "Nothing in the file is to be imported."
 HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 
 
+def open_content(file: ImportFile) -> BinaryIO:
+    return open_chunks(file.size, CHUNK_BYTES, partial(read_chunk, file))
+
+
 def read_content(file: ImportFile) -> bytes:
-    return open_file(file).read()
+    return open_content(file).read()
 
 
 def send_part(browser: Client, file: ImportFile, number: int, content: bytes) -> Any:
@@ -121,7 +130,8 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
         first.do_next()
     work_off()
     assert count_kinds(head.get(address)) == {"left": 2}
-    assert list(Operation.objects.order_by("pk").values_list("state", "result")) == [
+    checks = Operation.objects.filter(kind="import check").order_by("pk")
+    assert list(checks.values_list("state", "result")) == [
         ("cancelled", {"counts": {"refused": 1}}),
         ("done", {"counts": {"left": 2}}),
     ]
@@ -148,7 +158,7 @@ def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> Non
     choose(head, file)
     confirm(head, file)
     begin_check(file.pk, ImportRules({}), find_actor(Actor.Channel.IMPORT), timezone.now())
-    assert list(Operation.objects.order_by("pk").values_list("kind", flat=True)) == ["import check", "import"]
+    assert Operation.objects.filter(kind="import check").count() == 1
 
 
 def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
@@ -200,6 +210,159 @@ def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, be
     assert list(Operation.objects.filter(next_at__isnull=False)) == []
 
 
+def send_file(browser: Client, content: bytes) -> ImportFile:
+    """Uploads a file that no worker looks into yet."""
+    browser.post(IMPORT, {"file": SimpleUploadedFile("books.csv", content)})
+    return ImportFile.objects.latest("pk")
+
+
+def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) -> None:
+    """With a link and a refresh for browsers without the script."""
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    operation = Operation.objects.get()
+    waiting = head.get(page(file, "mapping")).content.decode()
+    assert f'data-address="/admin/books/book/operations/{operation.pk}/progress/"' in waiting
+    assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in waiting
+    assert f'<a href="{page(file, "mapping")}">Show this page again</a>' in waiting
+    # Nothing is chosen, and nothing checked, before the columns are known.
+    assert head.post(page(file, "mapping"), {"match_by": "isbn"}).status_code == 200
+    assert list(Operation.objects.values_list("kind", flat=True)) == ["import preview"]
+    work_off(operation)
+    assert (operation.state, operation.result) == (
+        "done",
+        {
+            "format": "csv",
+            "columns": ["Titel", "Verfasser", "Jahr", "ISBN", "Gattung"],
+            "description": "CSV with semicolons, UTF-8",
+            "warning": "",
+            "rows": [["Lalka", "Bolesław Prus", "1890", "new", "Novel"]],
+        },
+    )
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "operation-progress" not in shown
+    assert "Read as CSV with semicolons, UTF-8." in shown
+
+
+@pytest.mark.parametrize("state", ["cancelled", "purged"])
+def test_a_look_into_a_file_can_be_asked_for_again(head: Client, state: str) -> None:
+    """Also for a file that was uploaded before there were any."""
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    if state == "cancelled":
+        cancel_operation(Operation.objects.get().pk)
+    else:
+        ImportFile.objects.update(preview_operation=None)
+    assert "Look into it again" in head.get(page(file, "mapping")).content.decode()
+    head.post(page(file, "mapping"), {"encoding": ""})
+    work_off()
+    assert count_kinds(choose(head, file)) == {"new": 1}
+
+
+def test_another_encoding_ends_the_look_before_and_leaves_a_check_alone(head: Client) -> None:
+    file = send_file(head, f"{HEADER}Café;Zoë;1890;new;Novel\n".encode("cp1252"))
+    head.post(page(file, "mapping"), {"encoding": "windows-1252"})
+    work_off()
+    post_rules(head, file)
+    head.post(page(file, "mapping"), {"encoding": "utf-8"})
+    work_off()
+    states = Operation.objects.order_by("pk").values_list("kind", "state", "parameters__encoding")
+    assert list(states) == [
+        ("import preview", "cancelled", ""),
+        ("import preview", "done", "windows-1252"),
+        ("import check", "done", "windows-1252"),
+        ("import preview", "done", "utf-8"),
+    ]
+    confirm(head, file)
+    assert Book.objects.get().title == "Café"
+    assert count_kinds(head.get(page(file, "check"))) == {"new": 1}
+
+
+def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next operation is done."""
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    with monkeypatch.context() as patch:
+        patch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
+        work_off()
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "The file is too large or too nested to be read." in shown
+    assert count_kinds(choose(head, upload(head, b"title,author,year,isbn,genre\nA,B,1,1,C\n"))) == {"new": 1}
+
+
+def raise_memory_error(_stream: BinaryIO) -> None:
+    raise MemoryError
+
+
+def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
+    head: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = upload(head, f"{HEADER}Lalka;;1890;new;Novel\n".encode())
+    choose(head, file)
+    monkeypatch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
+    answer = head.get(page(file, "refused"), follow=True)
+    assert ".csv: The file is too large or too nested to be read." in answer.content.decode()
+
+
+def begin(browser: Client, size: int, fingerprint: str = "") -> Any:
+    form = {"name": "a", "size": str(size), "fingerprint": fingerprint}
+    return browser.post(IMPORT, form, headers={"Accept": "application/json"})
+
+
+def test_a_person_has_a_quota_of_files(head: Client, astrid: User, settings: Settings) -> None:
+    settings.UPLOAD_MAX_FILES = 2
+    begin_upload(astrid.pk, "a", 10, "f", timezone.now())
+    assert [begin(head, 10, fingerprint).status_code for fingerprint in ("f", "g")] == [200, 200]
+    answer = begin(head, 10, "h")
+    message = "You have 2 files here, and no more fit. Delete some of them."
+    assert (answer.status_code, answer.json()) == (422, {"message": message})
+    answer = head.post(IMPORT, {"file": SimpleUploadedFile("books.csv", b"title")}, follow=True)
+    assert message in answer.content.decode()
+    assert begin(head, 10, "g").status_code == 200
+    head.post(page(ImportFile.objects.get(fingerprint="g"), "delete"))
+    assert begin(head, 10, "h").status_code == 200
+
+
+def test_a_person_has_a_quota_of_bytes(head: Client, settings: Settings) -> None:
+    settings.UPLOAD_MAX_MEGABYTES = 3
+    assert begin(head, 1_000_000).status_code == 200
+    answer = begin(head, 2_000_001)
+    message = "Your files here may have 3 MB together. Delete some of them."
+    assert (answer.status_code, answer.json()) == (422, {"message": message})
+    assert begin(head, 2_000_000).status_code == 200
+
+
+def test_two_uploads_at_the_same_time_do_not_share_the_rest_of_a_quota(
+    transactional_db: None, berta: User, settings: Settings
+) -> None:
+    settings.UPLOAD_MAX_FILES = 1
+    with transaction.atomic():
+        begin_upload(berta.pk, "a", 10, "f", timezone.now())
+        other = start_concurrently(lambda: begin_upload(berta.pk, "a", 10, "g", timezone.now()))
+    with pytest.raises(UnreadableFile):
+        other.result()
+
+
+def test_a_file_is_deleted_with_its_parts_and_what_was_found(head: Client) -> None:
+    file = upload(head, f"{HEADER}Lalka;;1890;new;Novel\n".encode())
+    choose(head, file)
+    assert "Delete books.csv" in head.get(IMPORT).content.decode()
+    answer = head.post(page(file, "delete"), follow=True)
+    assert "“books.csv” is deleted." in answer.content.decode()
+    assert not any(model.objects.exists() for model in (ImportFile, ImportChunk, ImportFinding))
+
+
+def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    for begin_operation in (
+        lambda: head.post(page(file, "mapping"), {"encoding": ""}),
+        lambda: post_rules(head, file),
+        lambda: post_confirmation(head, file),
+    ):
+        begin_operation()
+        answer = head.post(page(file, "delete"), follow=True)
+        assert "The file is in use: cancel its operation first." in answer.content.decode()
+        work_off()
+    assert Book.objects.count() == 1
+
+
 @pytest.mark.unannounced
 def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.admin.exchange.imports.MAX_ANNOUNCED_ALWAYS", 0)
@@ -242,6 +405,7 @@ def test_windows_1252_is_offered_and_read(head: Client) -> None:
     assert "Line 1 is not UTF-8" in shown
     assert "Read it as Windows-1252" in shown
     head.post(page(file, "mapping"), {"encoding": "windows-1252"})
+    work_off()
     assert "Café" in head.get(page(file, "mapping")).content.decode()
     choose(head, file)
     confirm(head, file)
@@ -291,7 +455,7 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     assert head.get(answer["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
     last = SimpleUploadedFile("chunk", content[2 * CHUNK_BYTES :])
     assert head.post(answer["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
-    stream = open_file(file)
+    stream = open_content(file)
     assert stream.read() == content
     assert stream.seek(-10, 2) == len(content) - 10
     assert stream.read() == content[-10:]
@@ -374,7 +538,7 @@ def test_nul_in_other_fields_is_no_failure(head: Client, field: str) -> None:
 
 def test_nul_in_the_name_of_a_column_is_refused_in_words(head: Client) -> None:
     file = upload(head, b"title,author,year,isbn,genre,a\0b\nA,B,1,1,C,D\n")
-    assert "The name of a column has a NUL" in head.get(page(file, "mapping"), follow=True).content.decode()
+    assert "The name of a column has a NUL" in head.get(page(file, "mapping")).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -394,7 +558,7 @@ def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) 
         assert (answer.status_code, message in answer.json()["message"]) == (422, True)
         assert message in head.post(IMPORT, form, follow=True).content.decode()
     file = upload(head, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", name="old.xls")
-    assert "Save it as XLSX" in head.get(page(file, "mapping"), follow=True).content.decode()
+    assert "Save it as XLSX" in head.get(page(file, "mapping")).content.decode()
 
 
 def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> None:
@@ -433,7 +597,7 @@ def test_only_head_librarians_import_and_each_sees_their_own_files(librarian: Cl
     file = ImportFile.objects.create(user=other, name="a", size=1, created_at=timezone.now())
     astrid.groups.add(Group.objects.get(name="Head librarians"))
     assert librarian.get(IMPORT).status_code == 200
-    for name in ("mapping", "check", "refused", "chunk"):
+    for name in ("mapping", "check", "refused", "chunk", "delete"):
         assert librarian.post(page(file, name)).status_code == 404
 
 

@@ -208,7 +208,7 @@ def test_any_file_has_one_result(
 def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None:
     rows = [build_row(1, "new"), build_row(2, EMMA_10), build_row(3, "new")]
     rules = build_rules(on_match="replace", take_doubtful=True)
-    candidates = list(iter_candidates(read_csv(BytesIO(build_content(rows))), rules))
+    candidates = list(iter_candidates(read_csv(BytesIO(build_content(rows))).records, rules))
     earlier = EarlierRecords()
     first, second = (judge_records(candidates, rules, read_books, earlier) for _ in range(2))
     assert first == second

@@ -113,6 +113,6 @@ def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> 
 )  # fmt: skip
 def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
-    candidates = list(iter_candidates(read("csv", data), RULES))
+    candidates = list(iter_candidates(read("csv", data).records, RULES))
     judgements = judge_records(candidates, RULES, read_books, EarlierRecords())
     assert [judgement.reason for judgement in judgements] == reasons
