@@ -33,6 +33,7 @@ from benchmarks.outages.disks import check_full_disk
 from benchmarks.outages.hangs import check_hung_database
 from benchmarks.outages.kills import check_random_kills
 from benchmarks.outages.poolers import check_killed_pooler
+from benchmarks.outages.slow_readers import check_slow_readers
 from benchmarks.outages.standbys import check_failover
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
@@ -275,6 +276,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "races": check_races,
     "operations": check_operations,
     "hung": check_hung_database,
+    "readers": check_slow_readers,
     "failover": check_failover,
     "disk": check_full_disk,
     "clock": check_clock_jumps,

@@ -59,6 +59,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "oauth.throttling.bound_streams",
     "library_site.http.localization.localize_pages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -76,6 +77,7 @@ API_MIDDLEWARE = [
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
     "library_site.http.middleware.require_revalidation",
+    "oauth.throttling.bound_streams",
 ]
 ROOT_URLCONF = "library_site.urls"
 WSGI_APPLICATION = "library_site.wsgi.application"

@@ -1,16 +1,22 @@
-"""The rate limit (API_RATE_LIMIT) and its headers (draft-ietf-httpapi-ratelimit-headers-10)."""
+"""The rate limit (API_RATE_LIMIT) with its headers (draft-ietf-httpapi-ratelimit-headers-10), and the limit of files
+that are sent at the same time.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import ceil
 from typing import Any, cast
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from library_site.http.errors import render_failure
 from library_site.http.rate_limit import get_counter
+from library_site.http.refusals import Refusal
+from library_site.http.streams import get_stream_limit
 from oauth.callers import get_address_key, get_caller_key
 
 # What is refused for its version, its credential or its method never reaches the throttle.
@@ -55,6 +61,28 @@ def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
             count_request(request, get_address_key(request))
         for name, value in request.META.get(HEADERS_KEY, {}).items():
             response[name] = value
+        return response
+
+    return wrapper
+
+
+def bound_streams(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Django middleware: refuses a streamed answer where this process, or its address, has too many already.
+
+    A FileResponse needs no thread: the server sends files itself.
+    """
+
+    def wrapper(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if not isinstance(response, StreamingHttpResponse) or isinstance(response, FileResponse):
+            return response
+        try:
+            pieces = cast("Iterable[bytes]", response.streaming_content)
+            response.streaming_content = get_stream_limit().open_stream(get_address_key(request), pieces)
+        except Refusal as refusal:
+            return render_failure(request, refusal.to_failure(request))
         return response
 
     return wrapper

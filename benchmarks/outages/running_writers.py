@@ -14,9 +14,9 @@ SEEDED_BOOK_COUNT = 20
 ENOUGH_WRITES = 50
 
 
-def fill(library: Library) -> None:
+def fill(library: Library, book_count: int = SEEDED_BOOK_COUNT) -> None:
     """Adds books, and an endpoint that nobody serves: each event has one delivery."""
-    databases.seed_library(library.url, SEEDED_BOOK_COUNT)
+    databases.seed_library(library.url, book_count)
     library.run_code(CREATE_ENDPOINTS_CODE.format(paths=["well"], port=9))
 
 

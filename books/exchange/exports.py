@@ -12,6 +12,8 @@ from books.models import Book
 
 # Books of a page, each of which is a query: neither a transaction nor a cursor stays open while a client reads slowly.
 PAGE_BOOKS = 5_000
+# The first page costs little, since the file can be refused after it.
+FIRST_PAGE_BOOKS = 100
 TIMES = ("created_at", "updated_at")
 COLUMNS: list[Combinable] = [
     FormattedTimestamp(name, "Z") if name in TIMES else F(name) for name in ExportedBook.__struct_fields__
@@ -20,19 +22,19 @@ COLUMNS: list[Combinable] = [
 
 def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
     """Yields the books in the order of their ids. The last page, which alone may be empty, is read with the others."""
-    last = None
+    last, size = None, FIRST_PAGE_BOOKS
     while True:
-        page = read_page(books, last)
+        page = read_page(books, last, size)
         yield page
-        if len(page) < PAGE_BOOKS:
+        if len(page) < size:
             return
-        last = page[-1].id
+        last, size = page[-1].id, PAGE_BOOKS
 
 
-def read_page(books: QuerySet[Book], last: int | None) -> list[ExportedBook]:
-    """Returns a page of the books behind this id."""
+def read_page(books: QuerySet[Book], last: int | None, size: int) -> list[ExportedBook]:
+    """Returns as many of the books behind this id, or all that there are."""
     rest = books if last is None else books.filter(pk__gt=last)
-    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*COLUMNS)[:PAGE_BOOKS]))
+    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*COLUMNS)[:size]))
 
 
 def begin_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:

@@ -28,6 +28,7 @@ def books(api: httpx.Client) -> list[dict[str, Any]]:
 def test_all_books_that_match_are_in_the_file(
     api: httpx.Client, books: list[dict[str, Any]], media_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(exports, "FIRST_PAGE_BOOKS", 1)
     monkeypatch.setattr(exports, "PAGE_BOOKS", 2)
     format = STREAMED_FORMATS[media_type]
     answer = api.get(LIST_URL, params={"author": "ZOË", "year_min": "1901"}, headers={"Accept": media_type})
@@ -111,6 +112,7 @@ def test_errors_are_in_the_shape_of_version_2(
 
 
 def test_a_book_that_is_added_meanwhile_is_in_the_file_once(monkeypatch: pytest.MonkeyPatch, api: httpx.Client) -> None:
+    monkeypatch.setattr(exports, "FIRST_PAGE_BOOKS", 1)
     monkeypatch.setattr(exports, "PAGE_BOOKS", 1)
     first = api.post(LIST_URL, json=build_book()).json()["id"]
     pages = exports.begin_pages(Book.objects.all())

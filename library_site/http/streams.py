@@ -1,0 +1,82 @@
+"""Bounds the answers that are sent piece by piece: each keeps a thread of the server for as long as its client reads.
+
+A client that stops reading keeps it for ever. So such answers get a part of the threads at most. The others stay free
+for what is answered at once, which the server sends without a thread.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from threading import Lock
+
+from django.conf import settings
+
+from library_site.http.refusals import Refusal
+
+# Seconds after which a file that was refused can be asked for again.
+RETRY_AFTER = "5"
+
+
+class TooManyStreams(Refusal):
+    """This process sends as many files as it may."""
+
+    status = 503
+    message = "The library sends many files already, try again later"
+    headers = {"Retry-After": RETRY_AFTER}
+
+
+class TooManyStreamsOfAddress(Refusal):
+    """This process sends as many files to the address as it may."""
+
+    status = 429
+    message = "The library sends several files to this address already, try again when one is complete"
+    headers = {"Retry-After": RETRY_AFTER}
+
+
+class StreamLimit:
+    """Counts the streams of this process: `total` of all addresses, and `per_address` of each."""
+
+    def __init__(self, total: int, per_address: int) -> None:
+        self.total, self.per_address = total, per_address
+        self.lock = Lock()
+        self.streams: Counter[str] = Counter()
+
+    def open_stream(self, address: str, pieces: Iterable[bytes]) -> "Stream":
+        """Counts a stream until it is closed. Raises TooManyStreams, TooManyStreamsOfAddress."""
+        with self.lock:
+            if self.streams[address] >= self.per_address:
+                raise TooManyStreamsOfAddress
+            if self.streams.total() >= self.total:
+                raise TooManyStreams
+            self.streams[address] += 1
+        return Stream(self, address, pieces)
+
+    def release(self, address: str) -> None:
+        with self.lock:
+            self.streams[address] -= 1
+            # Addresses without a stream are not worth their memory.
+            self.streams = +self.streams
+
+
+class Stream:
+    """The pieces of an answer. The server closes it, also when the client has disconnected (PEP 3333)."""
+
+    def __init__(self, limit: StreamLimit, address: str, pieces: Iterable[bytes]) -> None:
+        self.limit, self.address, self.pieces = limit, address, pieces
+        self.is_open = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.pieces)
+
+    def close(self) -> None:
+        """Can be called more than once."""
+        with self.limit.lock:
+            was_open, self.is_open = self.is_open, False
+        if was_open:
+            self.limit.release(self.address)
+
+
+@cache
+def get_stream_limit() -> StreamLimit:
+    """Half the threads are for files, a quarter for those of one address; one thread at least."""
+    return StreamLimit(max(1, settings.WEB_THREADS // 2), max(1, settings.WEB_THREADS // 4))
