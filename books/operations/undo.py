@@ -36,6 +36,9 @@ class Step(NamedTuple):
 class UndoTask:
     """Its keys are the ids of changes with a minus sign, because it goes back."""
 
+    def __init__(self) -> None:
+        self.related_ids: set[int] = set()
+
     def plan(self, operation: Operation) -> Plan:
         steps = list_changes(operation)
         newest = steps.aggregate(newest=Max("pk"))["newest"] or 0
@@ -51,15 +54,18 @@ class UndoTask:
         book_ids = {step.book_id for step in steps}
         books = changes.lock_books(book_ids)
         writer = UndoWriter(books, find_last_versions(book_ids), actor, now, is_announced(operation))
-        touched_versions = find_touched(operation, book_ids)
+        related_ids = self.related_ids = self.related_ids or find_related(operation)
+        touched_versions = read_last_versions(list_by_others(book_ids, related_ids))
+        undone_versions = read_last_versions(list_undone(operation, book_ids, related_ids))
         for step in steps:
             is_touched = touched_versions.get(step.book_id, 0) > step.version
+            is_undone = undone_versions.get(step.book_id, 0) > step.version
             if step.kind in DELETIONS:
-                writer.restore(step, is_touched)
+                writer.restore(step, is_touched, is_undone)
             elif step.kind in (Change.Kind.CREATED, Change.Kind.RESTORED):
                 writer.delete(step, is_touched)
             else:
-                writer.change(step)
+                writer.change(step, is_touched, is_undone)
         writer.flush()
         return writer.build_outcome(len(steps))
 
@@ -82,11 +88,13 @@ class UndoWriter:
         self.waiting_kind = ""
         self.waiting: dict[int, tuple[BookRow, BookRow]] = {}
 
-    def change(self, step: Step) -> None:
+    def change(self, step: Step, is_touched: bool, is_undone: bool) -> None:
         """Gives each member its value of before, if it still has the one of after."""
         book = self.find_book(step)
         if book is None:
-            self.problems.append(Problem(step.book_id, Reason.DELETED))
+            # An earlier undo, which was cancelled, can have taken back the creation of the book, too.
+            if is_touched or not is_undone:
+                self.problems.append(Problem(step.book_id, Reason.DELETED))
             return
         before, after = step.before or {}, step.after or {}
         values = {name: value for name, value in before.items() if getattr(book, name) == after[name]}
@@ -106,10 +114,14 @@ class UndoWriter:
         elif book is not None:
             self.wait("delete", book, book)
 
-    def restore(self, step: Step, is_touched: bool) -> None:
-        """Writes a deleted book again, unless somebody restored it since."""
-        if self.find_book(step) is not None or is_touched:
-            self.problems.append(Problem(step.book_id, Reason.EXISTS))
+    def restore(self, step: Step, is_touched: bool, is_undone: bool) -> None:
+        """Writes a deleted book again, unless somebody or an earlier undo restored it since."""
+        if self.find_book(step) is not None:
+            if not is_undone:
+                self.problems.append(Problem(step.book_id, Reason.EXISTS))
+            return
+        if is_touched:
+            self.problems.append(Problem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
             return
         members = step.before or {}
         values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
@@ -165,11 +177,29 @@ def list_changes(operation: Operation) -> QuerySet[Change]:
     return Change.objects.filter(operation_id=operation.undo_of_id or 0)
 
 
-def find_touched(operation: Operation, book_ids: Collection[int]) -> dict[int, int]:
-    """Returns the last versions of these books that neither the operation nor its undo made."""
-    own_operations = Q(operation_id__in=[operation.undo_of_id or 0, operation.pk])
-    others = Change.objects.filter(~own_operations | Q(operation=None), book_id__in=book_ids)
-    return read_last_versions(others)
+def find_related(operation: Operation) -> set[int]:
+    """Returns the operation that the chain of undos began with, and all that undo it or each other.
+
+    What an undo changed before it was cancelled is nobody's change, also where that undo was undone.
+    """
+    first_id = operation.pk
+    while parent_id := Operation.objects.filter(pk=first_id).values_list("undo_of", flat=True).first():
+        first_id = parent_id
+    related_ids, latest_ids = {first_id}, {first_id}
+    while latest_ids:
+        latest_ids = set(Operation.objects.filter(undo_of__in=latest_ids).values_list("pk", flat=True))
+        related_ids |= latest_ids
+    return related_ids
+
+
+def list_by_others(book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
+    return Change.objects.filter(~Q(operation_id__in=related_ids) | Q(operation=None), book_id__in=book_ids)
+
+
+def list_undone(operation: Operation, book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
+    """Returns what undos made before this one."""
+    undo_ids = {pk for pk in related_ids if pk not in (operation.pk, operation.undo_of_id)}
+    return Change.objects.filter(operation_id__in=undo_ids, book_id__in=book_ids)
 
 
 def find_last_versions(book_ids: Collection[int]) -> dict[int, int]:

@@ -1,5 +1,7 @@
 """The undo of operations: what goes back, what stays because somebody changed it since, and the undo of an undo."""
 
+from collections.abc import Callable
+from threading import Event as ThreadEvent
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from books import changes
 from books.history.actors import ActorRef, begin_operation
 from books.history.records import MEMBERS
 from books.models import Book, Change, Operation
+from books.operations import worker
 from books.operations.edits import Edit
 from books.operations.lifecycle import (
     NothingToUndo,
@@ -148,6 +151,95 @@ def test_what_is_under_way_or_undone_or_changed_nothing_cannot_be_undone(head: A
     with pytest.raises(OperationUndone):
         begin_undo(edit, head)
     assert Change.objects.count() == 3
+
+
+def cancel_part(undo: Operation, steps: int) -> None:
+    """Takes so many changes back, one by one, and cancels the undo."""
+    lease = worker.claim_due()
+    assert lease
+    runner = worker.OperationRunner(lease, ThreadEvent())
+    runner.limit.size = runner.limit.max_size = 1
+    for _ in range(1 + steps):
+        runner.do_next()
+    cancel_operation(undo.pk)
+
+
+def begin_bulk() -> ActorRef:
+    return begin_operation("bulk", find_anybody(), timezone.now())
+
+
+def add_all(head: ActorRef) -> None:
+    bulk = begin_bulk()
+    for _ in range(3):
+        change_book(create_book(bulk), bulk, year=2)
+
+
+def edit_all(head: ActorRef) -> None:
+    do_edit(head, Edit({"year": 2}))
+
+
+def delete_all(head: ActorRef) -> None:
+    do_deletion(head)
+
+
+@pytest.mark.parametrize(("change", "steps"), [(add_all, 2), (add_all, 3), (edit_all, 1), (delete_all, 2)])
+def test_an_undo_goes_on_where_a_cancelled_one_ended(
+    head: ActorRef, change: Callable[[ActorRef], None], steps: int
+) -> None:
+    if change is not add_all:
+        create_book(year=1), create_book(year=1), create_book(year=1)
+    before = list_members()
+    change(head)
+    operation, after = Operation.objects.latest("pk"), list_members()
+    cancel_part(first := begin_undo(operation, head), steps)
+    undo = do_undo(operation, head)
+    assert (list_members(), list_problems(undo), undo.refused) == (before, [], 0)
+    assert (first.refused, (undo.changed or 0) + (undo.unchanged or 0)) == (0, undo.matched)
+    redo = do_undo(undo, head)
+    redo_of_first = do_undo(first, head)
+    assert (list_members(), redo.refused, redo_of_first.refused) == (after, 0, 0)
+
+
+@pytest.mark.parametrize("change", [add_all, edit_all, delete_all])
+def test_what_an_undo_of_a_cancelled_undo_changed_is_nobodys(
+    head: ActorRef, change: Callable[[ActorRef], None]
+) -> None:
+    if change is not add_all:
+        create_book(year=1), create_book(year=1), create_book(year=1)
+    before = list_members()
+    change(head)
+    operation, after = Operation.objects.latest("pk"), list_members()
+    cancel_part(first := begin_undo(operation, head), 2)
+    back = do_undo(first, head)
+    assert (list_members(), list_problems(back)) == (after, [])
+    undo = do_undo(operation, head)
+    assert (list_members(), list_problems(undo)) == (before, [])
+
+
+def test_what_somebody_did_after_a_cancelled_undo_stays(head: ActorRef) -> None:
+    deleted, edited, restored, other = (create_book() for _ in range(4))
+    deletion = do_deletion(head)
+    changes.restore_book(other.pk, find_anybody(), timezone.now())
+    cancel_part(begin_undo(deletion, head), 4)
+    delete_book(deleted)
+    change_book(edited, year=1)
+    delete_book(restored)
+    changes.restore_book(restored.pk, find_anybody(), timezone.now())
+    undo = do_undo(deletion, head)
+    assert sorted(list_problems(undo)) == [(deleted.pk, "deleted_since", ""), (other.pk, "exists", "")]
+    assert list(Book.objects.order_by("pk").values_list("pk", "year")) == [
+        (edited.pk, 1),
+        (restored.pk, 1813),
+        (other.pk, 1813),
+    ]
+
+
+def test_an_edit_of_a_book_that_somebody_deleted_after_a_cancelled_undo_is_refused(head: ActorRef) -> None:
+    book = create_book(year=1)
+    edit = do_edit(head, Edit({"year": 2}))
+    cancel_part(begin_undo(edit, head), 1)
+    delete_book(book)
+    assert list_problems(do_undo(edit, head)) == [(book.pk, "deleted_since", "")]
 
 
 def test_an_undo_has_no_events_if_the_operation_had_none(
