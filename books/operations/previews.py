@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
-from django.db.models.functions import Length, Replace, StrIndex, Trim
+from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Sum, TextField, Value
+from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
 from books import changes
@@ -15,6 +15,11 @@ from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow
 
 MAX_SAMPLES = 20
+# All that `str.strip` takes off; a database takes off spaces only unless it is told what.
+BLANKS = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 class Sample(NamedTuple):
@@ -63,8 +68,12 @@ def annotate_replaced(books: QuerySet[Book], edit: Edit) -> QuerySet[Any]:
     """Returns the books that the edit changes, with the new text. Letters count as they are written."""
     new_text = Replace(F(edit.member), Value(edit.find), Value(edit.replacement))
     changed_books = books.annotate(place=StrIndex(F(edit.member), Value(edit.find)), new_text=new_text)
-    changed_books = changed_books.annotate(length=Length("new_text"), stripped=Trim("new_text"))
+    changed_books = changed_books.annotate(length=Length("new_text"), stripped=strip("new_text"))
     return changed_books.filter(~Q(new_text=F(edit.member)), place__gt=0)
+
+
+def strip(name: str) -> Func:
+    return Func(F(name), Value(BLANKS), function="TRIM", output_field=TextField())
 
 
 def count_conflicts(books: QuerySet[Any], edit: Edit) -> int:
@@ -83,7 +92,7 @@ def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
     now = timezone.now()
     samples = []
     for row in changes.read_rows(books.order_by("pk")[:MAX_SAMPLES]):
-        # The database takes off spaces only, the edit any blanks.
+        # Somebody can have changed the book since it was selected.
         with suppress(InvalidEdit):
             columns = row.find_changes(edit.build_values(row), now)
             names = [name for name in MEMBERS if name in columns]

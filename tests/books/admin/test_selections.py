@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from books import changes
 from books.admin.list_filters import UnresolvedFilter, resolve_filters, select_listed
@@ -112,6 +112,13 @@ def test_a_list_in_german_means_the_same_to_the_worker(head: Client) -> None:
     head.post(f"{BULK_EDIT}?added_since=31.01.2026", read_inputs(read_text(page)), headers=german)
     work_off()
     assert list_titles() == ["Before"]
+
+
+def test_a_stored_day_is_read_in_any_language(db: None) -> None:
+    add_around(datetime(2026, 1, 31, tzinfo=UTC))
+    with translation.override("de"):
+        values = resolve_filters({"added_since": "31.01.2026"}, timezone.now())
+    assert [book.title for book in select_listed(values)] == ["Since"]
 
 
 @pytest.mark.parametrize("values", [{"added_since": "2026-01-31"}, {"quality": "duplicates"}, {"year_from": "x"}])

@@ -1,14 +1,20 @@
 """Previews say exactly what the operation does."""
 
+import sys
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from hypothesis import given
+from hypothesis import strategies as st
 
-from books.models import Book
+from books.history.actors import ActorRef, find_actor
+from books.models import MAX_LENGTHS, Actor, Book
 from books.operations.edits import Edit
-from books.operations.previews import MAX_SAMPLES, Sample, preview_deletion, preview_edit
+from books.operations.previews import BLANKS, MAX_SAMPLES, Sample, preview_deletion, preview_edit
 from tests.support.books_admin import create_book
 from tests.support.operations import create_head_librarian, do_edit
+from tests.support.strategies import hypothesis_settings
 
 EDITS = [
     Edit({"year": 1}),
@@ -35,6 +41,50 @@ def test_the_numbers_are_those_of_the_operation(db: None, edit: Edit) -> None:
     operation = do_edit(create_head_librarian(), edit)
     assert (preview.matched, preview.would_change) == (operation.matched, operation.changed)
     assert preview.conflicts + preview.invalid == operation.refused
+
+
+# What `str.strip` takes off, and what looks like it but is a character.
+BLANK_TEXTS = st.text(st.sampled_from([*BLANKS, "\u200b", "\u180e", "a"]), min_size=1, max_size=3)
+
+
+@pytest.mark.database_independent
+def test_blanks_are_what_python_takes_off() -> None:
+    assert {chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()} == set(BLANKS)
+
+
+@hypothesis_settings
+@given(BLANK_TEXTS, BLANK_TEXTS, st.sampled_from(["", "b"]))
+def test_a_preview_agrees_about_blank_texts(db: None, blank: str, replacement: str, end: str) -> None:
+    book = create_book(genre=f"b{blank}{end}")
+    books, edit = Book.objects.filter(pk=book.pk), Edit({}, "genre", "b", replacement)
+    preview = preview_edit(books, edit)
+    operation = do_edit(find_head(), edit, isbn=book.isbn)
+    assert (preview.would_change, preview.invalid) == (operation.changed, operation.refused)
+    assert [sample.after for sample in preview.samples] == [
+        {"genre": genre} for genre in books.values_list("genre", flat=True) if operation.changed
+    ]
+
+
+@pytest.mark.parametrize("blank", ["\u3000", " ", "\x85", "\u2028"])
+def test_a_replacement_that_leaves_blanks_is_invalid(db: None, blank: str) -> None:
+    create_book(genre=f"Novel{blank}")
+    preview = preview_edit(Book.objects.all(), Edit({}, "genre", "Novel", ""))
+    assert (preview.would_change, preview.invalid, preview.samples) == (0, 1, [])
+
+
+@pytest.mark.parametrize(("length", "invalid"), [(MAX_LENGTHS["genre"], 0), (MAX_LENGTHS["genre"] + 1, 1)])
+def test_the_longest_text_is_the_same_for_the_preview_and_the_edit(db: None, length: int, invalid: int) -> None:
+    # Characters count: these have four bytes in UTF-8, and two units in UTF-16.
+    create_book(genre="a")
+    edit = Edit({}, "genre", "a", "\U0001f4d6" * length)
+    preview = preview_edit(Book.objects.all(), edit)
+    operation = do_edit(find_head(), edit)
+    assert (preview.would_change, preview.invalid) == (1 - invalid, invalid) == (operation.changed, operation.refused)
+
+
+def find_head() -> ActorRef:
+    user = User.objects.filter(username="head").first()
+    return find_actor(Actor.Channel.OPERATION, user_id=user.pk) if user else create_head_librarian()
 
 
 def test_samples_show_the_members_that_change(db: None) -> None:
