@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.server import serve_library
+from tests.support.waiting import PROCESS_TIMEOUT
 
 CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 
@@ -25,6 +26,6 @@ def test_the_library_follows_its_document(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PROCESS_TIMEOUT,
         )
     assert run.returncode == 0, run.stdout + run.stderr

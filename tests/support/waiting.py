@@ -7,7 +7,7 @@ from threading import Event
 # Seconds between two looks, in which the processor is free for what is waited for.
 POLL_INTERVAL = 0.01
 # Seconds that any process may take: fewer than a test may, whose own limit does not interrupt its threads.
-PROCESS_TIMEOUT = 100
+PROCESS_TIMEOUT = 250
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
