@@ -86,5 +86,26 @@ def test_the_server_of_postgresql_is_not_found_without_its_client(
     assert find_command("initdb") == str(tmp_path / "15" / "bin" / "initdb")
 
 
+def test_the_packages_of_missing_programs_are_listed_for_debian(tmp_path: Path) -> None:
+    call = [sys.executable, programs.__file__]
+    assert subprocess.check_output(call, text=True, timeout=30).split() == [
+        program.package for program in PROGRAMS.values()
+    ]
+    for command in COMMANDS:
+        (tmp_path / command).touch(mode=0o700)
+    assert subprocess.check_output(call, env={"PATH": str(tmp_path)}, timeout=30) == b""
+
+
+def test_a_folder_gets_all_commands_but_those_of_the_programs(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for command in (*COMMANDS, "other"):
+        (tmp_path / "bin" / command).touch(mode=0o700)
+    call = [sys.executable, programs.__file__, str(tmp_path / "links")]
+    subprocess.run(call, env={"PATH": str(tmp_path / "bin")}, check=True, timeout=30)
+    assert {path.name: path.resolve() for path in (tmp_path / "links").iterdir()} == {
+        "other": tmp_path / "bin" / "other"
+    }
+
+
 def test_a_module_with_such_a_test_is_marked(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("program_module")

@@ -73,4 +73,5 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         link_other_commands(Path(sys.argv[1]))
     else:
-        print(*(program.package for program in list_missing()), sep="\n")
+        for program in list_missing():
+            print(program.package)
