@@ -35,6 +35,7 @@ from benchmarks.outages.kills import check_random_kills
 from benchmarks.outages.poolers import check_killed_pooler
 from benchmarks.outages.slow_readers import check_slow_readers
 from benchmarks.outages.standbys import check_failover
+from benchmarks.outages.uploads import check_hostile_files
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.findings import Finding
@@ -277,6 +278,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "operations": check_operations,
     "hung": check_hung_database,
     "readers": check_slow_readers,
+    "files": check_hostile_files,
     "failover": check_failover,
     "disk": check_full_disk,
     "clock": check_clock_jumps,
