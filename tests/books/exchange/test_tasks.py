@@ -223,6 +223,17 @@ def test_an_import_that_did_not_read_each_record_once_is_not_done(head: ActorRef
     assert (operation.state, operation.error) == ("failed", "Not each record of the file was read once.")
 
 
+def test_no_record_behind_the_last_one_is_read(head: ActorRef) -> None:
+    operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
+    runner = do_steps(operation, 1)
+    Operation.objects.filter(pk=operation.pk).update(last=3, matched=3)
+    while runner.do_next():
+        pass
+    operation.refresh_from_db()
+    assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
+    assert Book.objects.count() == 3
+
+
 def test_a_file_that_has_fewer_records_than_were_counted_fails(head: ActorRef) -> None:
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
     runner = do_steps(operation, 1)

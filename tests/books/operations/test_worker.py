@@ -301,6 +301,14 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef, failures: in
     assert (operation.attempted, operation.lease, operation.state) == (failures + 1, None, "waiting")
 
 
+def test_failures_before_the_start_do_not_count_after_it(head: ActorRef) -> None:
+    operation = begin_edit(head, SET_LENT)
+    Operation.objects.filter(pk=operation.pk).update(attempted=MAX_FAILURES - 1)
+    claim().do_next()
+    operation.refresh_from_db()
+    assert (operation.state, operation.attempted) == ("running", 0)
+
+
 def test_what_another_worker_has_is_not_put_off(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
     late = worker.claim_due()
