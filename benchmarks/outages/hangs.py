@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -126,13 +126,18 @@ def run_watches(watches: Sequence[Watch]) -> Iterator[None]:
 @contextmanager
 def stop_processes(list_pids: Callable[[], list[int]]) -> Iterator[None]:
     pids = list_pids()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    send_signal(pids, signal.SIGSTOP)
     try:
         yield
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        send_signal(pids, signal.SIGCONT)
+
+
+def send_signal(pids: Sequence[int], number: signal.Signals) -> None:
+    """A session can have ended meanwhile."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def list_processes(library: Library) -> list[int]:
