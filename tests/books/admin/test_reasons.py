@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils.translation import get_language
 
 from books.models import ImportFinding, Operation
+from tests.support.admin_pages import read_inputs, read_text
 from tests.support.imports import choose, page, upload
 from tests.support.operations import work_off
 
@@ -95,7 +96,8 @@ def test_an_operation_fails_in_the_language_of_who_began_it(
     head: Client, berta: User, language: str, reason: str
 ) -> None:
     read_in(head, language)
-    head.post("/admin/books/book/bulk_edit/?genre=none", {"change": "delete", "token": "t", "matched": "0"})
+    question = head.post("/admin/books/book/bulk_edit/?genre=none", {"change": "delete"})
+    head.post("/admin/books/book/bulk_edit/?genre=none", read_inputs(read_text(question)))
     berta.groups.clear()
     work_off()
     assert Operation.objects.get().error == reason

@@ -76,6 +76,7 @@ def list_changes(operation: Operation) -> list[Any]:
 def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, size))
     monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", size)
+    monkeypatch.setattr(worker, "MIN_BATCH_SIZE", 1)
 
 
 def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
