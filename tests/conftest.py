@@ -1,9 +1,8 @@
 """Fixtures of all tests: clients of the application in this process, the served library, and its users."""
 
 import gc
-import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import hypothesis
@@ -33,8 +32,6 @@ hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile("suite")
 
-# Seconds. A test takes a few, and the first one of a run prepares the database.
-TIME_LIMIT = 300
 # Migrations fill these, and no test changes them.
 TABLES_OF_MIGRATIONS = {"auth_permission", "django_content_type", "django_migrations"}
 
@@ -49,20 +46,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
-
-
-@pytest.fixture(autouse=True)
-def time_limit() -> Iterator[None]:
-    """Fails a test that hangs, so that the others run."""
-
-    def fail(*_: object) -> NoReturn:
-        raise TimeoutError(f"The test takes longer than {TIME_LIMIT} seconds.")
-
-    previous = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(TIME_LIMIT)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,7 +24,7 @@ from library_site.db.writer_queue import STALL_TIMEOUT, WriterQueue
 from tests.support.books import build_book
 from tests.support.server import Service, serve_library
 from tests.support.sql import connect
-from tests.support.waiting import wait_until
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has many writers at a time")
 
@@ -208,7 +208,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_child_process_has_a_lock_of_its_own(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", FORK_CODE, str(tmp_path / "library.sqlite3")], check=True)
+    subprocess.run(
+        [sys.executable, "-c", FORK_CODE, str(tmp_path / "library.sqlite3")], check=True, timeout=PROCESS_TIMEOUT
+    )
 
 
 @pytest.mark.parametrize(("process", "max_writers"), [("web", 4), ("worker", 0), ("command", 0)])
