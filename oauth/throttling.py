@@ -71,7 +71,7 @@ def bound_streams(
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Django middleware: refuses a streamed answer where this process, or its address, has too many already.
 
-    A FileResponse needs no thread: the server sends files itself.
+    A FileResponse is a static file. A page asks for many of these, and the server takes the library's own at once.
     """
 
     def wrapper(request: HttpRequest) -> HttpResponseBase:
