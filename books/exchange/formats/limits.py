@@ -16,7 +16,8 @@ MAX_XML_NAMES = 1_000
 
 def build_refusal(limit: str) -> UnreadableFile:
     """Returns the error of a file that exceeds a limit; the sentence says which."""
-    return UnreadableFile(f"{_('The file is too large or too nested to be read.')} {limit}")
+    sentence = _("The file is too large or too nested to be read.")
+    return UnreadableFile(f"{sentence} {limit}")
 
 
 class Allowance:
