@@ -25,7 +25,7 @@ class SortKey(NamedTuple):
 
 
 def parse_bigint(value: object) -> int:
-    if not isinstance(value, int) or abs(value) >= BIGINT_MAX:
+    if not isinstance(value, int) or abs(value) > BIGINT_MAX:
         raise InvalidCursor
     return value
 

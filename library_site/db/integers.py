@@ -12,7 +12,7 @@ BIGINT_MAX = 2**63 - 1
 def parse_integer(text: str) -> int | None:
     """Parses ASCII digits with an optional minus; returns None for other text.
 
-    A number outside the range of a bigint becomes the nearest number outside it: 2**63 or -2**63 - 1.
+    A number beyond BIGINT_MAX or its negative becomes the next one beyond: 2**63 or -2**63.
     """
     if len(text) < MAX_PLAIN_DIGITS and text.isascii() and text.isdigit():
         return int(text)

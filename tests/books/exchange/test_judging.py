@@ -110,6 +110,16 @@ def test_ids_match_only_if_that_is_asked_for(api: httpx.Client, emma: int, tmp_p
     assert read_book(emma, "isbn") == ("newer",)
 
 
+def test_an_id_beyond_64_bits_is_no_id(api: httpx.Client, tmp_path: Path) -> None:
+    numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
+    file = write_file(tmp_path, *(f"{number},T,A,1,i{number},G," for number in numbers))
+    with pytest.raises(CommandError, match="3 rows failed"):
+        call_command("import_books", file, match_by="id")
+    assert [row.partition(",")[0] for row in list_failures(file)] == ["4", "5", "6"]
+    assert all("id: It is no number of a book." in row for row in list_failures(file))
+    assert Book.objects.count() == 2
+
+
 def test_two_writings_in_a_file_are_doubtful(api: httpx.Client, tmp_path: Path) -> None:
     rows = [f",A,B,1,{ISBN},G,", f",A,B,1,{SAME_ISBN},G,"]
     with pytest.raises(CommandError, match="1 rows failed"):

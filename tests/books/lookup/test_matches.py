@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from books.lookup.matches import build_search, find_first, is_equal
 from books.lookup.scans import read_scan
 from books.models import SORT_PREFIX_LENGTH, Book
-from tests.support.books_admin import create_book
+from tests.support.books_admin import change_book, create_book
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -55,6 +55,13 @@ def test_a_number_is_an_id_before_it_is_a_title() -> None:
     create_book(title=f"{book.pk} Days")
     assert find_titles(str(book.pk)) == ["Utopia", str(book.pk), f"{book.pk} Days"]
     assert find_titles(f"#{book.pk}") == ["Utopia"]
+
+
+def test_a_book_whose_title_is_its_id_is_found_once() -> None:
+    book = create_book()
+    change_book(book, title=str(book.pk))
+    other = create_book(title=str(book.pk))
+    assert [found.pk for found in find_first(Book.objects.all(), read_scan(str(book.pk)), LIMIT)] == [book.pk, other.pk]
 
 
 def test_titles_are_compared_beyond_what_the_index_has() -> None:

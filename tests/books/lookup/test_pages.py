@@ -69,7 +69,8 @@ def test_each_order_goes_on_behind_a_position(name: str, sign: str) -> None:
     "position",
     [
         Position(2, "A", 1),
-        Position(-1, "A", 1),
+        # Python counts -1 from the end, and the key would fit there.
+        Position(-1, 17, 1),
         Position(0, 17, 1),
         Position(1, "A", 1),
         Position(0, "\0", 1),
@@ -79,6 +80,14 @@ def test_each_order_goes_on_behind_a_position(name: str, sign: str) -> None:
 )
 def test_foreign_positions_are_none(position: Any) -> None:
     assert parse_position(position.encode(), HALVES) is None
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 1 - 2**63])
+def test_a_position_may_have_the_largest_numbers(number: int) -> None:
+    sections = [Section(Q(), "year")]
+    start = parse_position(Position(0, number, number).encode(), sections)
+    assert start
+    assert len(list_years(read(sections, start, limit=6))) == (0 if number > 0 else 6)
 
 
 @pytest.mark.parametrize("key", ["0001-01-01T00:00:00.000000+23:59", "2026-01-31", "2026-01-31T09:30:00.000000Z"])
