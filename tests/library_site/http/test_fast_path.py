@@ -155,14 +155,18 @@ def test_nothing_is_learned_from_a_refusal(api: httpx.Client, plain: httpx.Clien
 
 
 class DjangoHandler:
-    """Replaces Django's handler and counts its calls."""
+    """Replaces Django's handler and counts its calls. It refuses the first ones, if it is to refuse any."""
 
-    def __init__(self, *headers: tuple[str, str]) -> None:
+    def __init__(self, *headers: tuple[str, str], refusals: int = 0) -> None:
         self.calls, self.headers = 0, [("Content-Type", "application/json"), ("Content-Length", "2"), *headers]
+        self.refusals = refusals
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         self.calls += 1
-        start_response("200 OK", self.headers)
+        if self.calls > self.refusals:
+            start_response("200 OK", self.headers)
+        else:
+            start_response("401 Unauthorized", [*self.headers, ("WWW-Authenticate", "Bearer")])
         return [b"{}"]
 
 
@@ -193,6 +197,13 @@ def test_django_answers_only_the_first_request() -> None:
         count_django_calls(DjangoHandler(), {}, {}, {"HTTP_ACCEPT": "application/json"}, {"HTTP_USER_AGENT": "wget"})
         == 1
     )
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_django_answers_until_an_answer_is_no_refusal(method: str) -> None:
+    """The headers of a refusal would keep a route from the fast path for good, or come with the next answer."""
+    request = {"REQUEST_METHOD": method}
+    assert count_django_calls(DjangoHandler(refusals=2), request, request, request, request, request) == 3
 
 
 @pytest.mark.parametrize(

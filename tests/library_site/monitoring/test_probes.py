@@ -10,6 +10,7 @@ import httpx
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg import OperationalError as PsycopgOperationalError
 from psycopg.errors import ConnectionTimeout, UndefinedTable
 from pytest_django import Settings
@@ -17,7 +18,14 @@ from pytest_django import Settings
 from library_site.db.watchdog import DatabaseHangs
 from library_site.monitoring import readiness as readiness_module
 from library_site.monitoring.listener import start_listener
-from library_site.monitoring.readiness import DATABASE_CHECKS, Readiness, Results, is_server_running, readiness
+from library_site.monitoring.readiness import (
+    DATABASE_CHECKS,
+    Readiness,
+    Results,
+    check_database,
+    is_server_running,
+    readiness,
+)
 from library_site.monitoring.shared_runs import SharedRun
 
 ALL_PASSED = {"database_server": True, "database": True, "migrations": True, "signing_key": True}
@@ -94,6 +102,29 @@ def test_a_database_that_is_not_as_it_should_be_has_its_name(
     assert answer.json()["checks"] == {name: "unavailable" if name in failed else "ok" for name in ALL_PASSED}
     assert api.get("/livez").status_code == 200
     assert caplog.messages == [f"Not ready: {', '.join(failed)}"]
+
+
+def test_a_database_of_a_newer_release_is_ready(transactional_db: None, api: httpx.Client) -> None:
+    """During an upgrade the old processes go on, and must get requests."""
+    recorder, newer = MigrationRecorder(connection), ("books", "9999_of_a_newer_release")
+    recorder.record_applied(*newer)
+    try:
+        answer = api.get("/readyz")
+    finally:
+        recorder.record_unapplied(*newer)
+    assert (answer.status_code, answer.json()["checks"]["migrations"]) == (200, "ok")
+
+
+def test_a_check_of_the_database_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    copy, copies = connection.copy, list[BaseDatabaseWrapper]()
+
+    def keep_copy() -> BaseDatabaseWrapper:
+        copies.append(copy())
+        return copies[-1]
+
+    monkeypatch.setattr(connection, "copy", keep_copy)
+    assert check_database()["database"]
+    assert [database.connection for database in copies] == [None]
 
 
 def test_a_missing_signing_key_is_not_ready(api: httpx.Client, settings: Settings) -> None:

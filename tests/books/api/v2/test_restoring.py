@@ -1,16 +1,19 @@
 """POST /api/v2/books/{id}/restore: a deleted book comes back under its old id."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
+from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
 from books import changes
 from books.models import Book, Change
 from tests.support.books import ACTOR, build_book
+from tests.support.concurrency import start_concurrently
 from tests.support.history import NOBODY, list_entries, summarize
 from tests.support.oauth_flows import create_key_header, create_librarian
 from tests.support.pages import build_validation_error, parse_error
@@ -96,6 +99,20 @@ def test_a_book_that_another_request_restores_first_is_a_conflict(api: httpx.Cli
             changes.restore_book(book["id"], ACTOR, timezone.now())
         api.delete(f"{BOOKS}/{book['id']}")
         restore(api, f"{BOOKS}/{book['id']}")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None:
+    """It read the deleted book before the first one ended, and would else say that another book has the isbn."""
+    now = timezone.now()
+    pk = changes.create_book(build_book(), ACTOR, now).id
+    changes.remove_book(pk, lambda _: None, ACTOR, now)
+    with transaction.atomic():
+        changes.restore_book(pk, ACTOR, now)
+        second = start_concurrently(partial(changes.restore_book, pk, ACTOR, now))
+    with pytest.raises(changes.BookExists):
+        second.result()
+    assert Book.objects.values_list("version", flat=True).get(pk=pk) == 3
 
 
 @pytest.mark.parametrize("pk", ["0", "-1", "987654321", "9" * 30])
