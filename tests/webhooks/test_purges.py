@@ -68,6 +68,31 @@ def test_a_deleted_endpoint_is_purged_after_the_last_of_its_deliveries() -> None
     assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": 2}
 
 
+@pytest.mark.parametrize(
+    ("owner", "state", "is_purged"),
+    [("listener", "active", False), ("listener", "deleted", True), (None, "active", True), (None, "deleted", True)],
+)
+def test_an_endpoint_that_was_never_used_is_purged_once_nobody_can_use_it(
+    owner: str | None, state: str, is_purged: bool
+) -> None:
+    user = create_owner(owner) if owner else None
+    endpoint = Endpoint.objects.create(owner=user, url="https://receiver.example", state=state, created_at=NOW)
+    assert purge(iter_expired(NOW)) == NOTHING
+    Endpoint.objects.update(created_at=LONG_AGO)
+    assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": int(is_purged)}
+    assert Endpoint.objects.filter(pk=endpoint.pk).exists() is not is_purged
+
+
+@pytest.mark.parametrize(("state", "count"), [("active", 0), ("disabled", 0), ("deleted", 1)])
+def test_what_was_sent_to_an_endpoint_without_owner_is_purged_when_it_is_deleted(state: str, count: int) -> None:
+    """Operators see the others in the admin, and can give them an owner."""
+    create_endpoint()
+    publish_event()
+    record_deliveries(NOW)
+    Endpoint.objects.update(owner=None, state=state)
+    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": count, "deliveries": count}
+
+
 def test_what_waits_for_a_deleted_endpoint_is_purged_at_once() -> None:
     owner = create_owner()
     deleted, disabled = create_endpoint(owner), create_endpoint(owner)

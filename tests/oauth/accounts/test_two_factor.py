@@ -328,6 +328,20 @@ def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margare
     assert not is_signed_in(api)
 
 
+def test_a_stolen_session_ends_when_it_is_turned_on_or_off(api: httpx.Client, margaret: User) -> None:
+    """A thief who knows the key of the very session that goes on is not let in with it."""
+    enter_password(api)
+    keys = [api.cookies["sessionid"]]
+    codes = read_recovery_codes(submit_setup(api, password=PASSWORD))
+    keys.append(api.cookies["sessionid"])
+    submit(api, SETUP_PAGE, code="", recovery_code=codes[0], turn_off="")
+    assert is_signed_in(api)
+    assert len({*keys, api.cookies["sessionid"]}) == 3
+    for key in keys:
+        use_session(api, key)
+        assert not is_signed_in(api)
+
+
 def test_a_person_turns_it_off_with_a_code(api: httpx.Client, phone: Phone) -> None:
     enter_password(api)
     enter_recovery_code(api, phone.recovery_codes[0])
