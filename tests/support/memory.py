@@ -23,7 +23,7 @@ class Memory:
 
 @contextmanager
 def trace_memory() -> Iterator[Memory]:
-    gc.collect()
+    # What is garbage already is not traced, and to look for it takes long beside so many tests.
     gc.disable()
     tracemalloc.start()
     try:

@@ -72,6 +72,9 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
     except DefusedXmlException as error:
         message = _("The XML defines a document type or entities. Such files are not read.")
         raise UnreadableFile(message) from error
+    except (LookupError, ValueError) as error:
+        # Of those that need several bytes for a character, the parser knows UTF-8 and UTF-16 alone.
+        raise UnreadableFile(_("The XML names an encoding that is not known. Store it as UTF-8.")) from error
 
 
 def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:

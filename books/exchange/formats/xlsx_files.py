@@ -72,7 +72,7 @@ def report_bad_workbook() -> Iterator[None]:
         raise UnreadableFile(
             _("It is no workbook that can be read: %(error)s.") % {"error": type(error).__name__}
         ) from error
-    except (ExpatError, zlib.error, OSError, EOFError, RuntimeError, ArithmeticError) as error:
+    except (ExpatError, LookupError, zlib.error, OSError, EOFError, RuntimeError, ArithmeticError) as error:
         raise UnreadableFile(_("The workbook is damaged: %(error)s.") % {"error": type(error).__name__}) from error
 
 

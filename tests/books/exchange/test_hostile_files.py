@@ -228,6 +228,14 @@ def test_abbreviations_fill_in_as_much_as_is_read() -> None:
     assert "too long together" in consume("bibtex", others)
 
 
+@pytest.mark.parametrize("encoding", ["x-unknown", "gbk", "idna", "punycode", "zlib", "undefined"])
+def test_xml_in_an_encoding_that_is_not_known_is_refused(encoding: str) -> None:
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'
+    assert consume("marcxml", f"{head}<collection/>".encode()).startswith("The XML names an encoding")
+    sheet = {hostile_files.SHEET: f"{head}<worksheet/>"}
+    assert "workbook" in consume("xlsx", build_workbook(sheet))
+
+
 def test_a_field_of_marc_is_read_once() -> None:
     [record] = read_records("marc", hostile_files.overlap_marc_fields(5_000))
     assert record.problem == "record: Its directory does not fit field 245."
