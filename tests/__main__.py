@@ -79,12 +79,13 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
 def choose_tests(names: list[str]) -> dict[str, list[str]]:
     """Returns pytest's arguments for each database. What is the same on all of them runs on one.
 
-    Those with a browser run on the second, which has less to do.
+    Those with a browser, and those with processes, run on the second, which has less to do.
     """
     if len(names) == 1:
         return {names[0]: []}
     first, second = names
-    return {first: ["-m", "not browser"], second: ["-m", "browser or not database_independent"]}
+    shared = "browser or processes"
+    return {first: ["-m", f"not ({shared})"], second: ["-m", f"{shared} or not database_independent"]}
 
 
 def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":

@@ -22,7 +22,7 @@ from oauth.tokens import revocations
 from tests.support import book_audit
 from tests.support.books import build_book
 from tests.support.readers import start_reader_thread
-from tests.support.server import Service, serve_library
+from tests.support.server import Service, keep_migrated_database, serve_library
 
 pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits"]
 
@@ -79,6 +79,7 @@ def application(static_files: None) -> "WSGIApplication":
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: "DjangoDbBlocker") -> Iterator[None]:
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
+        keep_migrated_database()
         book_audit.install_triggers()
         tables = {*connection.introspection.django_table_names(only_existing=True)} - TABLES_OF_MIGRATIONS
         groups = [*Group.objects.all()]

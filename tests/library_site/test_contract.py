@@ -13,6 +13,7 @@ CONFIGURATION = Path(__file__).parent.parent / "schemathesis.toml"
 
 
 @pytest.mark.database_independent
+@pytest.mark.processes
 def test_the_library_follows_its_document(tmp_path: Path) -> None:
     options = "--checks all --phases examples,fuzzing,stateful --mode all".split()
     bounds = "--max-examples 8 --seed 1 --generation-database none --continue-on-failure --no-color".split()

@@ -20,7 +20,7 @@ from tests.support.books import build_book
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
+pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
 
 
 def post_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
+pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
 
 
 def set_up(

@@ -18,8 +18,10 @@ from typing import Any, LiteralString, NamedTuple
 
 import httpx
 import psycopg
+from django.db import connection
 from psycopg import sql
 
+from library_site.db.sql import execute
 from tests.support.sql import count_rows, fetch_all
 from tests.support.waiting import PROCESS_TIMEOUT
 
@@ -111,26 +113,52 @@ def copy_seeded_database(folder: Path) -> Iterator[str]:
     drop_database(name)
 
 
+def keep_migrated_database() -> None:
+    """Copies the suite's database as migrations have left it: a service that begins with it saves seconds."""
+    if connection.vendor == "sqlite":
+        execute("VACUUM INTO %s", [name_migrated_database()])
+        return
+    # PostgreSQL copies no database that has connections.
+    connection.close()
+    execute_on_suite_server("CREATE DATABASE {} TEMPLATE {}", name_migrated_database(), name_test_database())
+    atexit.register(drop_database, name_migrated_database())
+
+
+def name_test_database() -> str:
+    return str(connection.settings_dict["NAME"])
+
+
+def name_migrated_database() -> str:
+    """Nothing has this name where no test has needed the database yet."""
+    return f"{name_test_database()}.migrated"
+
+
 # The seeded database is made once for all services of a process.
 @cache
 def create_seeded_file() -> Path:
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder)
-    seed_database(f"sqlite:///{folder}/library.sqlite3")
-    return Path(folder) / "library.sqlite3"
+    file = Path(tempfile.mkdtemp()) / "library.sqlite3"
+    atexit.register(shutil.rmtree, file.parent)
+    with suppress(FileNotFoundError):
+        shutil.copy(name_migrated_database(), file)
+    seed_database(f"sqlite:///{file}", is_migrated=file.exists())
+    return file
 
 
 @cache
 def create_seeded_template() -> str:
-    name = create_database("CREATE DATABASE {}")
+    try:
+        name, is_migrated = create_database("CREATE DATABASE {} TEMPLATE {}", name_migrated_database()), True
+    except psycopg.errors.InvalidCatalogName:
+        name, is_migrated = create_database("CREATE DATABASE {}"), False
     atexit.register(drop_database, name)
-    seed_database(build_database_url(name))
+    seed_database(build_database_url(name), is_migrated=is_migrated)
     return name
 
 
-def seed_database(database_url: str) -> None:
+def seed_database(database_url: str, *, is_migrated: bool = False) -> None:
     environment = os.environ | {"DATABASE_URL": database_url}
-    run_command(environment, "migrate", "-v0")
+    if not is_migrated:
+        run_command(environment, "migrate", "-v0")
     run_command(environment, "seed_books", "--count", str(SEEDED_BOOK_COUNT))
 
 
