@@ -9,7 +9,7 @@ from typing import Any
 from books.exchange.formats.records import NumberText, Record
 
 HEADER = struct.Struct(">cI")
-# A batch of records with one of the longest, each of whose characters takes six bytes in JSON.
+# A batch of records with one of the longest, each of whose characters takes twelve bytes in JSON.
 MAX_MESSAGE_BYTES = 32 * 2**20
 # To the reader: what it is to do, a part of the file, and the next records that come back.
 JOB, CHUNK, REASONS = b"j", b"c", b"r"

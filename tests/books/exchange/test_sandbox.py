@@ -1,6 +1,8 @@
 """The process that reads files of strangers, and what becomes of one that takes too much."""
 
+import json
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -13,16 +15,23 @@ from typing import Any
 import pytest
 from django.utils.translation import override
 
-from books.exchange.formats.records import NumberText, Record, UnreadableFile
+from books.exchange.formats.records import MAX_RECORD_BYTES, NumberText, Record, UnreadableFile
 from books.exchange.formats.registry import FORMATS
-from books.exchange.sandbox import client, messages
-from books.exchange.sandbox.client import ReaderFailed, Source, start_process, start_reader
+from books.exchange.sandbox import client, messages, tasks
+from books.exchange.sandbox.client import ReaderFailed, Source, Watch, start_process, start_reader
 from tests.support.book_files import build_exported_book, write_books
 
 pytestmark = pytest.mark.database_independent
 CHUNK_BYTES = 1_000
 HEADER = b"title,author,year,isbn,genre\n"
 LIMIT_MESSAGE = "too large or too nested to be read"
+LIMITS = {
+    "RLIMIT_CORE": (0, 0),
+    "RLIMIT_CPU": (20, 21),
+    "RLIMIT_AS": (2**30, 2**30),
+    "RLIMIT_FSIZE": (4 * 2**30, 4 * 2**30),
+    "RLIMIT_NOFILE": (64, 64),
+}
 
 
 @pytest.fixture
@@ -57,7 +66,9 @@ def test_a_process_reads_a_file_and_sees_nothing_else(
         assert {variable.partition(b"=")[0] for variable in variables} == {b"LANG", b"PYTHONDONTWRITEBYTECODE", b""}
         # Its input is the connection; the others are for what it says of its own faults.
         assert {path.name for path in (folder / "fd").iterdir()} == {"0", "1", "2"}
+        limits = {name: resource.prlimit(processes[0].pid, getattr(resource, name)) for name in LIMITS}
     assert processes[0].returncode == -signal.SIGKILL
+    assert limits == LIMITS
 
 
 def test_it_says_in_the_language_of_who_asks_why_a_file_cannot_be_read(
@@ -189,14 +200,53 @@ def test_a_reader_that_dies_is_the_fault_of_the_file_once_it_has_started(
         client.count_records(build_source(HEADER))
 
 
-def test_a_message_without_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def act(connection: socket) -> None:
-        messages.send(connection, messages.READY)
-        connection.sendall(messages.HEADER.pack(messages.RESULT, messages.MAX_MESSAGE_BYTES + 1))
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_a_reader_whose_memory_or_stack_ends_blames_the_file(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(_source: tasks.Source) -> Iterator[bytes]:
+        raise error
 
-    monkeypatch.setattr(client, "start_reader", pretend(act))
+    monkeypatch.setitem(tasks.TASKS, "count", fail)
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
         client.count_records(build_source(HEADER))
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(1, 20), (2**20, 20), (2**20 + 1, 30)])
+def test_a_reader_of_a_large_file_may_take_longer(monkeypatch: pytest.MonkeyPatch, size: int, seconds: int) -> None:
+    readers = []
+
+    def act(connection: socket) -> None:
+        readers.append(connection.dup())
+        messages.send(connection, messages.READY)
+        messages.send(connection, messages.END)
+
+    monkeypatch.setattr(client, "start_reader", pretend(act))
+    assert list(client.iter_records(build_source(HEADER)._replace(size=size))) == []
+    with readers[0] as reader:
+        assert json.loads(messages.receive(reader)[1])["cpu_seconds"] == seconds
+
+
+def test_a_message_without_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_to_wait() -> None:
+        raise AssertionError("It waits for the message.")
+
+    monkeypatch.setattr(messages, "MAX_MESSAGE_BYTES", 3)
+    ours, theirs = socketpair()
+    with ours, theirs:
+        ours.settimeout(0.01)
+        messages.send(theirs, messages.RESULT, b"abc")
+        assert messages.receive(ours) == (messages.RESULT, b"abc")
+        theirs.sendall(messages.HEADER.pack(messages.RESULT, 4))
+        with pytest.raises(messages.BadMessage):
+            messages.receive(ours, refuse_to_wait)
+
+
+def test_the_longest_record_fits_into_a_message() -> None:
+    """A character beyond the basic plane takes twelve bytes in JSON."""
+    text = "\U0001d11e" * MAX_RECORD_BYTES
+    record = Record(1, {"title": text}, None)
+    assert len(messages.encode_records([record])) + 12 * tasks.BATCH_CHARACTERS < messages.MAX_MESSAGE_BYTES
 
 
 def test_a_reader_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,3 +268,28 @@ def test_who_reads_slowly_does_not_use_up_the_reader(monkeypatch: pytest.MonkeyP
     with closing(client.iter_records(build_source(HEADER + b"A,B,1,2,C\n" * 1_000))) as records:
         for _record in records:
             clock[0] += 1_000
+
+
+def test_many_short_waits_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    watch = Watch(10, lambda: None)
+
+    def wait(seconds: float) -> None:
+        with watch.measure():
+            clock[0] += seconds
+
+    for _ in range(5):
+        wait(2)
+    with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
+        wait(0.1)
+
+
+def test_a_sign_of_life_is_given_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, signs = [0.0], list[float]()
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    watch = Watch(100, lambda: signs.append(clock[0]))
+    for second in range(15):
+        clock[0] = second
+        watch.tick()
+    assert signs == [6, 12]
