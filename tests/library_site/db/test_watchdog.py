@@ -312,6 +312,25 @@ def test_a_statement_of_a_server_that_hangs_fails(proxy: DatabaseProxy, name: st
 
 
 @postgresql_alone
+def test_a_commit_of_a_server_that_hangs_fails(proxy: DatabaseProxy) -> None:
+    """The server falls silent after the statements of the transaction."""
+
+    def look_at_commit() -> None:
+        wait_until(lambda: not proxy.is_passing.is_set())
+        try:
+            look_at_hang()
+        finally:
+            proxy.is_passing.set()
+
+    proxy.call_before(b"COMMIT", proxy.is_passing.clear)
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(look_at_commit)
+        with pytest.raises(OperationalError):
+            commit()
+        looking.result()
+
+
+@postgresql_alone
 def test_a_request_of_a_server_that_hangs_is_answered(proxy: DatabaseProxy, application: Any) -> None:
     with httpx.Client(transport=httpx.WSGITransport(app=application), base_url="http://127.0.0.1") as client:
         with ThreadPoolExecutor(1) as pool, proxy.fall_silent():
