@@ -16,12 +16,15 @@ from oauth2_provider.models import Application
 
 from oauth import api_keys
 from oauth.models import Allowance
+from oauth.scopes import SCOPES
 
 SECRET = "a-secret-as-long-as-those-that-are-generated-for-apps"
 CALLBACK = "https://app.example/callback"
 LOOPBACK = "http://127.0.0.1:51004/callback"
 VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+# A form has the same as its cookie.
+CSRF_TOKEN = "t" * 32
 CHALLENGE_PARAMETERS = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
 
 
@@ -131,8 +134,12 @@ def parse_redirect(response: httpx.Response) -> dict[str, str]:
 
 
 def obtain_code(client: httpx.Client, user: User, application: Application, **changes: str | None) -> str:
+    """Sends the form of the consent page without the page, which most tests are not about."""
     sign_in(client, user)
-    return parse_redirect(submit_consent(client, build_authorization_request(application, **changes)))["code"]
+    client.cookies.set(settings.CSRF_COOKIE_NAME, CSRF_TOKEN)
+    parameters = build_authorization_request(application, **changes)
+    form = {"csrfmiddlewaretoken": CSRF_TOKEN, "scopes": " ".join(SCOPES), "allow": "yes"}
+    return parse_redirect(client.post("/oauth/authorize", params=parameters, data=form))["code"]
 
 
 def build_code_request(application: Application, code: str, /, **changes: str | None) -> dict[str, str]:
