@@ -108,6 +108,7 @@ def test_a_scanned_isbn_that_is_there_is_added_only_after_an_explicit_yes(librar
     again = librarian.post(ADD, {**read_inputs(page), "isbn": "9780141439518"})
     assert (list(read_errors(again)), Book.objects.count()) == (["isbn"], 1)
     [yes] = re.findall(r'<input type="checkbox" name="accepted_warning" value="(\w+)">', read_text(again))
+    assert list(read_errors(librarian.post(ADD, {**scanned, "shown_warnings": yes}))) == ["isbn"]
     assert librarian.post(ADD, {**scanned, "accepted_warning": yes}).status_code == 302
     assert Book.objects.count() == 2
 

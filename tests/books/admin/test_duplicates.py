@@ -69,6 +69,14 @@ def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
     assert list(DistinctBooks.objects.values_list("first_id", "second_id")) == [(books[0].pk, books[1].pk)]
 
 
+def test_the_values_of_the_older_book_are_chosen_first(head: Client) -> None:
+    older, newer = create_book(title="Ema"), create_book(title="Emma")
+    lines = head.get(merge_address(older, newer)).context["lines"]
+    assert {tuple((pk, is_chosen) for pk, _, is_chosen in line.values) for line in lines} == {
+        ((older.pk, True), (newer.pk, False))
+    }
+
+
 def test_books_are_merged_member_by_member_and_both_histories_show_it(head: Client) -> None:
     kept, other = create_book(title="Ema", isbn="I-1", year=1815), create_book(title="Emma", isbn="I-2", year=1816)
     page = merge(head, kept, other, member_title=str(other.pk), member_isbn=str(other.pk))

@@ -354,6 +354,18 @@ def test_a_replay_says_how_many_events_it_sends_and_waits_for_a_yes(developer: C
     assert Delivery.objects.count() == 2
 
 
+def test_a_yes_to_a_replay_is_about_these_events_and_no_others(developer: Client, ada: User) -> None:
+    publish_event(1)
+    publish_event(2)
+    page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
+    confirmation = read_inputs(read_text(developer.post(page, build_replay_form())))
+    for other in ({"after_0": "2020-01-01"}, {"kinds": ["book.created"]}):
+        assert "2 events are of this time" in read_text(developer.post(page, {**confirmation, **other}))
+    Event.objects.latest("pk").delete()
+    assert "1 event is of this time" in read_text(developer.post(page, confirmation))
+    assert not Delivery.objects.exists()
+
+
 @pytest.mark.parametrize("end", [{"until_now": ""}, {"before_0": "2100-01-01", "before_1": "00:00"}])
 def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, ada: User, end: dict[str, str]) -> None:
     publish_event()
