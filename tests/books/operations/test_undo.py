@@ -243,6 +243,27 @@ def test_an_edit_of_a_book_that_somebody_deleted_after_a_cancelled_undo_is_refus
     assert list_problems(do_undo(edit, head)) == [(book.pk, "deleted_since", "")]
 
 
+def test_a_book_that_somebody_restored_after_an_undo_is_refused_by_its_undo(head: ActorRef) -> None:
+    """What the first operation did came before the undo, and is none that takes its changes back."""
+    added = create_book(begin_bulk())
+    undo = do_undo(Operation.objects.latest("pk"), head)
+    changes.restore_book(added.pk, find_anybody(), timezone.now())
+    assert list_problems(do_undo(undo, head)) == [(added.pk, "exists", "")]
+
+
+def test_a_change_of_a_book_that_the_operation_deleted_too_is_refused_with_the_deletion(head: ActorRef) -> None:
+    book = create_book(isbn="I-1", year=1)
+    bulk = begin_bulk()
+    change_book(book, bulk, year=2)
+    delete_book(book, bulk)
+    create_book(isbn="I-1")
+    undo = do_undo(Operation.objects.latest("pk"), head)
+    assert (list_problems(undo), undo.refused) == (
+        [(book.pk, "isbn_in_use", ""), (book.pk, "deleted_since", "")],
+        2,
+    )
+
+
 def test_an_undo_has_no_events_if_the_operation_had_none(
     head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
