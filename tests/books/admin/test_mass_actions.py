@@ -1,16 +1,17 @@
 """Actions on many books: which ask first, what the question shows, and that no more books are changed than it said."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from books import changes
 from books.admin import mass_actions
-from books.models import Book, Change
+from books.models import Book, Change, Operation
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books import ACTOR
 from tests.support.books_admin import LIST, change_book, create_book
@@ -59,7 +60,7 @@ def test_a_deletion_always_asks_and_shows_isbns(librarian: Client) -> None:
     question = submit(librarian, "delete_books", book, index="0")
     assert "E-1" in read_text(question)
     assert Book.objects.count() == 2
-    answer_question(librarian, question)
+    assert "Books deleted: 1." in read_text(answer_question(librarian, question))
     assert not Book.objects.filter(pk=book.pk).exists()
     assert Book.objects.count() == 1
 
@@ -73,6 +74,21 @@ def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) ->
     assert count_lent() == 0
     answer_question(librarian, second_question)
     assert count_lent() == 2
+
+
+@pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
+def test_a_failure_at_the_end_takes_all_changes_back(librarian: Client, action: str) -> None:
+    """Else the books would be changed, and nobody could undo it."""
+    book = create_book()
+
+    def fail(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
+        if sql.startswith('UPDATE "books_operation"'):
+            raise RuntimeError
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(fail), pytest.raises(RuntimeError):
+        submit(librarian, action, book, index="0", confirmed="1")
+    assert (Book.objects.count(), count_lent(), Operation.objects.count()) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("action", ["mark_lent", "delete_books"])
