@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, QuerySet
 
 from books import changes
 from books.history.actors import ActorRef
@@ -193,7 +193,7 @@ def find_related(operation: Operation) -> set[int]:
 
 
 def list_by_others(book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
-    return Change.objects.filter(~Q(operation_id__in=related_ids) | Q(operation=None), book_id__in=book_ids)
+    return Change.objects.filter(book_id__in=book_ids).exclude(operation_id__in=related_ids)
 
 
 def list_undone(operation: Operation, book_ids: Collection[int], related_ids: Collection[int]) -> QuerySet[Change]:
