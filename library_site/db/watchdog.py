@@ -22,6 +22,9 @@ GRACE = 2.0
 # Seconds after which a statement is a reason to ask the server, in which the server must answer, and between two looks
 # and two questions. A hang is noticed after less than two seconds, in which no thread may answer even `/livez`.
 SUSPECT_AGE, PROBE_TIMEOUT, LOOK_INTERVAL, PROBE_INTERVAL = 0.5, 1.0, 0.25, 0.5
+# Seconds without statements after one was given up by its limit. Requests that waited for a thread meanwhile have
+# waited long enough: sessions that hang can hold locks, for which these requests would wait as long again.
+PAUSE = 1.0
 # Seconds between two tries while the server does not answer.
 RETRY_INTERVAL = 2.0
 # The server answers with one byte, before it reads a password (documentation of PostgreSQL, "Message Formats").
@@ -67,15 +70,21 @@ class Watchdog:
         self.lock = Lock()
         self.statement_breaker, self.connection_breaker = Breaker(), Breaker()
         self.thread: Thread | None = None
-        self.probed_at = float("-inf")
+        self.probed_at = self.paused_until = float("-inf")
 
     def begin(self, libpq: PGconn, limit: float) -> None:
         """Raises DatabaseHangs. `end` must be called when the statement has ended."""
         now = time.monotonic()
+        self.require_no_pause(now)
         # It comes first: a hang that is recorded meanwhile finds either the statement here, or an open breaker there.
         self.statements[libpq] = now, limit
         if self.statement_breaker.next_try is not None:
             self.require_try(libpq, now)
+
+    def require_no_pause(self, now: float) -> None:
+        """Raises DatabaseHangs."""
+        if now < self.paused_until:
+            raise DatabaseHangs("PostgreSQL did not keep a limit a moment ago.")
 
     def require_try(self, libpq: PGconn, now: float) -> None:
         try:
@@ -117,7 +126,10 @@ class Watchdog:
 
     def look(self, now: float) -> None:
         statements = self.statements.copy()
-        self.give_up(libpq for libpq, (began_at, limit) in statements.items() if now - began_at > limit + GRACE)
+        if late := [libpq for libpq, (began_at, limit) in statements.items() if now - began_at > limit + GRACE]:
+            # It comes first: a request that waits for a thread gets one at once.
+            self.paused_until = time.monotonic() + PAUSE
+            self.give_up(late)
         suspect = next((libpq for libpq, (began_at, _) in statements.items() if now - began_at > SUSPECT_AGE), None)
         if suspect is None or now - self.probed_at < PROBE_INTERVAL:
             return

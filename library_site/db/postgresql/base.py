@@ -54,6 +54,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if settings.LIBRARY_PROCESS != "web":
             return super().get_new_connection(conn_params)
         watchdog.start()
+        watchdog.require_no_pause(time.monotonic())
         watchdog.connection_breaker.require_try(time.monotonic())
         try:
             connection: WatchedConnection = super().get_new_connection(conn_params)

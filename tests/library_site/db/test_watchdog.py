@@ -21,7 +21,7 @@ from library_site.db import watchdog as module
 from library_site.db.postgresql import base
 from library_site.db.postgresql.base import WatchedConnection, find_statement_timeout
 from library_site.db.sql import PreparedStatement, execute
-from library_site.db.watchdog import GRACE, RETRY_INTERVAL, SUSPECT_AGE, Breaker, DatabaseHangs, Watchdog
+from library_site.db.watchdog import GRACE, PAUSE, RETRY_INTERVAL, SUSPECT_AGE, Breaker, DatabaseHangs, Watchdog
 from tests.support.database_proxy import DatabaseProxy, connect_through_proxy
 from tests.support.waiting import wait_until
 
@@ -149,7 +149,31 @@ def test_a_statement_far_beyond_its_limit_is_given_up(server: Server, monkeypatc
     late, patient, slow = (add_session(dog, server, NOW, limit) for limit in (5, inf, 5.2))
     dog.look(NOW + 5 + GRACE + 0.1)
     assert [session.is_shut_down() for session in (late, patient, slow)] == [True, False, False]
-    dog.begin(patient, inf)
+
+
+@pytest.mark.database_independent
+def test_who_waited_for_a_thread_does_not_wait_for_the_same_sessions(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dog = Watchdog()
+    paused: list[bool] = []
+    monkeypatch.setattr(module, "is_answering", lambda *_: True)
+    monkeypatch.setattr(module, "shut_down", lambda _: paused.append(time.monotonic() < dog.paused_until))
+    other = add_session(dog, server, NOW)
+    dog.look(NOW + 5 + GRACE + 0.1)
+    dog.require_no_pause(time.monotonic())
+    add_session(dog, server, NOW, 5)
+    dog.look(NOW + 5 + GRACE + 0.1)
+    assert paused == [True]
+    # Neither what ends well nor a new connection ends the pause: reads go on while writes wait for locks.
+    dog.end(other)
+    dog.record_connection()
+    with pytest.raises(DatabaseHangs):
+        dog.begin(other, inf)
+    assert dog.statements == {}
+    assert 0 < dog.paused_until - time.monotonic() <= PAUSE
+    dog.paused_until = time.monotonic()
+    dog.begin(other, inf)
 
 
 @pytest.mark.database_independent
@@ -273,6 +297,7 @@ def proxy(transactional_db: None, settings: Settings, monkeypatch: pytest.Monkey
         connection.ensure_connection()
         yield proxy
         watchdog.record_connection()
+        watchdog.paused_until = -inf
 
 
 def look_at_hang(statements: int = 1) -> None:
@@ -362,6 +387,10 @@ def test_a_session_that_hangs_alone_is_given_up(proxy: DatabaseProxy, monkeypatc
             execute("SELECT pg_sleep(1)")
         looking.result()
     connection.close()
+    with pytest.raises(OperationalError) as refusal:
+        connection.ensure_connection()
+    assert isinstance(refusal.value.__cause__, DatabaseHangs)
+    watchdog.paused_until = -inf
     assert STATEMENTS["prepared"]() == [(1,)]
 
 
