@@ -34,10 +34,12 @@ from benchmarks.operations import ALONE_SECONDS, Writer, run_writer
 from benchmarks.support import databases
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.credentials import create_credentials
+from books.exchange.seeds import make_isbn
 
 # Books that are there before the import, which the other writer changes.
 OTHER_BOOKS = 1_000
-ISBN_PREFIX = "item-"
+ISBN_SEED = 8
+ISBN_PREFIX = f"9799{ISBN_SEED}"
 MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
 DELAYS_SQL = "SELECT uuid, created_at FROM webhooks_event"
 
@@ -124,7 +126,7 @@ def make_book(number: int) -> dict[str, Any]:
         "title": f"A book of many, volume {number}",
         "author": f"Author {number % 50_000}, Given Name",
         "year": 1500 + number % 500,
-        "isbn": f"{ISBN_PREFIX}{number}",
+        "isbn": make_isbn(ISBN_SEED, number),
         "genre": ("Novel", "Poetry", "History", "Children")[number % 4],
         "available": number % 3 > 0,
     }

@@ -16,6 +16,7 @@ from uuid import uuid4
 import httpx
 
 from benchmarks.deliveries import Library
+from books.exchange.seeds import make_isbn
 from tests.clients.provider import send_event
 
 BOOKS = "/api/v2/books"
@@ -23,6 +24,7 @@ ADMIN = "/admin/books/book/"
 # Shared, so that clients meet: the last books that were added, and those that were deleted.
 MAX_SHARED_BOOKS = 60
 IMPORTED_ROWS, COMMANDED_ROWS = 25, 10
+ISBN_SEED = 8
 # A request was refused because others were faster, or it waits too long: nothing was changed.
 REFUSALS = {404, 409, 412, 422}
 SOURCE_NAME, SOURCE_SECRET = "branch", "whsec_of-the-branch"
@@ -217,7 +219,11 @@ class AdminClient(MixedClient):
             return
         values = select_members(answer.json())
         initial = {f"initial-{name}": value for name, value in values.items()}
-        edits = {**values, "year": next(self.shared.numbers), "available": "on" if values["available"] else ""}
+        edits = {
+            **values,
+            "year": make_year(next(self.shared.numbers)),
+            "available": "on" if values["available"] else "",
+        }
         if self.submit(f"{ADMIN}{pk}/change/", {**initial, **edits}):
             self.acknowledge(pk, None, {"year": edits["year"]})
 
@@ -308,10 +314,15 @@ def build_book(number: int) -> dict[str, Any]:
     return {
         "title": f"Emma, volume {number}",
         "author": "Jane Austen",
-        "year": number,
-        "isbn": f"isbn-{number}",
+        "year": make_year(number),
+        "isbn": make_isbn(ISBN_SEED, number),
         "genre": "Novel",
     }
+
+
+def make_year(number: int) -> int:
+    """Returns a year that no form asks about."""
+    return 1500 + number % 500
 
 
 def is_accepted(url: str, event: dict[str, Any]) -> bool:

@@ -8,21 +8,16 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from books.admin.pages import render_page
 from books.isbn import hyphenate_isbn
+from books.lookup.doubts import EXPLANATIONS
 from books.lookup.matches import find_first
 from books.lookup.scans import Kind, Scan, read_scan
 from books.models import Book
 
 # As many as there are keys with digits.
 MAX_NUMBERED_BOOKS = 9
-EXPLANATIONS = {
-    Kind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
-    Kind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
-    Kind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
-}
 
 
 class Absence(NamedTuple):

@@ -11,12 +11,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from books.admin.scan import EXPLANATIONS
 from books.fields import fold
 from books.isbn import normalize_isbn
+from books.lookup.doubts import doubt_isbn, doubt_year
 from books.lookup.matches import compare_rows, is_equal
-from books.lookup.quality import is_probable_year
-from books.lookup.scans import read_scan
 from books.models import Book
 
 
@@ -54,8 +52,8 @@ def find_warnings(values: Mapping[str, Any], edited: Collection[str], pk: int | 
 
 
 def check_isbn(isbn: str) -> BookWarning | None:
-    explanation = EXPLANATIONS.get(read_scan(isbn).kind)
-    return BookWarning("isbn", isbn, str(explanation)) if explanation else None
+    message = doubt_isbn(isbn)
+    return BookWarning("isbn", isbn, message) if message else None
 
 
 def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
@@ -74,8 +72,8 @@ def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWar
 
 
 def check_year(year: int, today: date) -> BookWarning | None:
-    message = _("This year is improbable for a book.")
-    return None if is_probable_year(year, today) else BookWarning("year", str(year), message)
+    message = doubt_year(year, today)
+    return BookWarning("year", str(year), message) if message else None
 
 
 def format_book(message: str, book: Book) -> str:

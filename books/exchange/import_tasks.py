@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -76,7 +76,7 @@ class FileTask:
         earlier_candidates = islice(candidates, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_candidates, JUDGED_AGAIN)):
-            judge_records(batch, rules, read_books, self.earlier)
+            judge_records(batch, rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
         return candidates
 
@@ -127,7 +127,7 @@ class CheckTask(FileTask):
         actor: ActorRef,
         now: datetime,
     ) -> list[Judgement]:
-        return judge_records(candidates, rules, read_books, self.earlier)
+        return judge_records(candidates, rules, read_books, self.earlier, get_day(operation))
 
     def count_changed(self, counts: Counter[Kind]) -> int:
         return 0
@@ -145,7 +145,7 @@ class ImportTask(FileTask):
         actor: ActorRef,
         now: datetime,
     ) -> list[Judgement]:
-        judgements = judge_records(candidates, rules, lock_books, self.earlier)
+        judgements = judge_records(candidates, rules, lock_books, self.earlier, get_day(operation))
         return write_judgements(judgements, actor, now, is_announced(operation))
 
     def count_changed(self, counts: Counter[Kind]) -> int:
@@ -205,6 +205,11 @@ def get_rules(operation: Operation) -> ImportRules:
     # A process of the release before may have stored the operation: the rules were the file's then.
     rules = (operation.parameters or {}).get("rules") or get_file(operation).rules
     return msgspec.convert(rules, ImportRules)
+
+
+def get_day(operation: Operation) -> date:
+    """The day by which years are probable: the same for all batches, also after midnight."""
+    return operation.created_at.date()
 
 
 def get_counts(operation: Operation) -> Counter[str]:

@@ -20,6 +20,7 @@ from books.exchange.judging import (
     write_judgements,
 )
 from books.exchange.progress import iter_batches
+from books.fields import to_naive_utc
 from books.history.actors import ActorRef, begin_operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
 from books.operations.worker import PAUSES, BatchLimit
@@ -38,12 +39,12 @@ def count_records(table: Table) -> int:
     return sum(1 for _ in table.records)
 
 
-def check_books(table: Table, rules: ImportRules, report: ReportReturned, count: int) -> Counts:
+def check_books(table: Table, rules: ImportRules, report: ReportReturned, now: datetime, count: int) -> Counts:
     """Judges the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
     earlier = EarlierRecords()
     for batch in iter_batches(iter_candidates(table.records, rules), lambda: CHECKED_BATCH, "Checking books", count):
-        judgements = judge_records(batch, rules, read_books, earlier)
+        judgements = judge_records(batch, rules, read_books, earlier, to_naive_utc(now).date())
         report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)
     return counts
@@ -69,7 +70,7 @@ def import_books(
     for batch in iter_batches(iter_candidates(table.records, rules), lambda: limit.size, "Importing books", count):
         start = time.monotonic()
         with transaction.atomic():
-            judgements = judge_records(batch, rules, lock_books, earlier)
+            judgements = judge_records(batch, rules, lock_books, earlier, to_naive_utc(now).date())
             judgements = write_judgements(judgements, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
             report_returned(judgements, report)
         counts.update(judgement.kind for judgement in judgements)

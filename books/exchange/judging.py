@@ -1,7 +1,7 @@
 """Judges what becomes of records: the same judgements are shown before an import and written by it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from books.exchange.earlier_records import EarlierRecords, Key
 from books.exchange.formats.records import name_member
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
+from books.lookup.doubts import doubt_isbn, doubt_year
 from books.models import Book
 from books.operations.edits import write_pairs
 from books.rows import BookRow
@@ -57,13 +58,16 @@ class Judgement(NamedTuple):
 
 
 def judge_records(
-    candidates: Sequence[Candidate], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords
+    candidates: Sequence[Candidate], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
 ) -> list[Judgement]:
-    """Returns a judgement of each record, in order, and remembers the records as earlier ones."""
+    """Returns a judgement of each record, in order, and remembers the records as earlier ones. `today` is in UTC."""
     earlier.begin_batch(candidates[0].position)
     matches = find_matches([candidate for candidate in candidates if not candidate.problem], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
-    return [judge_record(candidate, matches.get(candidate.position), books, rules, earlier) for candidate in candidates]
+    return [
+        judge_record(candidate, matches.get(candidate.position), books, rules, earlier, today)
+        for candidate in candidates
+    ]
 
 
 def judge_record(
@@ -72,6 +76,7 @@ def judge_record(
     books: Mapping[int, BookRow],
     rules: ImportRules,
     earlier: EarlierRecords,
+    today: date,
 ) -> Judgement:
     if candidate.problem:
         return Judgement(candidate, Kind.REFUSED, candidate.problem)
@@ -83,11 +88,11 @@ def judge_record(
         candidate = candidate._replace(doubts=(*candidate.doubts, describe_other_writing(line)))
     remember_record(candidate, isbn13, book, earlier)
     if match is None or book is None:
-        return judge_new(candidate, rules)
+        return judge_new(candidate, rules, today)
     if earlier.find(Key.FORMER_ISBN, candidate.values.get("isbn")) is not None:
         # An earlier record gives the book another isbn, so this one is free.
         match = match._replace(owner=None)
-    judgement = judge_match(candidate, match, book, rules)
+    judgement = judge_match(candidate, match, book, rules, today)
     if judgement.kind == Kind.CHANGED and "isbn" in judgement.values:
         earlier.remember_former(book.id, book.isbn)
     return judgement
@@ -175,17 +180,17 @@ def find_by(key: Key, texts: Collection[str | None], earlier: EarlierRecords) ->
     return books
 
 
-def judge_new(candidate: Candidate, rules: ImportRules) -> Judgement:
+def judge_new(candidate: Candidate, rules: ImportRules, today: date) -> Judgement:
     missing = [name for name in REQUIRED_MEMBERS if name not in candidate.values]
     if rules.on_none == "leave":
         return Judgement(candidate, Kind.LEFT)
     if missing:
         reasons = [name_member(name, _("This field is required.")) for name in missing]
         return Judgement(candidate, Kind.REFUSED, " ".join(reasons))
-    return hold_doubtful(Judgement(candidate, Kind.NEW, values={"available": True, **candidate.values}), rules)
+    return hold_doubtful(Judgement(candidate, Kind.NEW, values={"available": True, **candidate.values}), rules, today)
 
 
-def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: ImportRules) -> Judgement:
+def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: ImportRules, today: date) -> Judgement:
     if rules.on_match == "refuse":
         return Judgement(candidate, Kind.REFUSED, match.doubt or describe_owner(), book=book)
     if rules.on_match == "leave":
@@ -197,7 +202,7 @@ def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: Import
         return Judgement(candidate, Kind.SAME, book=book)
     if "isbn" in values and match.owner is not None:
         return Judgement(candidate, Kind.REFUSED, describe_owner(), values=values, book=book)
-    return hold_doubtful(Judgement(candidate, Kind.CHANGED, values=values, book=book), rules, match.doubt)
+    return hold_doubtful(Judgement(candidate, Kind.CHANGED, values=values, book=book), rules, today, match.doubt)
 
 
 def describe_owner() -> str:
@@ -208,11 +213,20 @@ def is_gap(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def hold_doubtful(judgement: Judgement, rules: ImportRules, doubt: str = "") -> Judgement:
+def hold_doubtful(judgement: Judgement, rules: ImportRules, today: date, doubt: str = "") -> Judgement:
     """Returns the judgement of a record that would be written: with doubts it is not, unless the rules take those."""
-    reason = " ".join(filter(None, [*judgement.candidate.doubts, doubt]))
+    doubts = [*judgement.candidate.doubts, *find_doubts(judgement.values, today), doubt]
+    reason = " ".join(filter(None, doubts))
     is_held = reason and not rules.take_doubtful
     return judgement._replace(reason=reason, kind=Kind.DOUBTFUL if is_held else judgement.kind)
+
+
+def find_doubts(values: Mapping[str, Any], today: date) -> Iterator[str]:
+    """Yields the doubts about values that would be written."""
+    if "isbn" in values and (doubt := doubt_isbn(values["isbn"])):
+        yield name_member("isbn", doubt)
+    if "year" in values and (doubt := doubt_year(values["year"], today)):
+        yield name_member("year", doubt)
 
 
 def write_judgements(

@@ -99,7 +99,7 @@ def test_the_index_follows_a_change_of_many_books(count: int) -> None:
 @pytest.mark.usefixtures("db")
 def test_the_index_follows_an_import(tmp_path: Path) -> None:
     file = tmp_path / "in.csv"
-    file.write_text("title,author,year,isbn,genre\nLalka,Bolesław Prus,1890,1,Novel\n", encoding="utf-8")
+    file.write_text("title,author,year,isbn,genre\nLalka,Bolesław Prus,1890,9780306406157,Novel\n", encoding="utf-8")
     call_command("import_books", file)
     assert find_titles("bolesław") == ["Lalka"]
 

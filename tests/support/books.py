@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Any
 
+from stdnum import ean
+
 from books.history.actors import ActorRef
 
 # In characters. The specification sets no bounds; these are the ones that the library documents.
@@ -21,3 +23,9 @@ def build_book(**members: Any) -> dict[str, Any]:
         "genre": "Novel",
     }
     return {**book, **members}
+
+
+def build_isbn(number: int) -> str:
+    """Returns a valid ISBN that names no real book (`books.exchange.seeds`)."""
+    digits = f"97999{number:07d}"
+    return digits + ean.calc_check_digit(digits)

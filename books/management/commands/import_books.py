@@ -96,10 +96,11 @@ class Command(BaseCommand):
         require_columns(rules)
         count = count_records(table)
         table = format.read(stream, options["encoding"])
+        now = timezone.now()
         if dry_run:
-            counts = check_books(table, rules, failures.add, count)
+            counts = check_books(table, rules, failures.add, now, count)
         else:
-            actor, now = find_actor(Actor.Channel.IMPORT), timezone.now()
+            actor = find_actor(Actor.Channel.IMPORT)
             announce = not options["no_events"]
             try:
                 counts = import_books(table, rules, failures.add, actor, now, count, announce)

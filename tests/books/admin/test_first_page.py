@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from books.models import Book
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text
-from tests.support.books import build_book
+from tests.support.books import build_book, build_isbn
 from tests.support.books_admin import ADD, LIST, create_book
 
 INDEX = "/admin/"
@@ -33,7 +33,7 @@ def test_the_box_leads_to_lending(librarian: Client) -> None:
 
 
 def test_the_last_changes_name_the_book_and_the_person(librarian: Client) -> None:
-    librarian.post(ADD, build_book(title="Emma & I", available="on"))
+    librarian.post(ADD, build_book(title="Emma & I", isbn=build_isbn(1), available="on"))
     page = read_text(librarian.get(INDEX))
     assert f'<a href="{LIST}{Book.objects.get().pk}/history/">Emma &amp; I</a>' in page
     assert "astrid</a>" in page

@@ -26,6 +26,7 @@ from books.operations.lifecycle import cancel_operation
 from books.operations.tasks import LeaseLost
 from library_site.db.purges import purge
 from tests.support.book_files import build_exported_book, read_records, write_books
+from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, post_confirmation, post_rules, upload
@@ -54,7 +55,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     there = create_book(title="Emma", isbn="there", year=1815)
     rows = [
         "Emma;Jane Austen;1816;there;Novel",
-        "Lalka;Bolesław Prus;1890;new;Novel",
+        "Lalka;Bolesław Prus;1890;9780306406157;Novel",
         "Quo vadis;;1896;other;Novel",
         "Dziady;Adam Mickiewicz;MDCCC;third;Drama",
     ]
@@ -79,7 +80,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
 
 
 def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Client) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     first, second = confirm(head, file), confirm(head, file)
     assert first == second
@@ -139,7 +140,7 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
 
 def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
     """The file was checked again in another window, by rules that this one did not show."""
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     shown = choose(head, file).context["operation"]
     choose(head, file, on_none="leave")
     for check in (str(shown.pk), "", "x", "9" * 30):
@@ -154,7 +155,7 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
 
 def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> None:
     """Its page would show another check than the one that was confirmed."""
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     confirm(head, file)
     begin_check(file.pk, ImportRules({}), find_actor(Actor.Channel.IMPORT), timezone.now())
@@ -162,7 +163,7 @@ def test_a_file_is_not_checked_again_after_its_import_began(head: Client) -> Non
 
 
 def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, head: Client, berta: User) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
     actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
     clicks = [
@@ -179,7 +180,7 @@ def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, he
 def test_who_changes_the_check_of_a_file_and_who_confirms_it_take_turns(
     transactional_db: None, head: Client, berta: User
 ) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
     actor = find_actor(Actor.Channel.IMPORT, user_id=berta.pk)
     with transaction.atomic():
@@ -199,7 +200,7 @@ def fail_at_file(execute: Any, sql: str, *arguments: Any) -> Any:
 
 
 def test_an_operation_that_its_file_does_not_know_is_not_stored(head: Client, berta: User) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     check = choose(head, file).context["operation"]
     actor, now = find_actor(Actor.Channel.IMPORT, user_id=berta.pk), timezone.now()
     with connection.execute_wrapper(fail_at_file):
@@ -218,7 +219,7 @@ def send_file(browser: Client, content: bytes) -> ImportFile:
 
 def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) -> None:
     """With a link and a refresh for browsers without the script."""
-    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     operation = Operation.objects.get()
     waiting = head.get(page(file, "mapping")).content.decode()
     assert f'data-address="/admin/books/book/operations/{operation.pk}/progress/"' in waiting
@@ -235,7 +236,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
             "columns": ["Titel", "Verfasser", "Jahr", "ISBN", "Gattung"],
             "description": "CSV with semicolons, UTF-8",
             "warning": "",
-            "rows": [["Lalka", "Bolesław Prus", "1890", "new", "Novel"]],
+            "rows": [["Lalka", "Bolesław Prus", "1890", "9780306406157", "Novel"]],
         },
     )
     shown = head.get(page(file, "mapping")).content.decode()
@@ -246,7 +247,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
 @pytest.mark.parametrize("state", ["cancelled", "purged"])
 def test_a_look_into_a_file_can_be_asked_for_again(head: Client, state: str) -> None:
     """Also for a file that was uploaded before there were any."""
-    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     if state == "cancelled":
         cancel_operation(Operation.objects.get().pk)
     else:
@@ -258,7 +259,7 @@ def test_a_look_into_a_file_can_be_asked_for_again(head: Client, state: str) -> 
 
 
 def test_another_encoding_ends_the_look_before_and_leaves_a_check_alone(head: Client) -> None:
-    file = send_file(head, f"{HEADER}Café;Zoë;1890;new;Novel\n".encode("cp1252"))
+    file = send_file(head, f"{HEADER}Café;Zoë;1890;9780306406157;Novel\n".encode("cp1252"))
     head.post(page(file, "mapping"), {"encoding": "windows-1252"})
     work_off()
     post_rules(head, file)
@@ -278,13 +279,14 @@ def test_another_encoding_ends_the_look_before_and_leaves_a_check_alone(head: Cl
 
 def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next operation is done."""
-    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     with monkeypatch.context() as patch:
         patch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
         work_off()
     shown = head.get(page(file, "mapping")).content.decode()
     assert "The file is too large or too nested to be read." in shown
-    assert count_kinds(choose(head, upload(head, b"title,author,year,isbn,genre\nA,B,1,1,C\n"))) == {"new": 1}
+    content = b"title,author,year,isbn,genre\nA,B,1950,9780306406157,C\n"
+    assert count_kinds(choose(head, upload(head, content))) == {"new": 1}
 
 
 def raise_memory_error(_stream: BinaryIO) -> None:
@@ -294,7 +296,7 @@ def raise_memory_error(_stream: BinaryIO) -> None:
 def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
     head: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = upload(head, f"{HEADER}Lalka;;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     monkeypatch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
     answer = head.get(page(file, "refused"), follow=True)
@@ -341,7 +343,7 @@ def test_two_uploads_at_the_same_time_do_not_share_the_rest_of_a_quota(
 
 
 def test_a_file_is_deleted_with_its_parts_and_what_was_found(head: Client) -> None:
-    file = upload(head, f"{HEADER}Lalka;;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     assert "Delete books.csv" in head.get(IMPORT).content.decode()
     answer = head.post(page(file, "delete"), follow=True)
@@ -350,7 +352,7 @@ def test_a_file_is_deleted_with_its_parts_and_what_was_found(head: Client) -> No
 
 
 def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     for begin_operation in (
         lambda: head.post(page(file, "mapping"), {"encoding": ""}),
         lambda: post_rules(head, file),
@@ -367,7 +369,7 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
 def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.admin.exchange.imports.MAX_ANNOUNCED_ALWAYS", 0)
     monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     assert "no_events" in choose(head, file).content.decode()
     confirm(head, file, no_events="on")
     assert Book.objects.count() == 1
@@ -400,7 +402,7 @@ def test_doubtful_records_are_imported_only_if_asked(head: Client) -> None:
 
 def test_windows_1252_is_offered_and_read(head: Client) -> None:
     header = "Titel;Verfasser;Jahr;ISBN;Gattung;Verfügbar\n"
-    file = upload(head, f"{header}Café;Zoë;1890;new;Novel;\n".encode("cp1252"))
+    file = upload(head, f"{header}Café;Zoë;1890;9780306406157;Novel;\n".encode("cp1252"))
     shown = head.get(page(file, "mapping")).content.decode()
     assert "Line 1 is not UTF-8" in shown
     assert "Read it as Windows-1252" in shown
@@ -413,7 +415,7 @@ def test_windows_1252_is_offered_and_read(head: Client) -> None:
 
 
 def test_columns_are_remembered_by_their_header(head: Client) -> None:
-    content = b"a,b,c,d,e\nLalka,Prus,1890,new,Novel\n"
+    content = b"a,b,c,d,e\nLalka,Prus,1890,9780306406157,Novel\n"
     columns = dict(zip(["title", "author", "year", "isbn", "genre"], "abcde", strict=True))
     file = upload(head, content)
     incomplete = choose(head, file, column_title="a")
@@ -425,7 +427,7 @@ def test_columns_are_remembered_by_their_header(head: Client) -> None:
 
 
 def test_a_genre_can_be_given_to_records_that_have_none(head: Client) -> None:
-    file = upload(head, b"title,author,year,isbn\nLalka,Prus,1890,new\n")
+    file = upload(head, b"title,author,year,isbn\nLalka,Prus,1890,9780306406157\n")
     choose(head, file, default_genre="Novel")
     confirm(head, file)
     assert Book.objects.get().genre == "Novel"
@@ -433,11 +435,12 @@ def test_a_genre_can_be_given_to_records_that_have_none(head: Client) -> None:
 
 @pytest.mark.parametrize("name", ["marc", "marcxml", "xlsx", "jsonl"])
 def test_the_refused_come_back_in_the_format_that_came(head: Client, name: str) -> None:
-    books = [build_exported_book(isbn="1"), build_exported_book(isbn="1"), build_exported_book(isbn="2")]
+    isbns = [build_isbn(1), build_isbn(1), build_isbn(2)]
+    books = [build_exported_book(isbn=isbn) for isbn in isbns]
     file = upload(head, write_books(name, books))
     assert count_kinds(choose(head, file)) == {"new": 2, "refused": 1}
     [returned] = read_records(name, head.get(page(file, "refused")).getvalue())
-    assert returned.values["isbn"] == "1"
+    assert returned.values["isbn"] == isbns[0]
 
 
 def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astrid: User) -> None:
@@ -530,7 +533,7 @@ def test_nul_in_the_fields_of_an_upload_is_refused_in_words(head: Client, field:
 
 @pytest.mark.parametrize("field", ["size", "number", "encoding", "default_genre", "match_by", "column_title"])
 def test_nul_in_other_fields_is_no_failure(head: Client, field: str) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     for address in (IMPORT, page(file, "chunk"), page(file, "mapping"), page(file, "check")):
         assert head.post(address, {"name": "a", "size": "1", field: "a\0b"}).status_code < 500
     assert not Operation.objects.filter(kind="import").exists()
@@ -572,8 +575,8 @@ def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> 
 
 def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 2))
-    rows = "".join(f"T{n},A,1,i{n},G\n" for n in range(7))
-    file = upload(head, f"title,author,year,isbn,genre\n{rows}T,A,1,i1,G\n".encode())
+    rows = "".join(f"T{n},A,1950,{build_isbn(n)},G\n" for n in range(7))
+    file = upload(head, f"title,author,year,isbn,genre\n{rows}T,A,1950,{build_isbn(1)},G\n".encode())
     choose(head, file)
     post_confirmation(head, file)
     for _ in range(3):
@@ -602,7 +605,7 @@ def test_only_head_librarians_import_and_each_sees_their_own_files(librarian: Cl
 
 
 def test_files_are_kept_for_seven_days(head: Client) -> None:
-    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;new;Novel\n".encode())
+    file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     now = timezone.now()
     assert purge(iter_expired(now + timedelta(days=KEPT_DAYS - 1))) == {

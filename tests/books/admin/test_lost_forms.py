@@ -25,7 +25,7 @@ pytestmark = pytest.mark.database_independent
 @pytest.fixture
 def lost(librarian: Client) -> Any:
     """The answer to the form of a book that somebody else has deleted."""
-    book = create_book(title="Emma", isbn="E-1")
+    book = create_book(title="Emma", isbn="978-0-14-143951-8")
     form = build_form(book, title="<Emma>", year=1816)
     delete_book(book)
     return librarian.post(page_address(book), {**form, "_save": "Save"})
@@ -43,7 +43,7 @@ def test_what_was_typed_is_shown_with_the_ways_back(lost: Any) -> None:
     words = read_words(lost)
     assert lost.status_code == 409
     assert "Nothing is saved: somebody deleted the book" in words
-    for text in ("Title &lt;Emma&gt;", "Year 1816", "ISBN E-1", "Available Yes"):
+    for text in ("Title &lt;Emma&gt;", "Year 1816", "ISBN 978-0-14-143951-8", "Available Yes"):
         assert text in words
     assert history_address(Book(pk=get_pk(lost))) in read_text(lost)
     assert not Book.objects.exists()
@@ -52,7 +52,7 @@ def test_what_was_typed_is_shown_with_the_ways_back(lost: Any) -> None:
 def test_the_book_is_restored_and_the_form_saved(librarian: Client, lost: Any) -> None:
     assert save_restored(librarian, lost).status_code == 302
     book = Book.objects.get()
-    assert (book.pk, book.title, book.year, book.isbn) == (get_pk(lost), "<Emma>", 1816, "E-1")
+    assert (book.pk, book.title, book.year, book.isbn) == (get_pk(lost), "<Emma>", 1816, "978-0-14-143951-8")
     kinds = Change.objects.filter(book_id=book.pk).order_by("version").values_list("kind", flat=True)
     assert list(kinds)[-2:] == [Change.Kind.RESTORED, Change.Kind.CHANGED]
 
@@ -60,11 +60,11 @@ def test_the_book_is_restored_and_the_form_saved(librarian: Client, lost: Any) -
 def test_it_is_added_as_a_new_book(librarian: Client, lost: Any) -> None:
     assert librarian.post(ADD, read_inputs(read_text(lost))).status_code == 302
     book = Book.objects.get()
-    assert (book.title, book.year, book.isbn, book.pk == get_pk(lost)) == ("<Emma>", 1816, "E-1", False)
+    assert (book.title, book.year, book.isbn, book.pk == get_pk(lost)) == ("<Emma>", 1816, "978-0-14-143951-8", False)
 
 
 def test_a_book_that_cannot_be_restored_is_told_and_nothing_is_lost(librarian: Client, lost: Any) -> None:
-    create_book(isbn="E-1", title="Another")
+    create_book(isbn="978-0-14-143951-8", title="Another")
     again = save_restored(librarian, lost)
     assert again.status_code == 409
     assert "Another</a> has this ISBN" in read_text(again)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from io import BytesIO
 from itertools import cycle
 from threading import Event
@@ -20,13 +21,14 @@ from books.exchange.candidates import ImportRules, iter_candidates
 from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.csv_files import read_csv
 from books.exchange.import_tasks import CHECK, IMPORT, get_counts
-from books.exchange.judging import RETURNED_KINDS, Judgement, judge_records, read_books
+from books.exchange.judging import RETURNED_KINDS, Judgement, Kind, judge_records, read_books
 from books.exchange.mapping import guess_mapping
 from books.exchange.uploads import add_chunk, begin_upload
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import store_operation
+from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
 from tests.support.strategies import hypothesis_settings
 
@@ -35,7 +37,8 @@ EMMA, EMMA_10, EMMA_PLAIN = "978-0-14-143951-8", "0141439513", "9780141439518"
 LALKA, LALKA_10 = "9780006514466", "0-00-651446-4"
 LALKA_HYPHENS, LALKA_BLANKS = "978-0-00-651446-6", "978 0 00 651446 6"
 PERSUASION, PERSUASION_10 = "9780140620740", "0140620745"
-ISBNS = [EMMA, EMMA_10, EMMA_PLAIN, LALKA, LALKA_10, PERSUASION, PERSUASION_10, "new"]
+NEW, TODAY = "9780306406157", date(2026, 1, 31)
+ISBNS = [EMMA, EMMA_10, EMMA_PLAIN, LALKA, LALKA_10, PERSUASION, PERSUASION_10, NEW]
 HEADER = ["id", "title", "author", "year", "isbn", "genre"]
 MATCHES, RULES = ("isbn13", "isbn", "id"), ("refuse", "replace", "fill", "leave")
 SIZES = (1, 3, 500)
@@ -92,7 +95,7 @@ def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pyte
 def check_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
     monkeypatch.setattr(imports, "CHECKED_BATCH", size)
     returned: list[Judgement] = []
-    counts = imports.check_books(read_csv(BytesIO(content)), rules, returned.append, 9)
+    counts = imports.check_books(read_csv(BytesIO(content)), rules, returned.append, timezone.now(), 9)
     return Result(count(counts), describe(returned))
 
 
@@ -180,7 +183,7 @@ def build_row(number: int, isbn: str, pk: int | str = "") -> list[Any]:
 def test_a_file_with_repetitions_has_one_result(
     pks: list[int], monkeypatch: pytest.MonkeyPatch, match_by: Any, on_match: Any
 ) -> None:
-    isbns = [PERSUASION, EMMA_10, PERSUASION_10, EMMA, "new", LALKA_10, PERSUASION, EMMA_PLAIN, LALKA, "new"]
+    isbns = [PERSUASION, EMMA_10, PERSUASION_10, EMMA, NEW, LALKA_10, PERSUASION, EMMA_PLAIN, LALKA, NEW]
     rows = [build_row(number, isbn) for number, isbn in enumerate(isbns)]
     rows[4][0], rows[7][0], rows[8][0] = pks[0], pks[2], pks[0]
     result = assert_same_results(rows, build_rules(match_by=match_by, on_match=on_match), monkeypatch)
@@ -208,25 +211,26 @@ def test_any_file_has_one_result(
 
 
 def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None:
-    rows = [build_row(1, "new"), build_row(2, EMMA_10), build_row(3, "new")]
+    rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = build_rules(on_match="replace", take_doubtful=True)
     candidates = list(iter_candidates(read_csv(BytesIO(build_content(rows))).records, rules))
     earlier = EarlierRecords()
-    first, second = (judge_records(candidates, rules, read_books, earlier) for _ in range(2))
+    first, second = (judge_records(candidates, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
-    assert [str(judgement.kind) for judgement in judge_records(candidates[:1], rules, read_books, earlier)] == ["new"]
+    [again] = judge_records(candidates[:1], rules, read_books, earlier, TODAY)
+    assert again.kind == Kind.NEW
 
 
 def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
     pks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [build_row(1, LALKA, pks[0]), build_row(2, "new", pks[1]), build_row(3, LALKA, pks[2])]
+    rows = [build_row(1, LALKA, pks[0]), build_row(2, NEW, pks[1]), build_row(3, LALKA, pks[2])]
     result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
     assert result.returned == [
         (2, "refused", "isbn: Another book has it."),
         (4, "refused", "isbn: The book on line 2 has it."),
     ]
-    rows = [build_row(1, "new", pks[1]), build_row(2, LALKA, pks[0]), build_row(3, PERSUASION)]
+    rows = [build_row(1, NEW, pks[1]), build_row(2, LALKA, pks[0]), build_row(3, PERSUASION)]
     result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
     assert result.counts == {"changed": 2, "new": 1}
 
@@ -235,8 +239,8 @@ def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
     ("place", "isbn", "reason"),
     [
         (0, LALKA_HYPHENS, "isbn: The book on line 2 has it in another writing. isbn: Book {second} has it"),
-        (1, "new", "It is about the same book as line 2."),
-        (2, "new", "isbn: Book {second} has it in another writing."),
+        (1, NEW, "It is about the same book as line 2."),
+        (2, NEW, "isbn: Book {second} has it in another writing."),
     ],
 )
 def test_a_record_is_compared_with_the_books_as_they_were(
@@ -249,6 +253,8 @@ def test_a_record_is_compared_with_the_books_as_they_were(
 
 
 def test_a_book_that_the_import_added_matches_no_id(pks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [build_row(number, f"new {number}", pk) for number, pk in enumerate(["", *range(pks[-1] + 1, pks[-1] + 40)])]
+    rows = [
+        build_row(number, build_isbn(number), pk) for number, pk in enumerate(["", *range(pks[-1] + 1, pks[-1] + 40)])
+    ]
     result = assert_same_results(rows[:5], build_rules(match_by="id", on_match="replace"), monkeypatch)
     assert result.counts == {"new": 5}

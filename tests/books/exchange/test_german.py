@@ -1,6 +1,7 @@
 """What is wrong with files and records is said in German to who reads German."""
 
 from collections.abc import Iterator
+from datetime import date
 from io import BytesIO
 
 import pytest
@@ -101,18 +102,18 @@ def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> 
 @pytest.mark.parametrize(
     ("row", "reasons"),
     [
-        ("T,A,1,9.78014E+12,G,,", ["isbn: Eine Tabellenkalkulation hat die Zahl gerundet."]),
+        ("T,A,1900,9.78014E+12,G,,", ["isbn: Eine Tabellenkalkulation hat die Zahl gerundet. isbn: Das ist keine gültige ISBN."]),
         ("T,A,1,\0,G,,", ["isbn: Nullzeichen sind nicht erlaubt."]),
         ("T,A,1,2,G,perhaps,", ["available: Das ist weder true noch false."]),
         ("T,A,1,2,G,,x", ["id: Das ist keine Nummer eines Buchs."]),
         ("T,A,1,\udcff,G,,", ["isbn: Hier stehen Bytes, die die Zeichenkodierung der Datei nicht kennt."]),
-        ("T,A,1,2,G,,\nT,A,1,2,G,,", ["", "isbn: Das Buch in Zeile 2 hat sie."]),
-        ("T,A,1,0141439513,G,,\nT,A,1,9780141439518,G,,",
+        ("T,A,1900,0141439513,G,,\nT,A,1900,0141439513,G,,", ["", "isbn: Das Buch in Zeile 2 hat sie."]),
+        ("T,A,1900,0141439513,G,,\nT,A,1900,9780141439518,G,,",
          ["", "isbn: Das Buch in Zeile 2 hat sie in anderer Schreibweise."]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
     candidates = list(iter_candidates(read("csv", data).records, RULES))
-    judgements = judge_records(candidates, RULES, read_books, EarlierRecords())
+    judgements = judge_records(candidates, RULES, read_books, EarlierRecords(), date(2026, 1, 31))
     assert [judgement.reason for judgement in judgements] == reasons

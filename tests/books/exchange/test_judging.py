@@ -1,5 +1,7 @@
 """What becomes of the records of a file: by the books that are there, and by the rules of a librarian."""
 
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ from django.core.management import CommandError, call_command
 from books.exchange.candidates import ImportRules, mend_isbn, read_candidate
 from books.exchange.formats.records import NumberText, Record
 from books.exchange.formats.registry import FORMATS
+from books.exchange.import_tasks import get_day
 from books.exchange.mapping import guess_mapping
-from books.models import Book, Change
+from books.lookup.doubts import doubt_isbn
+from books.models import Book, Change, Operation
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 
@@ -23,6 +27,11 @@ def write_file(tmp_path: Path, *rows: str, header: str = HEADER) -> Path:
     file = tmp_path / "in.csv"
     file.write_text(header + "".join(f"{row}\n" for row in rows), encoding="utf-8")
     return file
+
+
+def import_file(file: Path, **options: Any) -> None:
+    """What is doubtful about the values is looked at where a test says so."""
+    call_command("import_books", file, **{"take_doubtful": True, **options})
 
 
 def list_failures(file: Path) -> list[str]:
@@ -50,21 +59,21 @@ def emma(api: httpx.Client) -> int:
 )
 def test_a_match_is_replaced_filled_or_left(emma: int, tmp_path: Path, rule: str, expected: tuple[Any, ...]) -> None:
     file = write_file(tmp_path, f",Emma!,Jane Austen,1815,{ISBN},Novel,false")
-    call_command("import_books", file, on_match=rule)
+    import_file(file, on_match=rule)
     assert read_book(emma) == expected
     assert Change.objects.filter(book_id=emma).count() == (1 if rule == "leave" else 2)
 
 
 def test_equal_values_are_no_change(emma: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_file(tmp_path, f"Emma,{ISBN}", header="title,isbn\n")
-    call_command("import_books", file, on_match="replace", on_none="leave")
+    import_file(file, on_match="replace", on_none="leave")
     assert "0 books added.\n1 the same already." in capsys.readouterr().out
     assert read_book(emma, "version") == (1,)
 
 
 def test_only_the_members_of_a_file_are_replaced(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f"{ISBN},Romance", "unknown,Romance", header="isbn,genre\n")
-    call_command("import_books", file, on_match="replace", on_none="leave")
+    import_file(file, on_match="replace", on_none="leave")
     assert read_book(emma) == ("Emma", 1, "Romance", True)
     assert Book.objects.count() == 1
 
@@ -72,7 +81,7 @@ def test_only_the_members_of_a_file_are_replaced(emma: int, tmp_path: Path) -> N
 def test_a_new_book_needs_all_members(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f"{ISBN},Romance", header="isbn,genre\n")
     with pytest.raises(CommandError, match=r"names no column title, author, year\."):
-        call_command("import_books", file)
+        import_file(file)
 
 
 def test_the_same_isbn_in_another_writing_is_doubtful(emma: int, tmp_path: Path) -> None:
@@ -80,33 +89,33 @@ def test_the_same_isbn_in_another_writing_is_doubtful(emma: int, tmp_path: Path)
     doubt = f"isbn: Book {emma} has it in another writing."
     for on_match in ("refuse", "replace"):
         with pytest.raises(CommandError, match="1 rows failed"):
-            call_command("import_books", file, on_match=on_match)
+            import_file(file, on_match=on_match, take_doubtful=False)
         assert list_failures(file) == [f"2,{doubt},,Emma,Jane Austen,1815,{SAME_ISBN},Novel,"]
-    call_command("import_books", file, on_match="replace", take_doubtful=True)
+    import_file(file, on_match="replace", take_doubtful=True)
     assert read_book(emma, "isbn", "year") == (SAME_ISBN, 1815)
 
 
 def test_by_isbn_alone_another_writing_is_another_book(emma: int, tmp_path: Path) -> None:
     file = write_file(tmp_path, f",Emma,Jane Austen,1815,{SAME_ISBN},Novel,")
-    call_command("import_books", file, match_by="isbn", on_match="replace")
+    import_file(file, match_by="isbn", on_match="replace")
     assert Book.objects.count() == 2
 
 
 def test_ids_match_only_if_that_is_asked_for(api: httpx.Client, emma: int, tmp_path: Path) -> None:
     other_id = api.post("/api/books", json=build_book(isbn="taken")).json()["id"]
     file = write_file(tmp_path, f"{emma},Emma,Jane Austen,1815,new,Novel,")
-    call_command("import_books", file, on_match="replace")
+    import_file(file, on_match="replace")
     assert (Book.objects.count(), read_book(emma, "isbn")) == (3, (ISBN,))
     rows = [f"{emma},E,A,1,newer,G,", f"{other_id},T,A,1,newer,G,", f"{emma},E,A,1,other,G,", "x,T,A,1,4,G,"]
     with pytest.raises(CommandError, match="3 rows failed"):
-        call_command("import_books", write_file(tmp_path, *rows), match_by="id", on_match="replace")
+        import_file(write_file(tmp_path, *rows), match_by="id", on_match="replace")
     assert [row.partition(",")[2].partition(",")[0] for row in list_failures(file)] == [
         "isbn: The book on line 2 has it.",
         "id: The book on line 2 has it.",
         "id: It is no number of a book.",
     ]
     with pytest.raises(CommandError, match="1 rows failed"):
-        call_command("import_books", write_file(tmp_path, f"{emma},E,A,1,taken,G,"), match_by="id", on_match="replace")
+        import_file(write_file(tmp_path, f"{emma},E,A,1,taken,G,"), match_by="id", on_match="replace")
     assert read_book(emma, "isbn") == ("newer",)
 
 
@@ -114,34 +123,34 @@ def test_an_id_beyond_64_bits_is_no_id(api: httpx.Client, tmp_path: Path) -> Non
     numbers = [2**63 - 1, 1 - 2**63, 2**63, -(2**63), 10**30]
     file = write_file(tmp_path, *(f"{number},T,A,1,i{number},G," for number in numbers))
     with pytest.raises(CommandError, match="3 rows failed"):
-        call_command("import_books", file, match_by="id")
+        import_file(file, match_by="id")
     assert [row.partition(",")[0] for row in list_failures(file)] == ["4", "5", "6"]
     assert all("id: It is no number of a book." in row for row in list_failures(file))
     assert Book.objects.count() == 2
 
 
-def test_two_writings_in_a_file_are_doubtful(api: httpx.Client, tmp_path: Path) -> None:
+def test_two_writings_in_a_file_are_not_both_added(api: httpx.Client, tmp_path: Path) -> None:
     rows = [f",A,B,1,{ISBN},G,", f",A,B,1,{SAME_ISBN},G,"]
     with pytest.raises(CommandError, match="1 rows failed"):
-        call_command("import_books", write_file(tmp_path, *rows))
+        import_file(write_file(tmp_path, *rows))
     assert "The book on line 2 has it in another writing." in list_failures(tmp_path / "in.csv")[0]
 
 
 def test_two_records_about_one_book_are_not_both_written(emma: int, tmp_path: Path) -> None:
     rows = [f",First,B,1,{ISBN},G,", f",Second,B,1,{SAME_ISBN},G,"]
     with pytest.raises(CommandError, match="1 rows failed"):
-        call_command("import_books", write_file(tmp_path, *rows), on_match="replace", take_doubtful=True)
+        import_file(write_file(tmp_path, *rows), on_match="replace", take_doubtful=True)
     assert "It is about the same book as line 2." in list_failures(tmp_path / "in.csv")[0]
     assert read_book(emma, "title") == ("First",)
 
 
 def test_defaults_fill_what_a_file_leaves_empty(api: httpx.Client, tmp_path: Path) -> None:
     file = write_file(tmp_path, "T,A,1,1,", header="Titel;Autor;Jahr;ISBN;Art\n".replace(";", ","))
-    call_command("import_books", file, column=["genre=Art"], default=["genre=Novel"])
+    import_file(file, column=["genre=Art"], default=["genre=Novel"])
     assert list(Book.objects.values_list("title", "author", "genre")) == [("T", "A", "Novel")]
     for options in ({"column": ["shelf=Art"]}, {"column": ["genre=Shelf"]}, {"default": ["shelf=1"]}):
         with pytest.raises(CommandError, match=r"no member shelf|no column Shelf"):
-            call_command("import_books", file, **options)
+            import_file(file, **options)
 
 
 def test_a_file_in_windows_1252_is_read_when_it_is_named(
@@ -150,12 +159,12 @@ def test_a_file_in_windows_1252_is_read_when_it_is_named(
     file = tmp_path / "in.csv"
     file.write_bytes("title;author;year;isbn;genre\nCafé;Zoë;1;1;G\n".encode("cp1252"))
     with pytest.raises(CommandError, match="1 rows failed"):
-        call_command("import_books", file, dry_run=True)
+        import_file(file, dry_run=True)
     output = capsys.readouterr().err
     assert "Read as CSV with semicolons, UTF-8." in output
     assert "Line 2 is not UTF-8. The file may be in Windows-1252 (Latin-1). If so: --encoding windows-1252" in output
     assert "Line 2: title: It has bytes that the encoding of the file does not know." in output
-    call_command("import_books", file, encoding="windows-1252")
+    import_file(file, encoding="windows-1252")
     assert Book.objects.get().title == "Café"
 
 
@@ -166,12 +175,12 @@ def test_an_export_of_any_format_is_imported(api: httpx.Client, tmp_path: Path, 
     books = [build_exported_book(title="=1+1 é", isbn="x"), build_exported_book(available=False, year=-44)]
     file = tmp_path / "in"
     file.write_bytes(write_books(name, books))
-    call_command("import_books", file)
+    import_file(file)
     exported = tmp_path / f"out{FORMATS[name].extension}"
     call_command("export_books", exported)
     Book._base_manager.all().delete()
     Change.objects.all().delete()
-    call_command("import_books", exported)
+    import_file(exported)
     assert list(Book.objects.order_by("pk").values_list("title", "isbn", "year", "available")) == [
         (book.title, book.isbn, book.year, book.available) for book in books
     ]
@@ -230,3 +239,43 @@ def test_all_problems_of_a_record_are_named_together() -> None:
         "title: This field may not be blank. year: Input should be a valid integer."
         " isbn: Input should be a valid string."
     )
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize(
+    ("isbn", "year", "reason"),
+    [
+        ("9780141439519", 1815, f'"isbn: {doubt_isbn("9780141439519")}"'),
+        ("12345", 1815, "isbn: This is no valid ISBN."),
+        (ISBN, 1399, "year: This year is improbable for a book."),
+        ("LOC 17", 19999, "isbn: This is no valid ISBN. year: This year is improbable for a book."),
+    ],
+)
+def test_a_new_book_is_doubtful_for_what_a_form_asks_about(tmp_path: Path, isbn: str, year: int, reason: str) -> None:
+    file = write_file(tmp_path, f",Emma,Jane Austen,{year},{isbn},Novel,")
+    with pytest.raises(CommandError, match="1 rows failed"):
+        call_command("import_books", file, dry_run=True)
+    with pytest.raises(CommandError, match="1 rows failed"):
+        call_command("import_books", file)
+    assert list_failures(file) == [f"2,{reason},,Emma,Jane Austen,{year},{isbn},Novel,"]
+    assert not Book.objects.exists()
+    call_command("import_books", file, take_doubtful=True)
+    assert Book.objects.get().isbn == isbn
+
+
+def test_what_a_record_leaves_as_it_is_is_not_doubtful(api: httpx.Client, tmp_path: Path) -> None:
+    api.post("/api/books", json=build_book(isbn="LOC 17", title="Emma", year=1000))
+    rows = ["Emma,1000,LOC 17,Novel", "Emma,1000,LOC 17,Romance", "Emma,1001,LOC 17,Drama"]
+    results = []
+    for row in rows:
+        file = write_file(tmp_path, row, header="title,year,isbn,genre\n")
+        with suppress(CommandError):
+            call_command("import_books", file, on_match="replace", on_none="leave")
+        results.append(Book.objects.values_list("year", "genre").get())
+    assert results == [(1000, "Novel"), (1000, "Romance"), (1000, "Romance")]
+    assert list_failures(file) == ["2,year: This year is improbable for a book.,Emma,1001,LOC 17,Drama"]
+
+
+def test_next_year_is_that_of_the_day_on_which_an_operation_was_asked_for() -> None:
+    operation = Operation(created_at=datetime(2026, 12, 31, 23, 59, tzinfo=UTC))
+    assert get_day(operation) == date(2026, 12, 31)

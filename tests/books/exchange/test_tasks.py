@@ -20,6 +20,7 @@ from books.operations import worker
 from books.operations.tasks import OperationFailed, Outcome
 from books.operations.worker import OperationRunner
 from tests.support.book_files import build_exported_book, read_records, write_books
+from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
 from tests.support.connection_faults import lose_connection, wrap_reconnecting
 from tests.support.imports import store_file
@@ -52,7 +53,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def build_file(name: str) -> bytes:
-    return write_books(name, [build_exported_book(id=n, isbn=f"isbn-{n}", title="T" * 200) for n in range(BOOK_COUNT)])
+    books = [build_exported_book(id=n, isbn=build_isbn(n), title="T" * 200) for n in range(BOOK_COUNT)]
+    return write_books(name, books)
 
 
 def head_user_id() -> int:
@@ -167,7 +169,7 @@ def test_an_import_goes_on_after_the_connection_is_lost_during_copy() -> None:
 @pytest.mark.skipif(connection.vendor == "postgresql", reason="The size of a database on PostgreSQL has no limit.")
 def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
     head, count = create_head_librarian(), 20
-    books = [build_exported_book(id=number, isbn=f"isbn-{number}", title="T" * 900) for number in range(count)]
+    books = [build_exported_book(id=number, isbn=build_isbn(number), title="T" * 900) for number in range(count)]
     operation = begin_import(head, store_file(write_books("csv", books), head_user_id()))
     with connection.cursor() as cursor:
         [pages] = cursor.execute("PRAGMA page_count").fetchone()

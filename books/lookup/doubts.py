@@ -1,0 +1,29 @@
+"""What is probably wrong with the values of a book, and why. Forms, the scan box and files say the same of it."""
+
+from datetime import date
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from books.isbn import normalize_isbn
+from books.lookup.quality import is_probable_year
+from books.lookup.scans import Kind, read_scan
+
+# Codes that are no ISBN.
+EXPLANATIONS = {
+    Kind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
+    Kind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
+    Kind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
+}
+
+
+def doubt_isbn(isbn: str) -> str:
+    """Returns why it is no valid ISBN; empty if it is one."""
+    if normalize_isbn(isbn):
+        return ""
+    return str(EXPLANATIONS.get(read_scan(isbn).kind) or gettext("This is no valid ISBN."))
+
+
+def doubt_year(year: int, today: date) -> str:
+    """Returns why the year is improbable; empty if it is not."""
+    return "" if is_probable_year(year, today) else gettext("This year is improbable for a book.")
