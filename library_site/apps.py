@@ -2,6 +2,17 @@
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.staticfiles import apps as staticfiles
+
+
+class StaticFilesConfig(staticfiles.StaticFilesConfig):
+    """Serves no source maps and no ReDoc, which no page needs: a client that reads nothing of a file of megabytes keeps
+    a thread of the server.
+    """
+
+    # This package has a configuration of its own.
+    default = False
+    ignore_patterns = [*staticfiles.StaticFilesConfig.ignore_patterns, "*.map", "redoc"]
 
 
 class LibrarySiteConfig(AppConfig):

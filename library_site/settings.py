@@ -43,7 +43,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
-    "django.contrib.staticfiles",
+    "library_site.apps.StaticFilesConfig",
     "csp",
     "rest_framework",
     "django_filters",

@@ -2,14 +2,16 @@
 
 import gc
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 
+from library_site.http.refusals import Refusal
 from library_site.http.request_log import call_on_close
+from library_site.http.slots import get_body_slots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 PART_SIZE = 64 * 1024
 # After this many bytes of bodies a process collects its garbage.
 COLLECTION_SIZE = 4 * 1024 * 1024
+# The environ's key of why a body was not read.
+BODY_REFUSAL_KEY = "library.body_refusal"
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
+
+
+Body = TypeVar("Body")
 
 
 def normalize_content_type(application: "WSGIApplication") -> "WSGIApplication":
@@ -58,7 +65,7 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
             return application(environ, start_response)
         limit = get_body_limit(environ)
         # One byte more than the limit shows that the body is too large.
-        body = read_parts(environ["wsgi.input"], limit + 1)
+        body = read_input(environ, partial(read_parts, size=limit + 1)) or BytesIO()
         size = len(body.getvalue())
         if size > limit:
             discard_rest(environ["wsgi.input"])
@@ -74,6 +81,19 @@ def get_body_limit(environ: Mapping[str, Any]) -> int:
     """Returns how many bytes the body of a request may have; its version may set another limit than the default."""
     limit: int = environ.get("library.body_limit") or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
+
+
+def read_input(environ: "WSGIEnvironment", read: Callable[["InputStream"], Body]) -> Body | None:
+    """Returns what `read` reads of the body, or None where too many threads read bodies.
+
+    `library.body_refusal` has the reason then, and the rest of the request is answered without its body.
+    """
+    try:
+        with get_body_slots().hold(environ.get("REMOTE_ADDR", "")):
+            return read(environ["wsgi.input"])
+    except Refusal as refusal:
+        environ |= {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}
+        return None
 
 
 def read_parts(stream: "InputStream", size: int) -> BytesIO:

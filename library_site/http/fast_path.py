@@ -21,7 +21,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
 from library_site.db.timeouts import is_timeout
-from library_site.http.bodies import get_body_limit
+from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
 from library_site.http.request_log import ROUTE_KEY
@@ -101,7 +101,9 @@ class FastRequest(NamedTuple):
             or int(length) > get_body_limit(self.environ)
         ):
             return None
-        body = self.environ["wsgi.input"].read(int(length))
+        body = read_input(self.environ, lambda stream: stream.read(int(length)))
+        if body is None:
+            return None
         self.environ["wsgi.input"] = BytesIO(body)
         return body if len(body) == int(length) else None
 

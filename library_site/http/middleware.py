@@ -5,6 +5,8 @@ from collections.abc import Callable
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
+from library_site.http.bodies import BODY_REFUSAL_KEY
+
 
 def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Checks Host against ALLOWED_HOSTS: otherwise a web page could reach a local library by DNS rebinding."""
@@ -17,9 +19,11 @@ def require_allowed_host(get_response: Callable[[HttpRequest], HttpResponse]) ->
 
 
 def require_whole_body(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Refuses a body that is shorter than its Content-Length."""
+    """Refuses a body that is shorter than its Content-Length, or that was not read."""
 
     def wrapper(request: HttpRequest) -> HttpResponse:
+        if refusal := request.META.get(BODY_REFUSAL_KEY):
+            raise refusal
         if request.META.get("library.cut_off"):
             raise BadRequest("The body was cut off.")
         return get_response(request)

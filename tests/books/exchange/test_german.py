@@ -102,7 +102,10 @@ def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> 
 @pytest.mark.parametrize(
     ("row", "reasons"),
     [
-        ("T,A,1900,9.78014E+12,G,,", ["isbn: Eine Tabellenkalkulation hat die Zahl gerundet. isbn: Das ist keine gültige ISBN."]),
+        (
+            "T,A,1900,9.78014E+12,G,,",
+            ["isbn: Eine Tabellenkalkulation hat die Zahl gerundet. isbn: Das ist keine gültige ISBN."],
+        ),
         ("T,A,1,\0,G,,", ["isbn: Nullzeichen sind nicht erlaubt."]),
         ("T,A,1,2,G,perhaps,", ["available: Das ist weder true noch false."]),
         ("T,A,1,2,G,,x", ["id: Das ist keine Nummer eines Buchs."]),

@@ -1,0 +1,84 @@
+"""Bounds how many threads of a process read bodies.
+
+A client that does not send its body keeps a thread, which cannot be interrupted. So only some of them may read bodies
+at a time, and one address never gets all of these.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Condition
+from typing import ClassVar, NamedTuple
+
+from django.conf import settings
+
+from library_site.http.refusals import Refusal
+
+# Seconds after which a refused client may try again.
+RETRY_AFTER = "5"
+# Seconds that one waits for a slot. Clients that take longer are slow, and are not waited for.
+PATIENCE = 1.0
+
+
+class SlotsTaken(Refusal):
+    """As many threads as may read bodies, or those of this client, read some already."""
+
+    status = 503
+    message = "The library waits for many bodies already, try again later"
+    headers: ClassVar = {"Retry-After": RETRY_AFTER}
+
+
+class Holder(NamedTuple):
+    caller: str
+    began_at: float
+
+
+class Slots:
+    """`count` threads may hold one, for one caller all but the last. Others wait `patience` seconds for it.
+
+    They do not wait for threads that have held theirs for longer than that.
+    """
+
+    def __init__(self, count: int, patience: float = PATIENCE, timer: Callable[[], float] = time.monotonic) -> None:
+        self.count, self.count_per_caller = count, max(1, count - 1)
+        self.patience, self.timer = patience, timer
+        self.changed = Condition()
+        self.holders: list[Holder] = []
+
+    @contextmanager
+    def hold(self, caller: str) -> Iterator[None]:
+        """Raises SlotsTaken."""
+        holder = self.take(caller)
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.holders.remove(holder)
+                self.changed.notify_all()
+
+    def take(self, caller: str) -> Holder:
+        deadline = self.timer() + self.patience
+        with self.changed:
+            while obstacles := self.list_obstacles(caller):
+                now = self.timer()
+                are_slow = all(holder.began_at < now - self.patience for holder in obstacles)
+                if are_slow or now >= deadline:
+                    raise SlotsTaken
+                self.changed.wait(deadline - now)
+            holder = Holder(caller, self.timer())
+            self.holders.append(holder)
+        return holder
+
+    def list_obstacles(self, caller: str) -> list[Holder]:
+        """Returns those of which one must end before the caller gets a slot."""
+        if len(self.holders) >= self.count:
+            return self.holders
+        own = [holder for holder in self.holders if holder.caller == caller]
+        return own if len(own) >= self.count_per_caller else []
+
+
+@cache
+def get_body_slots() -> Slots:
+    """Returns those of this process. With those that send files (`streams`) they are never all its threads."""
+    return Slots(max(1, settings.WEB_THREADS // 2 - 1))
