@@ -554,6 +554,12 @@ def test_a_part_that_does_not_fit_is_refused(head: Client, parts: dict[str, str]
     assert (answer.status_code, answer.json()) == (409, {"next": 0})
 
 
+def test_a_file_that_lacks_an_earlier_part_is_not_complete(head: Client, berta: User) -> None:
+    file = begin_upload(berta.pk, "a", CHUNK_BYTES + 1, "f", timezone.now())
+    file.chunks.create(number=1, content=b"x")
+    assert head.get(page(file, "mapping"), follow=True).redirect_chain == [(IMPORT, 302)]
+
+
 def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 10)
     for form, message in (({"name": "a", "size": "11"}, "too large"), ({"size": "x"}, "Choose a file")):

@@ -43,6 +43,9 @@ def test_an_address_has_its_part(limit: StreamLimit) -> None:
     limit.open_stream("grace", [])
     with pytest.raises(TooManyStreams):
         limit.open_stream("alan", [])
+    # Who has its part is told so, though others wait as well.
+    with pytest.raises(TooManyStreamsOfAddress):
+        limit.open_stream("ada", [])
     second.close()
     assert list(limit.open_stream("alan", [b"a", b"b"])) == [b"a", b"b"]
 
