@@ -64,11 +64,8 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
         if environ["REQUEST_METHOD"] not in ("POST", "PUT", "PATCH"):
             return application(environ, start_response)
         limit = get_body_limit(environ)
-        # One byte more than the limit shows that the body is too large.
-        body = read_input(environ, partial(read_parts, size=limit + 1)) or BytesIO()
+        body = read_input(environ, partial(read_body, limit=limit)) or BytesIO()
         size = len(body.getvalue())
-        if size > limit:
-            discard_rest(environ["wsgi.input"])
         length = environ.get("CONTENT_LENGTH") or str(size)
         environ |= {"wsgi.input": body, "CONTENT_LENGTH": length}
         environ["library.cut_off"] = size < int(length) <= limit
@@ -94,6 +91,14 @@ def read_input(environ: "WSGIEnvironment", read: Callable[["InputStream"], Body]
     except Refusal as refusal:
         environ |= {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}
         return None
+
+
+def read_body(stream: "InputStream", limit: int) -> BytesIO:
+    """Reads a body. One byte more than the limit shows that it is too large; what follows is discarded."""
+    body = read_parts(stream, limit + 1)
+    if len(body.getvalue()) > limit:
+        discard_rest(stream)
+    return body
 
 
 def read_parts(stream: "InputStream", size: int) -> BytesIO:

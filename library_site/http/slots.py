@@ -17,8 +17,9 @@ from library_site.http.refusals import Refusal
 
 # Seconds after which a refused client may try again.
 RETRY_AFTER = "5"
-# Seconds that one waits for a slot. Clients that take longer are slow, and are not waited for.
-PATIENCE = 1.0
+# Seconds that one waits for a slot, as a thread that is free for nothing else. Clients that take longer are slow, and
+# are not waited for.
+PATIENCE = 0.5
 
 
 class SlotsTaken(Refusal):

@@ -150,6 +150,34 @@ def test_a_refused_body_is_not_read(fill: Any) -> None:
     assert buffer_body(read_body)(environ, lambda *_: lambda _: None) == [b"", b"0"]
 
 
+class LargeBody:
+    """Is larger than its limit. Says with each reading how many threads read bodies."""
+
+    def __init__(self) -> None:
+        self.left, self.counts = 3, list[int]()
+
+    def read(self, size: int) -> bytes:
+        self.counts.append(len(get_body_slots().holders))
+        length = min(self.left, size)
+        self.left -= length
+        return b"x" * length
+
+
+def test_what_is_beyond_the_limit_of_a_body_is_read_with_a_slot() -> None:
+    """Else clients that send it slowly have all threads."""
+    body = LargeBody()
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": "POST",
+        "CONTENT_LENGTH": "3",
+        "library.body_limit": 1,
+        "wsgi.input": body,
+    }
+    buffer_body(lambda *_: [])(environ, lambda *_: lambda _: None)
+    assert body.left == 0
+    assert set(body.counts) == {1}
+    assert get_body_slots().holders == []
+
+
 def test_a_body_that_was_read_holds_no_slot(api: httpx.Client) -> None:
     for address in ("/api/books", "/api/books", "/accounts/login/"):
         api.post(address, json=build_book())
