@@ -412,6 +412,17 @@ def test_after_a_connection_timed_out_others_do_not_wait(proxy: DatabaseProxy, m
 
 
 @postgresql_alone
+def test_nobody_connects_to_a_server_that_kept_no_limit(proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.close()
+    watchdog.paused_until = inf
+    with monkeypatch.context() as patch:
+        patch.setattr(base.driver, "connect", lambda **_: pytest.fail("It connects."))
+        with pytest.raises(OperationalError) as refusal:
+            connection.ensure_connection()
+    assert isinstance(refusal.value.__cause__, DatabaseHangs)
+
+
+@postgresql_alone
 @pytest.mark.parametrize("process", ["worker", "command"])
 def test_only_requests_are_watched(transactional_db: None, settings: Settings, process: str) -> None:
     settings.LIBRARY_PROCESS = process
@@ -441,3 +452,18 @@ def test_a_process_has_one_watchdog() -> None:
     thread.join()
     dog.start()
     assert dog.thread is not thread
+
+
+@pytest.mark.database_independent
+def test_the_watchdog_outlives_a_failure(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    failures: Iterator[BaseException] = iter([ValueError(), SystemExit()])
+
+    def fail(_: float) -> None:
+        raise next(failures)
+
+    monkeypatch.setattr(module, "LOOK_INTERVAL", 0)
+    dog = Watchdog()
+    monkeypatch.setattr(dog, "look", fail)
+    with pytest.raises(SystemExit):
+        dog.look_regularly()
+    assert caplog.messages == ["The watchdog of the database failed."]
