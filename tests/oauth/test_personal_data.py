@@ -30,7 +30,7 @@ from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Prof
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
 from tests.support.admin_pages import dump_database, submit_action
-from tests.support.books import build_book
+from tests.support.books import build_book, build_isbn
 from tests.support.concurrency import start_concurrently
 from tests.support.endpoints import claim_deliveries, publish_event
 from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_endpoint_form
@@ -89,7 +89,7 @@ def ada(api: httpx.Client, client: Client) -> Scenario:
     _, key = api_keys.create_key(user, NAMES[3], SCOPES, timezone.now())
     headers = [{"X-API-Key": key}, oauth_flows.build_bearer_header(tokens["access_token"])]
     client.force_login(user)
-    client.post("/admin/books/book/add/", build_book(available="on"))
+    client.post("/admin/books/book/add/", build_book(isbn=build_isbn(1), available="on"))
     client.post("/admin/books/book/columns/", {"columns": ["author"], "rows": 100})
     client.post("/admin/books/book/views/save/", {"name": NAMES[7], "query": "genre=novel"})
     ImportFile.objects.create(user=user, name=NAMES[8], size=3, fingerprint=NAMES[8], created_at=UPLOADED_AT)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.support.books import build_isbn
 from tests.support.browser import BROWSER_MARKS, open_page
 from tests.support.server import Service, run_in_shell
 
@@ -32,21 +33,24 @@ with transaction.atomic():
 print(json.dumps(client.cookies["sessionid"].value))
 """
 HEADER = "Titel;Verfasser;Jahr;ISBN;Sachgebiet;Verfügbar"
-# Ten kinds of faults, and the same row mended.
+# Valid ISBNs that no seeded book has.
+ISBNS = [build_isbn(1_000_000 + number) for number in range(500)]
+MENDED = ISBNS[489:]
+# Eleven kinds of faults, and the same row mended.
 FAULTS = {
-    ";Zoë;1900;f1;Lyrik;": "Café;Zoë;1900;f1;Lyrik;",
-    "Café; ;1900;f2;Lyrik;": "Café;Zoë;1900;f2;Lyrik;",
-    "Café;Zoë;MCM;f3;Lyrik;": "Café;Zoë;1900;f3;Lyrik;",
-    "Café;Zoë;99999999999;f4;Lyrik;": "Café;Zoë;1999;f4;Lyrik;",
-    f"{'é' * 1001};Zoë;1900;f5;Lyrik;": "Café;Zoë;1900;f5;Lyrik;",
-    f"Café;Zoë;1900;{'6' * 65};Lyrik;": "Café;Zoë;1900;f6;Lyrik;",
-    "Café;Zoë;1900": "Café;Zoë;1900;f7;Lyrik;",
-    "Café;Zoë;1900;f8;Lyrik;vielleicht": "Café;Zoë;1900;f8;Lyrik;lent",
-    "Café;Zoë;1900;fine 1;Lyrik;": "Café;Zoë;1900;f9;Lyrik;",
-    "Café;Zoë;1900;in-use;Lyrik;": "Café;Zoë;1900;f10;Lyrik;",
-    "Café;Zoë;1900;0141439513;Lyrik;": "Café;Zoë;1900;f11;Lyrik;",
+    f";Zoë;1900;{MENDED[0]};Lyrik;": f"Café;Zoë;1900;{MENDED[0]};Lyrik;",
+    f"Café; ;1900;{MENDED[1]};Lyrik;": f"Café;Zoë;1900;{MENDED[1]};Lyrik;",
+    f"Café;Zoë;MCM;{MENDED[2]};Lyrik;": f"Café;Zoë;1900;{MENDED[2]};Lyrik;",
+    f"Café;Zoë;99999999999;{MENDED[3]};Lyrik;": f"Café;Zoë;1999;{MENDED[3]};Lyrik;",
+    f"{'é' * 1001};Zoë;1900;{MENDED[4]};Lyrik;": f"Café;Zoë;1900;{MENDED[4]};Lyrik;",
+    f"Café;Zoë;1900;{'6' * 65};Lyrik;": f"Café;Zoë;1900;{MENDED[5]};Lyrik;",
+    "Café;Zoë;1900": f"Café;Zoë;1900;{MENDED[6]};Lyrik;",
+    f"Café;Zoë;1900;{MENDED[7]};Lyrik;vielleicht": f"Café;Zoë;1900;{MENDED[7]};Lyrik;lent",
+    f"Café;Zoë;1900;{ISBNS[1]};Lyrik;": f"Café;Zoë;1900;{MENDED[8]};Lyrik;",
+    "Café;Zoë;1900;in-use;Lyrik;": f"Café;Zoë;1900;{MENDED[9]};Lyrik;",
+    "Café;Zoë;1900;0141439513;Lyrik;": f"Café;Zoë;1900;{MENDED[10]};Lyrik;",
 }
-FINE_ROWS = [f"Übermut {number};Zoë;1900;fine {number};Lyrik;" for number in range(500 - len(FAULTS))]
+FINE_ROWS = [f"Übermut {number};Zoë;1900;{isbn};Lyrik;" for number, isbn in enumerate(ISBNS[:489])]
 
 pytestmark = BROWSER_MARKS
 
