@@ -88,17 +88,24 @@ def test_a_client_that_takes_long_is_not_waited_for() -> None:
     assert take_all(slots, "c") == [False]
 
 
-def test_one_waits_for_a_slot() -> None:
+def test_one_waits_for_a_slot_as_long_as_one_client_is_not_slow() -> None:
     clock = Clock()
-    slots = Slots(1, 3600, clock)
+    slots = Slots(2, 3600, clock)
+    slots.holders.append(Holder("slow", -3600))
     with ThreadPoolExecutor() as pool:
         with slots.hold("a"):
-            clock.reads = 0
+            clock.now, clock.reads = 1, 0
             clock.seen.clear()
             waiting = pool.submit(slots.take, "b")
             # It has read the clock and holds the lock, which it gives up when it waits.
             assert clock.seen.wait(30)
         assert waiting.result(30).caller == "b"
+
+
+def test_one_waits_for_no_longer_than_that() -> None:
+    """The times at which the first comes and begins, the second comes, and the second looks."""
+    slots = Slots(1, 1, iter([0.0, 0.0, 0.0, 1.0]).__next__)
+    assert take_all(slots, "a", "b") == [True, False]
 
 
 def test_one_does_not_wait_for_those_whose_end_would_not_help() -> None:
@@ -151,13 +158,13 @@ def test_a_refused_body_is_not_read(fill: Any) -> None:
 
 
 class LargeBody:
-    """Is larger than its limit. Says with each reading how many threads read bodies."""
+    """Is larger than its limit. Says with each reading who has a slot."""
 
     def __init__(self) -> None:
-        self.left, self.counts = 3, list[int]()
+        self.left, self.callers = 3, list[list[str]]()
 
     def read(self, size: int) -> bytes:
-        self.counts.append(len(get_body_slots().holders))
+        self.callers.append([holder.caller for holder in get_body_slots().holders])
         length = min(self.left, size)
         self.left -= length
         return b"x" * length
@@ -168,13 +175,14 @@ def test_what_is_beyond_the_limit_of_a_body_is_read_with_a_slot() -> None:
     body = LargeBody()
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "POST",
+        "REMOTE_ADDR": "192.0.2.1",
         "CONTENT_LENGTH": "3",
         "library.body_limit": 1,
         "wsgi.input": body,
     }
     buffer_body(lambda *_: [])(environ, lambda *_: lambda _: None)
     assert body.left == 0
-    assert set(body.counts) == {1}
+    assert body.callers == [["192.0.2.1"]] * 3
     assert get_body_slots().holders == []
 
 
