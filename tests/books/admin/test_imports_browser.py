@@ -33,8 +33,8 @@ with transaction.atomic():
 print(json.dumps(client.cookies["sessionid"].value))
 """
 HEADER = "Titel;Verfasser;Jahr;ISBN;Sachgebiet;Verfügbar"
-# Valid ISBNs that no seeded book has.
-ISBNS = [build_isbn(1_000_000 + number) for number in range(500)]
+# Valid ISBNs that no book of the service has.
+ISBNS = [build_isbn(2_000_000 + number) for number in range(500)]
 MENDED = ISBNS[489:]
 # Eleven kinds of faults, and the same row mended.
 FAULTS = {
