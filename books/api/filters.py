@@ -10,6 +10,7 @@ from django_filters import CharFilter, Filter
 from django_filters.rest_framework.filterset import FilterSet
 from django_filters.utils import translate_validation
 from drf_spectacular.drainage import set_override
+from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.isbn import normalize_isbn
@@ -17,7 +18,7 @@ from books.models import FOLDED_COLUMNS, Book
 from books.read_model import Selection
 from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
-from library_site.api.serializers import NO_NUL_SCHEMA
+from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
 from library_site.db.integers import parse_integer
 from library_site.db.sql import thread_connection
 
@@ -36,6 +37,10 @@ class TextFilter(CharFilter):
     def __init__(self, member: str | None = None, **options: Any) -> None:
         super().__init__(member, max_length=MAX_SEARCH_LENGTH, strip=False, **options)
         set_filter_schema(self, {"type": "string", "maxLength": MAX_SEARCH_LENGTH, **NO_NUL_SCHEMA})
+
+    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+        """Returns the field of a JSON body that takes the same values; each filter here has one."""
+        return StringField(required=False, max_length=MAX_SEARCH_LENGTH)
 
 
 class ContainsFilter(TextFilter):
@@ -77,6 +82,9 @@ class YearFilter(Filter):
         super().__init__("year", lookup, parse=parse_integer, problem=INVALID_INTEGER, **options)
         set_filter_schema(self, {"type": "integer"})
 
+    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+        return StrictIntegerField(required=False)
+
 
 class AvailableFilter(Filter):
     field_class: type[forms.Field] = StrictField
@@ -84,6 +92,9 @@ class AvailableFilter(Filter):
     def __init__(self, **options: Any) -> None:
         super().__init__("available", parse=BOOLEANS.get, problem=INVALID_BOOLEAN, **options)
         set_filter_schema(self, {"type": "boolean"})
+
+    def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
+        return StrictBooleanField(required=False)
 
 
 class ISBNFilter(TextFilter):
@@ -159,6 +170,12 @@ def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
     for name, value in cleaned_values.items():
         books = filters[name].filter(books, value)
     return books
+
+
+def build_members(filterset: type[FilterSet]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    """Returns a field for each filter, by which a JSON body chooses books as the query of the list does."""
+    filters: Mapping[str, Any] = get_filters(filterset)
+    return {name: filter.build_member() for name, filter in filters.items()}
 
 
 def get_filters(filterset: type[FilterSet]) -> Mapping[str, Filter]:

@@ -6,9 +6,9 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.api.filters import BookSearchFilter, build_members
 from books.models import MAX_LENGTHS, Actor, Book, Change, Operation
 from books.read_model import Representation
-from books.search import MAX_SEARCH_LENGTH
 from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
 from library_site.api.serializers import (
     NonBlankField,
@@ -112,14 +112,8 @@ class RevertSerializer(RejectUnknownMixin):
 class BookFilterSerializer(RejectUnknownMixin):
     """The filters of the list of books. A book must match all that are given; without any, all books match."""
 
-    title = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
-    author = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
-    genre = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
-    isbn = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
-    available = StrictBooleanField(required=False)
-    year_min = StrictIntegerField(required=False)
-    year_max = StrictIntegerField(required=False)
-    q = StringField(required=False, max_length=MAX_SEARCH_LENGTH)
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return build_members(BookSearchFilter)
 
 
 class ReplaceSerializer(RejectUnknownMixin):

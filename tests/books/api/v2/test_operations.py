@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.utils.translation import override
 from pytest_django import Settings
 
+from books.api.filters import BookSearchFilter, YearFilter, get_filters
 from books.models import Actor, Book, Operation
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
@@ -169,6 +170,19 @@ def test_all_filters_choose_as_the_list_does(api: httpx.Client, key: dict[str, s
         body = {"kind": "delete", "filter": filters}
         preview = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key).json()
         assert [sample["id"] for sample in preview["samples"]] == [book["id"] for book in listed], filters
+
+
+def test_a_new_filter_of_the_list_chooses_for_operations_too(
+    api: httpx.Client, key: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example of docs/contributing.md."""
+    monkeypatch.setitem(get_filters(BookSearchFilter), "year", YearFilter("exact", help_text="In this year."))
+    create_book(year=1815)
+    book = create_book(year=1816)
+    body = {"kind": "delete", "filter": {"year": 1816}}
+    preview = api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key).json()
+    assert [sample["id"] for sample in preview["samples"]] == [book.pk]
+    assert [listed["id"] for listed in api.get("/api/v2/books?year=1816").json()["results"]] == [book.pk]
 
 
 @pytest.mark.database_independent
