@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from books import changes
 from books.history.actors import find_actor
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import Actor, Book, UnrecordedWrite
 from books.rows import BookRow
 

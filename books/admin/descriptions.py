@@ -10,8 +10,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.history.entries import ActorNames, Entry
-from books.history.records import MEMBERS, MERGED_INTO
+from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
+from books.members import MEMBERS
 from books.models import Actor, Book, Change, Operation
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}

@@ -10,7 +10,7 @@ from books.admin.deleted_books import restore_and_report
 from books.admin.descriptions import format_value, history_address, label_member
 from books.admin.history import find_known_book
 from books.admin.pages import ADD_BOOK, VIEW_HISTORY, render_page
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 
 # The name of the button that restores the book before its form is saved.
 RESTORE = "_restore"

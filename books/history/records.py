@@ -9,12 +9,12 @@ from django.db import connection
 
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef
+from books.members import MEMBERS
 from books.models import Change
 from books.rows import BookRow
 from library_site.api.responses import encode_json
 from library_site.db.sql import execute
 
-MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
 INSERT_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
 PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
 # To follow the statement `changed`, which returns the id of a book. PostgreSQL knows JSON as a type of its own.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import Book, Change
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX

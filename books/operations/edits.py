@@ -9,7 +9,7 @@ from django.db.models import Count, Max
 
 from books import changes
 from books.history.actors import ActorRef
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Operation, OperationProblem
 from books.operations.selections import Key, Selection, SelectionReader, lock_matching, read_selection
 from books.operations.tasks import Batch, Outcome, Plan, Problem

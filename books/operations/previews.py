@@ -9,7 +9,7 @@ from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
 from books import changes
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Book
 from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow

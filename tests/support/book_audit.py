@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import Change
 
 EVENT_KINDS = {"INSERT": "book.created", "UPDATE": "book.updated", "DELETE": "book.deleted"}

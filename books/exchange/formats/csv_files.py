@@ -11,6 +11,7 @@ from django.utils.translation import gettext_noop, ngettext
 from books.exchange.csv_cells import escape_formula, unescape_formula
 from books.exchange.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.exchange.formats.records import (
+    EXPORTED_COLUMNS,
     MAX_RECORD_BYTES,
     REPORT_COLUMNS,
     ExportedBook,
@@ -37,7 +38,6 @@ READER_ERRORS = (
     gettext_noop("'\t' expected after '\"'"),
     gettext_noop("field larger than field limit (131072)"),
 )
-EXPORTED_COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
 
 
 class Layout(NamedTuple):

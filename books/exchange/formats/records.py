@@ -7,8 +7,12 @@ import msgspec
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from books.members import MEMBERS
+
 # The columns of formats that know no other, and of which a file of books has most.
-COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available")
+COLUMNS = ("id", *MEMBERS)
+# Those of exported files.
+EXPORTED_COLUMNS = (*COLUMNS, "created_at")
 # A file of refused rows begins with these columns, where the format has columns.
 REPORT_COLUMNS = ("line", "reason")
 # Longer lines and records are not read: they would have to fit into memory.

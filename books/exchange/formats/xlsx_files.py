@@ -15,6 +15,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
 from books.exchange.formats.records import (
+    EXPORTED_COLUMNS,
     REPORT_COLUMNS,
     ExportedBook,
     NumberText,
@@ -25,7 +26,6 @@ from books.exchange.formats.records import (
 )
 from books.exchange.formats.xlsx_parts import OpenWorkbook, Row
 
-EXPORTED_COLUMNS = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
 # A sheet has 1,048,576 rows, the first of which names the columns.
 BOOKS_PER_SHEET = 1_048_575
 # Cells hold floating-point numbers, which are exact up to here.

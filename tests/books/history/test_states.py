@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books import changes
-from books.history.records import MEMBERS
 from books.history.states import UnknownVersion, find_state, read_deleted_book
+from books.members import MEMBERS
 from books.merging import merge_books
 from books.models import Book, Change
 from books.rows import BookRow

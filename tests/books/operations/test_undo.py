@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from books import changes
 from books.history.actors import ActorRef, begin_operation
-from books.history.records import MEMBERS
+from books.members import MEMBERS
 from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit
