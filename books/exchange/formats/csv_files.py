@@ -1,7 +1,7 @@
 """Reads and writes books as CSV (RFC 4180), with commas, semicolons or tabs."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,6 +20,7 @@ from books.exchange.formats.records import (
     Table,
     UnreadableFile,
     build_endless_record,
+    get_values,
     name_member,
 )
 from library_site.db.integers import parse_integer
@@ -38,6 +39,13 @@ READER_ERRORS = (
     gettext_noop("'\t' expected after '\"'"),
     gettext_noop("field larger than field limit (131072)"),
 )
+
+# How a value is written.
+FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
+    str: escape_formula,
+    int: str,
+    bool: {True: "true", False: "false"}.__getitem__,
+}
 
 
 class Layout(NamedTuple):
@@ -130,16 +138,9 @@ def write_csv(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> list[str]:
-    return [
-        str(book.id),
-        escape_formula(book.title),
-        escape_formula(book.author),
-        str(book.year),
-        escape_formula(book.isbn),
-        escape_formula(book.genre),
-        "true" if book.available else "false",
-        book.created_at.removesuffix("Z"),
-    ]
+    """Returns the cells of EXPORTED_COLUMNS."""
+    cells = [FORMATS_BY_TYPE[type(value)](value) for value in get_values(book)]
+    return [*cells, book.created_at.removesuffix("Z")]
 
 
 def format_rows(rows: Iterable[Sequence[object]], separator: str = ",") -> str:

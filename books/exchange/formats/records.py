@@ -1,6 +1,7 @@
 """What the readers of all formats return, and what the writers take."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
@@ -11,8 +12,9 @@ from books.members import MEMBERS
 
 # The columns of formats that know no other, and of which a file of books has most.
 COLUMNS = ("id", *MEMBERS)
-# Those of exported files.
+# Those of exported files, and the values of a book for all but the last.
 EXPORTED_COLUMNS = (*COLUMNS, "created_at")
+get_values = attrgetter(*COLUMNS)
 # A file of refused rows begins with these columns, where the format has columns.
 REPORT_COLUMNS = ("line", "reason")
 # Longer lines and records are not read: they would have to fit into memory.

@@ -23,6 +23,7 @@ from books.exchange.formats.records import (
     Record,
     Table,
     UnreadableFile,
+    get_values,
 )
 from books.exchange.formats.xlsx_parts import OpenWorkbook, Row
 
@@ -149,16 +150,16 @@ def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
 
 
 def format_book(sheet: Any, book: ExportedBook) -> list[Any]:
-    return [
-        book.id if book.id <= MAX_EXACT_NUMBER else str(book.id),
-        make_text_cell(sheet, book.title),
-        make_text_cell(sheet, book.author),
-        book.year,
-        make_text_cell(sheet, book.isbn),
-        make_text_cell(sheet, book.genre),
-        "true" if book.available else "false",
-        book.created_at,
-    ]
+    """Returns the cells of EXPORTED_COLUMNS."""
+    return [*(make_cell(sheet, value) for value in get_values(book)), book.created_at]
+
+
+def make_cell(sheet: Any, value: str | int | bool) -> Any:
+    if isinstance(value, str):
+        return make_text_cell(sheet, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if abs(value) <= MAX_EXACT_NUMBER else str(value)
 
 
 def make_text_cell(sheet: Any, text: str) -> Any:
