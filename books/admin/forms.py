@@ -99,11 +99,11 @@ class BookForm(forms.ModelForm):
         return bool(self.data.get(ACCEPTED_WARNING) == warning.token)
 
     def list_shown_tokens(self) -> list[str]:
-        """The tokens of the warnings that need no more than to be shown."""
+        """Returns the tokens of the warnings that need no more than to be shown."""
         return [warning.token for warning in self.warnings if not warning.needs_yes]
 
     def list_accepted_tokens(self) -> list[str]:
-        """The token to which the librarian has said yes, for the next page: that one asks about something else."""
+        """Returns the token to which the librarian has said yes, for the next page, which asks about something else."""
         return [warning.token for warning in self.warnings if self.is_accepted(warning)]
 
     def has_only_questions(self) -> bool:

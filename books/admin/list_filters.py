@@ -103,7 +103,7 @@ def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
 
 
 def build_list_condition(values: Mapping[str, str]) -> Q:
-    """The condition of resolved filters. Raises UnresolvedFilter."""
+    """Returns the condition of resolved filters. Raises UnresolvedFilter."""
     form = ListFilterForm(values)
     is_resolved = "added_from" in values or not values.get("added_since")
     if not form.is_valid() or not is_resolved or (values.get("quality") == DUPLICATES and "newest_from" not in values):

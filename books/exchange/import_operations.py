@@ -25,7 +25,7 @@ from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operati
 from library_site.db.purges import purge
 from library_site.http.refusals import Refusal
 
-# Asked again when an operation starts.
+# Checked again when an operation starts, and with each batch.
 PREVIEW_PERMISSIONS = ["books.import_books"]
 PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
 

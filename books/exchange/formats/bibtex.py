@@ -36,7 +36,7 @@ MEMBER_FIELDS = {
     "genre": ("keywords", "genre"),
     "available": ("library",),
 }
-# So many characters may abbreviations fill in for each character of the file.
+# The characters that abbreviations may fill in for each character of the file.
 MAX_EXPANSION = 10
 KEY_PATTERN = re.compile(r"book([0-9]+)")
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:-[0-9-]+)?")

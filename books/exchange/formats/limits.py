@@ -38,7 +38,7 @@ class Allowance:
 
 
 def bound_table(table: Table) -> Table:
-    """Returns the table with at most MAX_RECORDS records. Raises UnreadableFile."""
+    """Returns the table, whose records raise UnreadableFile beyond MAX_RECORDS. Raises it for too many columns."""
     require_few_columns(table.columns)
     return table._replace(records=iter_bounded(table.records))
 

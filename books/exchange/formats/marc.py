@@ -47,7 +47,7 @@ UNICODE = "a"
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
-# To put so many accents in order takes time by the square of their number. Of some alphabets these are letters.
+# To put so many accents in order takes time by the square of their number. In some alphabets these bytes are letters.
 MANY_ACCENTS = re.compile(rb"[\xe0-\xfe]{100}")
 # Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
 NOTE_TAG = "998"

@@ -216,7 +216,7 @@ class DateStyles(NamedTuple):
 
 
 class StyleReader(PartReader[str]):
-    """Finds the code of the number format of each style, "" where it is no date."""
+    """Finds the code of the number format of each style, "" where it has none, or one that is too long to examine."""
 
     def __init__(self) -> None:
         super().__init__()

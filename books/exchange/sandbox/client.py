@@ -20,13 +20,13 @@ from books.exchange.formats.records import Record, UnreadableFile
 from books.exchange.sandbox import messages
 from books.exchange.sandbox.streams import ReadChunk
 
-# Processor time of a reader: what the smallest file may take, and more for each MiB. A slow format, of a slow machine,
-# takes a tenth of it.
+# Processor time of a reader: what the smallest file may take, and more for each MiB. A slow format on a
+# slow machine takes a tenth of it.
 CPU_SECONDS, CPU_SECONDS_PER_MIB = 10, 10
 MEMORY_BYTES = 2**30
 # On a busy machine a reader gets a part of the time only.
 WAITING_FACTOR = 4
-# Seconds between two looks at a reader that says nothing, and between two signs of life for who waits for it.
+# Seconds between two looks at a reader that says nothing, and between two calls of `keep_alive`.
 TICK, KEEP_ALIVE_INTERVAL = 1.0, 5.0
 START_SECONDS = 20.0
 
@@ -190,7 +190,7 @@ class Watch:
 
 @contextmanager
 def start_reader() -> Iterator[socket]:
-    """Starts a process that sees nothing of this one: neither its settings and credentials nor its open files."""
+    """Starts a process that sees neither the settings and credentials of this one nor its open files, and ends it."""
     ours, theirs = socketpair()
     with ours, theirs:
         process = start_process(theirs)
