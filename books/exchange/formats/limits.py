@@ -14,10 +14,9 @@ MAX_NESTING = 32
 MAX_XML_NAMES = 1_000
 
 
-def build_refusal(limit: str) -> UnreadableFile:
-    """Returns the error of a file that exceeds a limit; the sentence says which."""
-    sentence = _("The file is too large or too nested to be read.")
-    return UnreadableFile(f"{sentence} {limit}")
+def build_refusal(*limits: str) -> UnreadableFile:
+    """Returns the error of a file that exceeds a limit; a further sentence says which, where that is known."""
+    return UnreadableFile(" ".join([_("The file is too large or too nested to be read."), *limits]))
 
 
 class Allowance:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 from django.conf import settings
 from django.utils.translation import get_language
-from django.utils.translation import gettext as _
 
+from books.exchange.formats.limits import build_refusal
 from books.exchange.formats.records import Record, UnreadableFile
 from books.exchange.sandbox import messages
 from books.exchange.sandbox.streams import ReadChunk
@@ -139,7 +139,7 @@ def answer(connection: socket, kind: bytes, content: bytes) -> None:
     try:
         messages.send(connection, kind, content)
     except OSError as error:
-        raise build_limit_error() from error
+        raise build_refusal() from error
 
 
 def receive(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
@@ -148,19 +148,15 @@ def receive(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
         with watch.measure():
             return messages.receive(connection, watch.tick)
     except (EOFError, OSError, messages.BadMessage) as error:
-        raise build_limit_error() from error
+        raise build_refusal() from error
 
 
 def require_good_end(kind: bytes, message: str) -> None:
     """Raises UnreadableFile, ReaderFailed."""
     if kind == messages.REFUSED:
-        raise UnreadableFile(message) if message else build_limit_error()
+        raise UnreadableFile(message) if message else build_refusal()
     if kind != messages.END:
         raise ReaderFailed(message)
-
-
-def build_limit_error() -> UnreadableFile:
-    return UnreadableFile(_("The file is too large or too nested to be read."))
 
 
 class Watch:
@@ -182,7 +178,7 @@ class Watch:
         """Raises UnreadableFile."""
         now = time.monotonic()
         if self.waited + now - self.began > self.limit:
-            raise build_limit_error()
+            raise build_refusal()
         if now - self.kept_alive > KEEP_ALIVE_INTERVAL:
             self.kept_alive = now
             self.keep_alive()
