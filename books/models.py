@@ -55,7 +55,7 @@ class UnrecordedWrite(NotSupportedError):
     """A way of Django to write books that leaves no version, history or event. The message names what to call."""
 
 
-def refuse(name: str, instead: str) -> Callable[..., NoReturn]:
+def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
     """Returns a method that raises UnrecordedWrite."""
 
     def method(*_: Any, **__: Any) -> NoReturn:
@@ -71,13 +71,13 @@ class BookQuerySet(models.QuerySet["Book"]):
     CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
     DELETE_EACH = "Call delete() of each book, or delete many in the admin or by POST /api/v2/operations."
 
-    update = refuse("update()", SAVE_EACH)
-    _update = refuse("_update()", SAVE_EACH)
-    bulk_update = refuse("bulk_update()", SAVE_EACH)
-    bulk_create = refuse("bulk_create()", CREATE_EACH)
-    _insert = refuse("_insert()", CREATE_EACH)
-    delete = refuse("delete() of a queryset", DELETE_EACH)
-    _raw_delete = refuse("_raw_delete()", DELETE_EACH)
+    update = make_refusing_method("update()", SAVE_EACH)
+    _update = make_refusing_method("_update()", SAVE_EACH)
+    bulk_update = make_refusing_method("bulk_update()", SAVE_EACH)
+    bulk_create = make_refusing_method("bulk_create()", CREATE_EACH)
+    _insert = make_refusing_method("_insert()", CREATE_EACH)
+    delete = make_refusing_method("delete() of a queryset", DELETE_EACH)
+    _raw_delete = make_refusing_method("_raw_delete()", DELETE_EACH)
 
 
 class BookWriter(Protocol):
@@ -157,7 +157,7 @@ class Book(models.Model):
         return count, {self._meta.label: count}
 
     # What fixtures call, past `save`.
-    _save_table = refuse(
+    _save_table = make_refusing_method(
         "save_base(), which loads fixtures,",
         "Import books with manage.py import_books, or restore a backup and run manage.py after_restore.",
     )

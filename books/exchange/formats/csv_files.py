@@ -19,7 +19,7 @@ from books.exchange.formats.records import (
     Record,
     Table,
     UnreadableFile,
-    build_endless_record,
+    build_endless_refusal,
     get_values,
     name_member,
 )
@@ -88,7 +88,7 @@ class RowLines:
         for line in self.lines:
             self.size += len(line)
             if self.size > MAX_RECORD_BYTES:
-                raise build_endless_record(self.start)
+                raise build_endless_refusal(self.start)
             yield line
 
     def begin_row(self, line: int) -> None:

@@ -25,7 +25,7 @@ class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read; the message says where and why."""
 
 
-def build_endless_record(line: int) -> UnreadableFile:
+def build_endless_refusal(line: int) -> UnreadableFile:
     limits = {"line": line, "count": format_count(MAX_RECORD_BYTES)}
     return UnreadableFile(_("The record on line %(line)s has no end within %(count)s characters.") % limits)
 

@@ -16,7 +16,7 @@ from books.exchange.formats.records import (
     Record,
     Table,
     TextRefusedFile,
-    build_endless_record,
+    build_endless_refusal,
     format_availability,
     name_member,
 )
@@ -62,7 +62,7 @@ def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             size += len(line)
         last_tag = tag
         if size > MAX_RECORD_BYTES:
-            raise build_endless_record(start)
+            raise build_endless_refusal(start)
     if piece:
         yield start, piece
 
