@@ -129,6 +129,7 @@ class Watchdog:
         if late := [libpq for libpq, (began_at, limit) in statements.items() if now - began_at > limit + GRACE]:
             # It comes first: a request that waits for a thread gets one at once.
             self.paused_until = time.monotonic() + PAUSE
+            log.error("PostgreSQL kept no limit: %d statements are given up.", len(late))
             self.give_up(late)
         suspect = next((libpq for libpq, (began_at, _) in statements.items() if now - began_at > SUSPECT_AGE), None)
         if suspect is None or now - self.probed_at < PROBE_INTERVAL:

@@ -1,7 +1,7 @@
 """Bounds how many threads of a process read bodies.
 
 A client that does not send its body keeps a thread, which cannot be interrupted. So only some of them may read bodies
-at a time, and one address never gets all of these.
+at a time, and one address never gets all of these where they are several.
 """
 
 import time
@@ -81,5 +81,5 @@ class Slots:
 
 @cache
 def get_body_slots() -> Slots:
-    """Returns those of this process. With those that send files (`streams`) they are never all its threads."""
+    """Returns those of this process. Of three threads or more, one is neither for bodies nor for files (`streams`)."""
     return Slots(max(1, settings.WEB_THREADS // 2 - 1))
