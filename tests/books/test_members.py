@@ -9,6 +9,7 @@ from books.admin.list_settings import COLUMNS as LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.v2.schema import BOOK_EXAMPLE
 from books.api.v2.serializers import BookChangeSerializer, BookSerializer
+from books.exchange.candidates import REQUIRED_MEMBERS, ImportedBookSerializer
 from books.exchange.formats.records import ExportedBook
 from books.exchange.mapping import COLUMN_NAMES
 from books.lookup.pages import SORT_KEYS
@@ -34,6 +35,8 @@ def test_members_are_the_columns_that_people_write() -> None:
     [
         ("books.rows.BookRow", BookRow._fields, COLUMNS),
         ("books.exchange.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
+        ("books.exchange.candidates.REQUIRED_MEMBERS", {*REQUIRED_MEMBERS, "available"}, MEMBERS),
+        ("books.exchange.candidates.ImportedBookSerializer", {*ImportedBookSerializer().fields, "available"}, MEMBERS),
         ("books.exchange.mapping.COLUMN_NAMES", COLUMN_NAMES, ["id", *MEMBERS]),
         ("books.admin.exchange.forms.MEMBER_LABELS", MEMBER_LABELS, ["id", *MEMBERS]),
         ("books.api.v2.serializers.BookSerializer", BookSerializer.Meta.fields, SHOWN),
