@@ -9,12 +9,17 @@ class BooksConfig(AppConfig):
 
     def ready(self) -> None:
         # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
-        from books import checks, events, id_sequence, instances, mirroring, search_index  # noqa: F401
+        from books import mirroring  # noqa: F401
         from books.models import Book
+        from books.search import (
+            checks,  # noqa: F401
+            index,
+        )
+        from books.writing import events, id_sequence, instances  # noqa: F401
 
         Book.writer = instances
         register_sentences()
-        post_migrate.connect(search_index.create_missing_triggers, sender=self)
+        post_migrate.connect(index.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
 
 

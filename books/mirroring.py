@@ -7,14 +7,14 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
-from books import changes
-from books.changes import BookNotFound
-from books.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
 from books.exchange.candidates import format_errors
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, MirroredBook
 from books.rows import BookRow
 from books.serializers import NewBookSerializer
+from books.writing import changes
+from books.writing.changes import BookNotFound
+from books.writing.events import BOOK_CREATED, BOOK_DELETED, BOOK_UPDATED
 from library_site.api.serializers import StrictBooleanField, StrictIntegerField
 from library_site.db.integers import BIGINT_MAX
 from webhooks.inbox import register_handler

@@ -65,7 +65,7 @@ def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
 
 
 class BookQuerySet(models.QuerySet["Book"]):
-    """Reads books, and creates them one by one. `books.changes` writes many through `Book._base_manager`."""
+    """Reads books, and creates them one by one. `books.writing.changes` writes many through `Book._base_manager`."""
 
     SAVE_EACH = "Change each book and call its save(), or edit many in the admin or by POST /api/v2/operations."
     CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
@@ -81,7 +81,7 @@ class BookQuerySet(models.QuerySet["Book"]):
 
 
 class BookWriter(Protocol):
-    """What `save` and `delete` of a book do. `books.instances` does it; it knows this module, so it registers there."""
+    """What `save` and `delete` of a book do. `books.writing.instances` does it, and registers itself here."""
 
     def save_book(
         self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
@@ -91,7 +91,7 @@ class BookWriter(Protocol):
 
 
 class Book(models.Model):
-    """A book of the library. Only `books.changes` writes it, and increases `version` with every change."""
+    """A book of the library. Only `books.writing.changes` writes it, and increases `version` with every change."""
 
     # Set when the apps are ready.
     writer: ClassVar[BookWriter]
@@ -146,13 +146,13 @@ class Book(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Writes through `books.changes`, with history and event. Sends no signals. See `books.instances.save_book`."""
+        """Writes with history and event, and sends no signals (`books.writing.instances`)."""
         self.writer.save_book(
             self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
         )
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        """Deletes through `books.changes`, with history and event. Sends no signals."""
+        """Deletes through `books.writing.changes`, with history and event. Sends no signals."""
         count = self.writer.delete_book(self)
         return count, {self._meta.label: count}
 
@@ -318,7 +318,7 @@ class OperationProblem(models.Model):
 
 
 class Change(models.Model):
-    """A change of a book: the members that changed, before and after. Only `books.write_statements` adds rows."""
+    """A change of a book: the members that changed, before and after. Only `books.writing.statements` adds rows."""
 
     class Kind(models.IntegerChoices):
         CREATED = 1, gettext_noop("created")

@@ -36,7 +36,7 @@ CREATE_MIRRORED_SOURCE_CODE = (
 CHANGE_BY_COMMAND_CODE = """
 import json
 from django.utils import timezone
-from books import changes
+from books.writing import changes
 from books.history.actors import find_actor
 actor = find_actor("command")
 for values, year in {books!r}:

@@ -3,7 +3,7 @@
 from django.db import transaction
 from django.utils import timezone
 
-from books import changes
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 
 

@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from books.admin.list_filters import ListFilterForm, build_list_condition, build_query, resolve_filters
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.exchange.formats.registry import STREAMED_FORMATS, XLSX, Format
-from books.lookup.matches import build_search
-from books.lookup.pages import SORT_KEYS, Page, Section, parse_position, read_page
-from books.lookup.scans import read_scan
 from books.models import Book
+from books.search.keyset import SORT_KEYS, Page, Section, parse_position, read_page
+from books.search.matches import build_search
+from books.search.scans import read_scan
 from library_site.admin.paginator import count_rows
 
 # Lent books and the others are each in the order of an index.

@@ -1,4 +1,4 @@
-"""The list and the form of books. All changes go through `books.changes`, and no page counts or sorts all books."""
+"""The list and the form of books. `books.writing` makes all changes, and no page counts or sorts all books."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,6 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books import changes
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.exchange.exports import download_workbook, export_list
@@ -57,6 +56,7 @@ from books.admin.recent_changes import show_recent_changes
 from books.admin.scan import show_scan
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
+from books.writing import changes
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.moments import format_moment, localize_moment
 from library_site.db.integers import parse_integer

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 
 from books.admin.forms import write_isbn
-from books.lookup.suggestions import SUGGESTED_MEMBERS, suggest
 from books.models import Book
+from books.search.suggestions import SUGGESTED_MEMBERS, suggest
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from books.admin.descriptions import ValueLine, compare_members, format_value
 from books.admin.warnings import BookWarning, find_warnings
 from books.isbn import hyphenate_isbn, normalize_isbn
-from books.lookup.scans import read_scan
 from books.models import Book
+from books.search.scans import read_scan
 
 # The name of the input with the tokens of the warnings that the page has shown, and of the box with the token of the
 # one to which the librarian says yes.

@@ -5,8 +5,8 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from books.admin.pages import render_page
-from books.lookup.genres import count_genres
 from books.models import MAX_LENGTHS
+from books.search.genres import count_genres
 
 GENRES_OF_A_PAGE = 100
 # A character can have some more after it is folded.

@@ -16,15 +16,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
-from books import changes
 from books.admin.pages import find_librarian, render_page
 from books.admin.scan import build_add_address, explain_absence, explain_layout
 from books.history.actors import ActorRef
 from books.isbn import hyphenate_isbn
-from books.lookup.matches import find_by_code
-from books.lookup.scans import MAX_SCAN_LENGTH, Kind, Scan, read_scan
 from books.models import Book, Change
 from books.rows import BookRow
+from books.search.matches import find_by_code
+from books.search.scans import MAX_SCAN_LENGTH, Kind, Scan, read_scan
+from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.refusals import Refusal
 

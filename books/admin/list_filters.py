@@ -13,12 +13,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.fields import fold
-from books.lookup.matches import build_search, is_equal
-from books.lookup.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
-from books.lookup.scans import read_scan
 from books.models import MAX_LENGTHS, YEAR_RANGE, Book
 from books.operations.tasks import OperationFailed
-from books.search import MAX_SEARCH_WORDS, contains_condition
+from books.search.matches import build_search, is_equal
+from books.search.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
+from books.search.scans import read_scan
+from books.search.texts import MAX_SEARCH_WORDS, contains_condition
 from library_site.db.integers import BIGINT_MAX
 
 AVAILABILITIES = {"available": (_("available"), True), "lent": (_("lent"), False)}

@@ -15,7 +15,6 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books import changes
 from books.admin.operations.bulk_edit import InvalidFilter, read_selection, render_preview
 from books.admin.operations.descriptions import operation_address
 from books.admin.operations.forms import DELETE as DELETE_MANY
@@ -23,6 +22,7 @@ from books.admin.operations.forms import SET, BulkEditForm
 from books.admin.pages import BULK_EDIT, find_librarian, render_page
 from books.history.actors import ActorRef, begin_operation
 from books.models import Book, Operation
+from books.writing import changes
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000

@@ -11,10 +11,10 @@ from django.utils.translation import gettext
 
 from books.admin.pages import render_page
 from books.isbn import hyphenate_isbn
-from books.lookup.doubts import EXPLANATIONS
-from books.lookup.matches import find_first
-from books.lookup.scans import Kind, Scan, read_scan
 from books.models import Book
+from books.search.doubts import EXPLANATIONS
+from books.search.matches import find_first
+from books.search.scans import Kind, Scan, read_scan
 
 # As many as there are keys with digits.
 MAX_NUMBERED_BOOKS = 9

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 
 from books.fields import fold
 from books.isbn import normalize_isbn
-from books.lookup.doubts import doubt_isbn, doubt_year
-from books.lookup.matches import compare_rows, is_equal
 from books.models import Book
+from books.search.doubts import doubt_isbn, doubt_year
+from books.search.matches import compare_rows, is_equal
 
 
 class BookWarning(NamedTuple):

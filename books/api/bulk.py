@@ -9,10 +9,10 @@ from rest_framework import serializers
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
 
-from books import changes
 from books.api.bulk_body import MAX_OPERATIONS, parse_slice
 from books.history.actors import ActorRef, begin_operation
 from books.rows import BookRow
+from books.writing import changes
 from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
 

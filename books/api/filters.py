@@ -16,7 +16,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from books.isbn import normalize_isbn
 from books.models import FOLDED_COLUMNS, Book
 from books.read_model import Selection
-from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
+from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
 from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
 from library_site.db.integers import parse_integer

@@ -17,8 +17,8 @@ from django.utils import timezone
 from rest_framework.exceptions import APIException, ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
 
-from books.changes import IsbnInUse
 from books.models import StoredResponse
+from books.writing.changes import IsbnInUse
 from library_site.api.viewsets import get_body, lock_large_body
 from oauth.callers import get_caller_key, is_anonymous
 from oauth.credentials import sha256_hex

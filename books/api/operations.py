@@ -15,7 +15,6 @@ from django_filters.rest_framework.filterset import FilterSet
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
-from books import changes
 from books.api.conditional import Conditions, PreconditionFailed
 from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
@@ -23,7 +22,8 @@ from books.history.states import find_state
 from books.models import Book, Change
 from books.read_model import Representation, Selection
 from books.rows import BookRow
-from books.write_statements import find_book
+from books.writing import changes
+from books.writing.statements import find_book
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer

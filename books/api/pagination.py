@@ -11,8 +11,8 @@ from rest_framework.pagination import BasePagination
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
-from books.lookup.pages import SORT_KEYS, build_after_condition, order_by, parse_bigint
 from books.read_model import Column, Representation, Selection
+from books.search.keyset import SORT_KEYS, build_after_condition, order_by, parse_bigint
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from django.utils.translation import gettext as _
 
-from books.changes import lock_books
 from books.exchange.candidates import Candidate, ImportRules, iter_candidates
 from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.encodings import show_undecodable
@@ -30,6 +29,7 @@ from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
 from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
+from books.writing.changes import lock_books
 
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # So many records of each kind are shown; all that come back are kept.

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from books.changes import lock_books
 from books.exchange.candidates import ImportRules, iter_candidates
 from books.exchange.earlier_records import EarlierRecords
 from books.exchange.formats.records import Table
@@ -24,6 +23,7 @@ from books.fields import to_naive_utc
 from books.history.actors import ActorRef, begin_operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
 from books.operations.worker import PAUSES, BatchLimit
+from books.writing.changes import lock_books
 
 # The kind of the operation that all changes of an import belong to.
 IMPORT = "import"

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books import changes
 from books.exchange.candidates import REQUIRED_MEMBERS, Candidate, ImportRules
 from books.exchange.earlier_records import EarlierRecords, Key
 from books.exchange.formats.records import name_member
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
-from books.lookup.doubts import doubt_isbn, doubt_year
 from books.models import Book
 from books.operations.edits import write_pairs
 from books.rows import BookRow
+from books.search.doubts import doubt_isbn, doubt_year
+from books.writing import changes
 
 # Returns the books with these ids; locked, if they are to be written.
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]

@@ -44,7 +44,7 @@ TITLE_PATTERNS = [
 
 
 def iter_books(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yields the first `count` books of a seed, as values for `books.changes`."""
+    """Yields the first `count` books of a seed, as values for `books.writing.changes`."""
     number = 0
     for number, book in enumerate(read_classics(), 1):
         if number > count:

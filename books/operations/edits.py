@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Count, Max
 
-from books import changes
 from books.history.actors import ActorRef
 from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Operation, OperationProblem
 from books.operations.selections import Key, Selection, SelectionReader, lock_matching, read_selection
 from books.operations.tasks import Batch, Outcome, Plan, Problem
 from books.rows import BookRow
+from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 
 EDIT, DELETE = "edit", "delete"

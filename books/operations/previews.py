@@ -8,11 +8,11 @@ from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Sum,
 from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
-from books import changes
 from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Book
 from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow
+from books.writing import changes
 
 MAX_SAMPLES = 20
 # All that `str.strip` takes off; a database takes off spaces only unless it is told what.

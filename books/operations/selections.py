@@ -7,9 +7,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
-from books import changes
 from books.models import Book
 from books.rows import BookRow
+from books.writing import changes
 
 # The number of ids that are read ahead: for a filter without an index, each reading costs a pass over the table.
 READ_AHEAD = 5_000

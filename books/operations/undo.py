@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from django.db.models import Max, QuerySet
 
-from books import changes
 from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
 from books.operations.edits import is_announced, write_pairs
 from books.operations.tasks import Batch, Outcome, Plan, Problem
 from books.rows import BookRow, make_row
+from books.writing import changes
 
 UNDO = "undo"
 Reason = OperationProblem.Reason

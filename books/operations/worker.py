@@ -24,11 +24,11 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
-from books.changes import ConcurrentChange
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
 from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, Problem, Task, load_task, renew_lease
+from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
 from library_site.db.timeouts import is_conflict, is_timeout

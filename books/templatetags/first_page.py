@@ -13,8 +13,8 @@ from books.admin.descriptions import Description, describe_entries
 from books.admin.operations.pages import describe_row
 from books.admin.pages import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import Filters, Start, read_recent_page
-from books.lookup.quality import QUALITIES, build_quality_condition, find_first_of_newest
 from books.models import Book, Operation
+from books.search.quality import QUALITIES, build_quality_condition, find_first_of_newest
 from library_site.admin.paginator import count_rows
 from library_site.db.integers import BIGINT_MAX
 

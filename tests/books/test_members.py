@@ -12,10 +12,10 @@ from books.api.v2.serializers import BookChangeSerializer, BookSerializer
 from books.exchange.candidates import REQUIRED_MEMBERS, ImportedBookSerializer
 from books.exchange.formats.records import ExportedBook
 from books.exchange.mapping import COLUMN_NAMES
-from books.lookup.pages import SORT_KEYS
 from books.members import MEMBERS
 from books.models import DERIVED_FIELDS, MAX_LENGTHS, Book
 from books.rows import BookRow
+from books.search.keyset import SORT_KEYS
 
 pytestmark = pytest.mark.database_independent
 
@@ -51,7 +51,7 @@ def test_a_list_has_each_member(place: str, names: Collection[str], expected: Co
 @pytest.mark.parametrize(
     ("place", "names"),
     [
-        ("books.lookup.pages.SORT_KEYS", {*SORT_KEYS, "available"}),
+        ("books.search.keyset.SORT_KEYS", {*SORT_KEYS, "available"}),
         (
             "books.admin.list_settings.COLUMNS",
             {"available" if name == "availability" else name for name in LIST_COLUMNS},

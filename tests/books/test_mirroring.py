@@ -10,8 +10,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from books import changes
 from books.models import Book, Change, MirroredBook
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.sources import build_event, create_source, make_all_due
 from webhooks import inbox

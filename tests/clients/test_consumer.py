@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from books import changes
+from books.writing import changes
 from tests.clients.consumer import Consumer
 from tests.clients.provider import send_event
 from tests.support.books import ACTOR, build_book

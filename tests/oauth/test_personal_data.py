@@ -21,9 +21,9 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, RefreshToken
 from pytest_django import Settings
 
-from books import changes
 from books.history.actors import find_actor
 from books.models import Actor, Change, ImportFile
+from books.writing import changes
 from oauth import api_keys
 from oauth.accounts import mails, second_factor
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode

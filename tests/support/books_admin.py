@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 from django.utils import timezone
 
-from books import changes
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, Book
+from books.writing import changes
 from tests.support.admin_pages import read_inputs
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently

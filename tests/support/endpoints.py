@@ -6,7 +6,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import transaction
 from django.utils import timezone
 
-from books.events import BOOK_CREATED
+from books.writing.events import BOOK_CREATED
 from oauth import api_keys
 from oauth.models import APIKey
 from webhooks import delivery

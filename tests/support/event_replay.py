@@ -7,7 +7,7 @@ import json
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from books.events import ALWAYS_CHANGED
+from books.writing.events import ALWAYS_CHANGED
 from tests.support.server import Service
 
 

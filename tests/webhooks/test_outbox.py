@@ -16,8 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
-from books import changes
 from books.models import Book
+from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import create_endpoint, create_owner

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
-from books import changes
+from books.writing import changes
 from oauth.accounts import mails
 from oauth.models import Profile
 from tests.support.books import ACTOR, build_book

@@ -15,10 +15,10 @@ from django.utils.translation import gettext_lazy
 from books.admin.descriptions import format_value, history_address, label_member
 from books.admin.operations.descriptions import operation_address
 from books.admin.pages import find_librarian, render_page
-from books.lookup.duplicates import SAME_ISBN, SAME_TITLE, START, Pair, find_pairs, mark_distinct
 from books.members import MEMBERS
-from books.merging import merge_books
 from books.models import Book
+from books.search.duplicates import SAME_ISBN, SAME_TITLE, START, Pair, find_pairs, mark_distinct
+from books.writing.merging import merge_books
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.http.refusals import Refusal
 

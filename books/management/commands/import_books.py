@@ -8,7 +8,6 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
-from books.changes import ConcurrentChange
 from books.exchange.candidates import ImportRules, require_columns
 from books.exchange.formats.encodings import ENCODINGS
 from books.exchange.formats.records import RefusedFile, Table, UnreadableFile
@@ -18,6 +17,7 @@ from books.exchange.judging import Judgement, Kind
 from books.exchange.mapping import COLUMN_NAMES, guess_mapping
 from books.history.actors import find_actor
 from books.models import Actor
+from books.writing.changes import ConcurrentChange
 
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # In the order in which they are printed.

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.core.management.commands import loaddata
 
-from books.id_sequence import raise_id_sequence
 from books.models import UnrecordedWrite
+from books.writing.id_sequence import raise_id_sequence
 
 
 class Command(loaddata.Command):

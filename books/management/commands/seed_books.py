@@ -6,11 +6,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from books import changes
 from books.exchange import seeds
 from books.exchange.deferred_indexes import analyze_books, defer_indexes
 from books.exchange.progress import iter_batches
 from books.models import Book
+from books.writing import changes
 
 SEED_BATCH = 10_000
 

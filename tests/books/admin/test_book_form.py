@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from books.lookup.suggestions import MAX_SUGGESTIONS
 from books.models import Book
+from books.search.suggestions import MAX_SUGGESTIONS
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books import build_book
 from tests.support.books_admin import ADD, LIST, build_form, change_book, create_book, page_address

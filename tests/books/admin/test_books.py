@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from books import changes
 from books.models import Book
+from books.writing import changes
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text
 from tests.support.books import ACTOR, build_book, build_isbn

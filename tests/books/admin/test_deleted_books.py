@@ -7,10 +7,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from books import changes
 from books.admin import deleted_books
 from books.history import entries
 from books.models import Book, Change
+from books.writing import changes
 from tests.support.admin_pages import follow_link, read_text, read_words
 from tests.support.books_admin import (
     DELETED_BOOKS,

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from books.changes import BookNotFound
-from books.merging import merge_books
 from books.models import Book, Change, DistinctBooks, MirroredBook, Operation
+from books.writing.changes import BookNotFound
+from books.writing.merging import merge_books
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books import ACTOR
 from tests.support.books_admin import (

@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from books.admin import list_settings
-from books.lookup import quality
 from books.models import Book, ListSettings, Operation, SavedView
+from books.search import quality
 from tests.support.admin_pages import read_text
 from tests.support.books_admin import LIST, change_book, create_book
 

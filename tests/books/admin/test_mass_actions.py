@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from books import changes
 from books.admin import mass_actions
 from books.models import Book, Change, Operation
+from books.writing import changes
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books import ACTOR
 from tests.support.books_admin import LIST, change_book, create_book

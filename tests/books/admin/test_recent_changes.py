@@ -8,10 +8,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from books import changes
 from books.admin import recent_changes
 from books.history.actors import ActorRef, begin_operation
 from books.models import Actor
+from books.writing import changes
 from tests.support.admin_pages import follow_link, read_text, read_words
 from tests.support.books import build_book
 from tests.support.books_admin import (

@@ -7,14 +7,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone, translation
 
-from books import changes
 from books.admin.list_filters import UnresolvedFilter, resolve_filters, select_listed
 from books.exchange.export_tasks import iter_workbook
-from books.lookup import quality
 from books.models import Book, Operation
 from books.operations.edits import DELETE
 from books.operations.lifecycle import store_operation
 from books.operations.selections import Selection
+from books.search import quality
+from books.writing import changes
 from library_site.http.localization import ZONE_COOKIE
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.book_files import read_records

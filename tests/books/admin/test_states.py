@@ -7,8 +7,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from books import changes
 from books.models import Book, Change
+from books.writing import changes
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
 from tests.support.books_admin import (
     change_book,

@@ -14,8 +14,8 @@ from books.exchange.formats.records import NumberText, Record
 from books.exchange.formats.registry import FORMATS
 from books.exchange.import_tasks import get_day
 from books.exchange.mapping import guess_mapping
-from books.lookup.doubts import doubt_isbn
 from books.models import Book, Change, Operation
+from books.search.doubts import doubt_isbn
 from tests.support.book_files import build_exported_book, write_books
 from tests.support.books import build_book
 

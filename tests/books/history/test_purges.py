@@ -8,13 +8,13 @@ from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import Settings
 
-from books import changes
 from books.history import purges
 from books.history.actors import begin_operation
 from books.history.purges import iter_expired
 from books.models import Book, Change, Operation
 from books.operations.lifecycle import build_operation
 from books.rows import BookRow
+from books.writing import changes
 from library_site.db.purges import purge
 from tests.support.books import ACTOR, build_book
 

@@ -7,12 +7,12 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books import changes
 from books.history.states import UnknownVersion, find_state, read_deleted_book
 from books.members import MEMBERS
-from books.merging import merge_books
 from books.models import Book, Change
 from books.rows import BookRow
+from books.writing import changes
+from books.writing.merging import merge_books
 from tests.support.books import ACTOR, build_book
 from tests.support.strategies import hypothesis_settings
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from books import changes
 from books.history.actors import ActorRef, begin_operation
 from books.members import MEMBERS
 from books.models import Book, Change, Operation
@@ -20,6 +19,7 @@ from books.operations.lifecycle import (
     cancel_operation,
 )
 from books.operations.worker import BATCH_SIZES
+from books.writing import changes
 from tests.support.books import build_book
 from tests.support.books_admin import change_book, create_book, delete_book, find_anybody
 from tests.support.operations import (

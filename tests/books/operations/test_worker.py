@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.utils.translation import get_language, override
 from psycopg import errors
 
-from books import changes
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
 from books.operations import worker
@@ -22,6 +21,7 @@ from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
 from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, renew_lease
 from books.operations.worker import MAX_FAILURES, MAX_PROBLEMS, OperationRunner
+from books.writing import changes
 from library_site.db.sql import get_database_time
 from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON
 from tests.support.books_admin import create_book

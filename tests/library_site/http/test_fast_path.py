@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import NotAuthenticated
 
-from books.changes import BookNotFound
+from books.writing.changes import BookNotFound
 from library_site.db.timeouts import WriterRefused
 from library_site.http.fast_path import (
     FAILURE_KEY,

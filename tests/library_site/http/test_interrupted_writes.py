@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from books import changes
 from books.history import actors
 from books.models import Actor, Book
+from books.writing import changes
 from library_site.db.sql import fetch_all
 from tests.support import book_audit
 from tests.support.applications import Answer, ApplicationVariant

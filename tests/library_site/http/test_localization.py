@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from books import changes
+from books.writing import changes
 from library_site.http.localization import ZONE_COOKIE
 from oauth import api_keys
 from oauth.models import Profile

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from books import changes
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.responses import list_problems
 

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
-from books import changes
 from books.models import Book, sort_expression
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 
 

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books import changes
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, build_validation_error, fold_text, list_ids, parse_error
 from tests.support.strategies import hypothesis_settings

@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from books import changes
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change
 from books.rows import BookRow
+from books.writing import changes
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from books import changes
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, build_validation_error, forge_cursor, list_ids, parse_error
 from tests.support.server import Service

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from books import changes
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.pages import LIST_URL, SORT_ORDERS, list_ids, sort_books, walk_pages
 from tests.support.strategies import hypothesis_settings

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from books import changes
 from books.models import Book, Change
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.concurrency import start_concurrently
 from tests.support.history import NOBODY, list_entries, summarize

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from books import changes
+from books.writing import changes
 from library_site.db.sql import execute
 from tests.support import oauth_flows
 from tests.support.books import ACTOR, build_book

@@ -1,4 +1,4 @@
-"""What `save` and `delete` of a book do: they write through `books.changes`, as the channel "command line".
+"""What `save` and `delete` of a book do: they write through `books.writing.changes`, as the channel "command line".
 
 `books.models` cannot import this module, so `books.apps` registers it there.
 """
@@ -11,11 +11,11 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.utils import timezone
 
-from books import changes
 from books.history.actors import find_actor
 from books.members import MEMBERS
 from books.models import Actor, Book, UnrecordedWrite
 from books.rows import BookRow
+from books.writing import changes
 
 COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
 CREATED_AT = Book._meta.get_field("created_at")
@@ -23,7 +23,7 @@ CREATED_AT = Book._meta.get_field("created_at")
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 GIVEN_ID = (
     "The database chooses the id of a new book. Leave it out; load a book that is there with Book.objects.get(), and"
-    " bring a deleted one back with books.changes.restore_book()."
+    " bring a deleted one back with books.writing.changes.restore_book()."
 )
 FIXED_CREATION = "The library sets created_at when it adds a book, and never changes it."
 UNKNOWN_VERSION = "The version of the book was not loaded, so nobody knows what others changed. Do not defer it."

@@ -9,10 +9,10 @@ from django.db.models.functions import Collate, Left
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
 from books.fields import fold
-from books.lookup.pages import Section, read_page
-from books.lookup.scans import Kind, Scan
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
-from books.search import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
+from books.search.keyset import Section, read_page
+from books.search.scans import Kind, Scan
+from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.db.integers import BIGINT_MAX
 
 # Sorts behind every text that begins with what stands before it.

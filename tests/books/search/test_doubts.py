@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from books.admin.warnings import find_warnings
-from books.lookup.doubts import doubt_isbn, doubt_year
+from books.search.doubts import doubt_isbn, doubt_year
 
 pytestmark = pytest.mark.database_independent
 TODAY = date(2026, 12, 31)

@@ -6,8 +6,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.isbn import normalize_isbn
-from books.lookup.quality import is_probable_year
-from books.lookup.scans import Kind, read_scan
+from books.search.quality import is_probable_year
+from books.search.scans import Kind, read_scan
 
 # Codes that are no ISBN.
 EXPLANATIONS = {

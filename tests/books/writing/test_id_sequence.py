@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from books import changes
 from books.rows import BookRow
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 from tests.support.program_fixtures import request_dump_programs
 from tests.support.server import (
@@ -51,7 +51,7 @@ COLUMNS = (
 ADD_BOOK = f"INSERT INTO books_book ({COLUMNS}, isbn) SELECT {COLUMNS}, '{{}}' FROM books_book LIMIT 1 RETURNING id"  # noqa: S608  # of constants
 DELETE_NEWEST = """
 from django.utils import timezone
-from books import changes
+from books.writing import changes
 from books.history.actors import ActorRef
 from books.models import Book
 

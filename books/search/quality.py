@@ -6,8 +6,8 @@ from django.db.models import Count, Exists, OuterRef, Q
 from django.db.models.lookups import Exact
 from django.utils.translation import gettext_lazy as _
 
-from books.lookup.matches import compare_rows
 from books.models import Book, SortPrefix, sort_expression
+from books.search.matches import compare_rows
 
 # The first books were printed with movable type in the middle of the century; some libraries have older ones.
 MIN_PROBABLE_YEAR = 1400

@@ -11,8 +11,6 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from books import events
-from books.events import BOOK_CREATED
 from books.history.actors import ActorRef
 from books.history.records import (
     HISTORY_CTE,
@@ -27,6 +25,8 @@ from books.history.records import (
 )
 from books.models import Book
 from books.rows import BookRow, make_row
+from books.writing import events
+from books.writing.events import BOOK_CREATED
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, execute, fetch_all
 from webhooks.outbox import (

@@ -6,10 +6,10 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from books import changes
-from books.changes import BookNotFound, ConcurrentChange
 from books.history.actors import ActorRef, begin_operation
 from books.models import MirroredBook, Operation
+from books.writing import changes
+from books.writing.changes import BookNotFound, ConcurrentChange
 from library_site.http.refusals import Refusal
 
 MERGE = "merge"

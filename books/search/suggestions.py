@@ -3,8 +3,8 @@
 from django.db import connection
 
 from books.fields import fold
-from books.lookup.matches import LAST_CHARACTER
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH
+from books.search.matches import LAST_CHARACTER
 from library_site.db.sql import fetch_all
 
 MAX_SUGGESTIONS = 10

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from books.lookup.matches import build_search, find_first, is_equal
-from books.lookup.scans import read_scan
 from books.models import SORT_PREFIX_LENGTH, Book
+from books.search.matches import build_search, find_first, is_equal
+from books.search.scans import read_scan
 from tests.support.books_admin import change_book, create_book
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -10,10 +10,11 @@ from django.db import connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books import changes, search
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, Book
-from books.search import filter_containing, isbn_prefix_condition
+from books.search import texts
+from books.search.texts import filter_containing, isbn_prefix_condition
+from books.writing import changes
 from tests.support.books import ACTOR, build_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -34,7 +35,7 @@ def create_book(**members: Any) -> Book:
 def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rare and common texts are searched in different ways."""
     if request.param == "common":
-        monkeypatch.setattr(search, "MAX_INDEX_MATCHES", 0)
+        monkeypatch.setattr(texts, "MAX_INDEX_MATCHES", 0)
 
 
 @pytest.mark.usefixtures("db", "scarcity")

@@ -15,7 +15,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_noop
 from rest_framework.request import Request
 
-from books import events, write_statements
 from books.history.actors import ActorRef
 from books.history.records import (
     insert_records,
@@ -28,7 +27,8 @@ from books.history.states import read_deleted_book
 from books.links import book_url
 from books.models import Book, Change, MirroredBook
 from books.rows import BookRow, add_derived_values, make_row
-from books.write_statements import can_combine_statements, copy_books
+from books.writing import events, statements
+from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
 from library_site.http.refusals import Failure, Problem, Refusal
@@ -133,7 +133,7 @@ def restore_book(
             raise BookNotFound
         book = deleted_book._replace(**add_derived_values(values or {}))
         with translate_db_errors(book.isbn):
-            is_written = write_statements.restore_book(book, actor, now, announce)
+            is_written = statements.restore_book(book, actor, now, announce)
         if not is_written:
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
     return book
@@ -145,7 +145,7 @@ def is_there(pk: int) -> bool:
 
 def find_book(pk: int, require_state: RequireState) -> BookRow:
     """Returns a book, which is not locked. Raises BookNotFound."""
-    book = write_statements.find_book(pk)
+    book = statements.find_book(pk)
     if book is None:
         raise BookNotFound
     require_state(book)
@@ -156,7 +156,7 @@ def add_book(values: Mapping[str, Any], actor: ActorRef, now: datetime, announce
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
     book = make_row(values, now)
     with translate_db_errors(book.isbn):
-        pk = write_statements.insert_book(book, actor, now, announce)
+        pk = statements.insert_book(book, actor, now, announce)
     if pk is None:
         raise IsbnInUse(book.isbn)
     return book._replace(id=pk)
@@ -227,7 +227,7 @@ def apply_change(
         return book
     changed_book = book._replace(**columns)
     with translate_db_errors(changed_book.isbn):
-        is_written = write_statements.update_book(book, changed_book, tuple(columns), actor, now, announce)
+        is_written = statements.update_book(book, changed_book, tuple(columns), actor, now, announce)
     if not is_written:
         raise StaleVersion
     return changed_book
@@ -252,7 +252,7 @@ def apply_changes(
     """
     columns = [name for name in BookRow._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)]
     with translate_db_errors():
-        write_statements.update_books([new for _, new in pairs], columns)
+        statements.update_books([new for _, new in pairs], columns)
     insert_records((record_change(*pair) for pair in pairs), actor, now)
     if announce:
         publish((events.updated_event(*pair) for pair in pairs), now)
@@ -264,7 +264,7 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     Returns their ids, without those of books whose id or isbn another book has. Raises ConcurrentChange.
     """
     with translate_db_errors():
-        restored_ids = write_statements.restore_books(books)
+        restored_ids = statements.restore_books(books)
     restored_books = [book for book in books if book.id in restored_ids]
     insert_records(map(record_restoration, restored_books), actor, now)
     if announce:
@@ -277,7 +277,7 @@ def delete_book(
 ) -> None:
     """Deletes a locked book; `merged_into` is the id of the book that replaces it. Raises ConcurrentChange."""
     with translate_db_errors():
-        write_statements.delete_book(book, actor, now, announce, merged_into)
+        statements.delete_book(book, actor, now, announce, merged_into)
 
 
 def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, OperationalError
 
-from books.search_index import find_missing_triggers
+from books.search.index import find_missing_triggers
 
 
 @checks.register

@@ -7,8 +7,8 @@ from django.db import connection
 from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 
-from books.lookup.pages import SORT_KEYS, Page, Position, Section, parse_position, read_page
 from books.models import Book
+from books.search.keyset import SORT_KEYS, Page, Position, Section, parse_position, read_page
 from tests.support.books_admin import create_book
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.lookup.scans import LAYOUTS, Kind, Scan, read_scan
+from books.search.scans import LAYOUTS, Kind, Scan, read_scan
 
 pytestmark = pytest.mark.database_independent
 

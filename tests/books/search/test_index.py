@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from books.search_index import TRIGGERS
+from books.search.index import TRIGGERS
 from tests.support.server import copy_seeded_database, run_command, run_in_shell
 from tests.support.sql import fetch_all
 
@@ -20,7 +20,7 @@ FIND = "SELECT title FROM books_book WHERE id IN (SELECT rowid FROM books_trigra
 ADD_BOOK = """
 from django.db import transaction
 from django.utils import timezone
-from books import changes
+from books.writing import changes
 from books.history.actors import ActorRef
 
 with transaction.atomic():
@@ -48,7 +48,7 @@ with connection.schema_editor() as editor:
 """
 
 REQUIRE_NONE_MISSING = """
-from books.search_index import find_missing_triggers
+from books.search.index import find_missing_triggers
 
 assert find_missing_triggers("default") == []
 """
