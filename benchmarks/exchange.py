@@ -34,7 +34,7 @@ from benchmarks.operations import ALONE_SECONDS, Writer, run_writer
 from benchmarks.support import databases
 from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
 from benchmarks.support.credentials import create_credentials
-from books.exchange.seeds import make_isbn
+from books.files.seeds import make_isbn
 
 # Books that are there before the import, which the other writer changes.
 OTHER_BOOKS = 1_000

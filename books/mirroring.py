@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 from rest_framework.serializers import Serializer
 
-from books.exchange.candidates import format_errors
+from books.files.parsing import format_errors
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, MirroredBook
 from books.rows import BookRow

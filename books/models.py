@@ -374,7 +374,7 @@ class DistinctBooks(models.Model):
 
 
 class ImportFile(models.Model):
-    """A file that a librarian uploads to import it. Only `books.exchange.uploads` and the tasks of imports write it.
+    """A file that a librarian uploads to import it. Only `books.files.uploads` and the tasks of imports write it.
 
     It is deleted after some days, with what was found in it.
     """
@@ -412,7 +412,7 @@ class ImportFile(models.Model):
 
 
 class ImportChunk(models.Model):
-    """A part of a file: all but the last have CHUNK_BYTES (`books.exchange.uploads`)."""
+    """A part of a file: all but the last have CHUNK_BYTES (`books.files.uploads`)."""
 
     file = models.ForeignKey(ImportFile, models.CASCADE, related_name="chunks", db_index=False)
     number = models.PositiveIntegerField()
@@ -451,7 +451,7 @@ class ImportFinding(models.Model):
 
 
 class ExportChunk(models.Model):
-    """A part of a workbook that an operation wrote (`books.exchange.export_tasks`). It is deleted after some days."""
+    """A part of a workbook that an operation wrote (`books.files.export_tasks`). It is deleted after some days."""
 
     operation = models.ForeignKey(Operation, models.CASCADE, related_name="export_chunks", db_index=False)
     number = models.PositiveIntegerField()

@@ -149,8 +149,8 @@ EXPIRED_ROWS = [
     "oauth.purges.iter_expired",
     "webhooks.purges.iter_expired",
     "books.history.purges.iter_expired",
-    "books.exchange.uploads.iter_expired",
-    "books.exchange.export_tasks.iter_expired",
+    "books.files.uploads.iter_expired",
+    "books.files.export_tasks.iter_expired",
 ]
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
@@ -164,10 +164,10 @@ OPERATION_TASKS = {
     "edit": "books.operations.edits.EditTask",
     "delete": "books.operations.edits.DeleteTask",
     "undo": "books.operations.undo.UndoTask",
-    "import preview": "books.exchange.import_tasks.PreviewTask",
-    "import check": "books.exchange.import_tasks.CheckTask",
-    "import": "books.exchange.import_tasks.ImportTask",
-    "export": "books.exchange.export_tasks.ExportTask",
+    "import preview": "books.files.import_tasks.PreviewTask",
+    "import check": "books.files.import_tasks.CheckTask",
+    "import": "books.files.import_tasks.ImportTask",
+    "export": "books.files.export_tasks.ExportTask",
 }
 BOOK_SELECTIONS = {
     "list": "books.admin.list_filters.select_listed",

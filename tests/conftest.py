@@ -112,8 +112,8 @@ def delete_rows(tables: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process takes a quarter of a second to start. `tests/books/exchange/test_sandbox.py` starts some."""
-    monkeypatch.setattr("books.exchange.sandbox.client.start_reader", start_reader_thread)
+    """A process takes a quarter of a second to start. `tests/books/files/test_sandbox.py` starts some."""
+    monkeypatch.setattr("books.files.sandbox.client.start_reader", start_reader_thread)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 
 from benchmarks.deliveries import Library
-from books.exchange.seeds import make_isbn
+from books.files.seeds import make_isbn
 from tests.clients.provider import send_event
 
 BOOKS = "/api/v2/books"

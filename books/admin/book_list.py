@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.list_filters import ListFilterForm, build_list_condition, build_query, resolve_filters
 from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
-from books.exchange.formats.registry import STREAMED_FORMATS, XLSX, Format
+from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.models import Book
 from books.search.keyset import SORT_KEYS, Page, Section, parse_position, read_page
 from books.search.matches import build_search

@@ -19,15 +19,8 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.book_list import BookList
 from books.admin.deleted_books import restore_deleted_book, show_deleted_books
-from books.admin.exchange.exports import download_workbook, export_list
-from books.admin.exchange.imports import (
-    delete_file,
-    receive_chunk,
-    show_check,
-    show_import,
-    show_mapping,
-    show_returned,
-)
+from books.admin.files.exports import download_workbook, export_list
+from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
 from books.admin.form_support import focus_first, show_suggestions, show_warnings
 from books.admin.forms import BookForm
 from books.admin.genres import show_genres

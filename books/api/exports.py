@@ -9,8 +9,8 @@ from django.http.response import HttpResponseBase
 from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_matching
 from books.api.operations import BookRules
-from books.exchange.downloads import stream_books
-from books.exchange.formats.registry import STREAMED_FORMATS, Format
+from books.files.downloads import stream_books
+from books.files.formats.registry import STREAMED_FORMATS, Format
 from library_site.api.query import Query
 
 JSON_TYPES = ("application/json", "application/vnd.library")

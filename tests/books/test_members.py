@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 import pytest
 
-from books.admin.exchange.forms import MEMBER_LABELS
+from books.admin.files.forms import MEMBER_LABELS
 from books.admin.list_settings import COLUMNS as LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.v2.schema import BOOK_EXAMPLE
 from books.api.v2.serializers import BookChangeSerializer, BookSerializer
-from books.exchange.candidates import REQUIRED_MEMBERS, ImportedBookSerializer
-from books.exchange.formats.records import ExportedBook
-from books.exchange.mapping import COLUMN_NAMES
+from books.files.formats.records import ExportedBook
+from books.files.mapping import COLUMN_NAMES
+from books.files.parsing import REQUIRED_MEMBERS, ImportedBookSerializer
 from books.members import MEMBERS
 from books.models import DERIVED_FIELDS, MAX_LENGTHS, Book
 from books.rows import BookRow
@@ -34,11 +34,11 @@ def test_members_are_the_columns_that_people_write() -> None:
     ("place", "names", "expected"),
     [
         ("books.rows.BookRow", BookRow._fields, COLUMNS),
-        ("books.exchange.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
-        ("books.exchange.candidates.REQUIRED_MEMBERS", {*REQUIRED_MEMBERS, "available"}, MEMBERS),
-        ("books.exchange.candidates.ImportedBookSerializer", {*ImportedBookSerializer().fields, "available"}, MEMBERS),
-        ("books.exchange.mapping.COLUMN_NAMES", COLUMN_NAMES, ["id", *MEMBERS]),
-        ("books.admin.exchange.forms.MEMBER_LABELS", MEMBER_LABELS, ["id", *MEMBERS]),
+        ("books.files.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
+        ("books.files.parsing.REQUIRED_MEMBERS", {*REQUIRED_MEMBERS, "available"}, MEMBERS),
+        ("books.files.parsing.ImportedBookSerializer", {*ImportedBookSerializer().fields, "available"}, MEMBERS),
+        ("books.files.mapping.COLUMN_NAMES", COLUMN_NAMES, ["id", *MEMBERS]),
+        ("books.admin.files.forms.MEMBER_LABELS", MEMBER_LABELS, ["id", *MEMBERS]),
         ("books.api.v2.serializers.BookSerializer", BookSerializer.Meta.fields, SHOWN),
         ("books.api.v2.serializers.BookChangeSerializer", BookChangeSerializer().fields, MEMBERS),
         ("books.api.v2.schema.BOOK_EXAMPLE", BOOK_EXAMPLE, SHOWN),

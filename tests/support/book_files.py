@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from books.exchange.formats.records import ExportedBook, Record
-from books.exchange.formats.registry import FORMATS
-from books.exchange.formats.xlsx_files import write_xlsx
+from books.files.formats.records import ExportedBook, Record
+from books.files.formats.registry import FORMATS
+from books.files.formats.xlsx_files import write_xlsx
 
 TIME = "2026-01-31T09:30:00.000000Z"
 MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available")

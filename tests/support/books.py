@@ -26,6 +26,6 @@ def build_book(**members: Any) -> dict[str, Any]:
 
 
 def build_isbn(number: int) -> str:
-    """Returns a valid ISBN that names no real book (`books.exchange.seeds`)."""
+    """Returns a valid ISBN that names no real book (`books.files.seeds`)."""
     digits = f"97999{number:07d}"
     return digits + ean.calc_check_digit(digits)

@@ -7,10 +7,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from books.exchange import uploads
-from books.exchange.candidates import ImportRules
-from books.exchange.mapping import guess_mapping
-from books.exchange.sandbox.client import read_head
+from books.files import uploads
+from books.files.mapping import guess_mapping
+from books.files.parsing import ImportRules
+from books.files.sandbox.client import read_head
 from books.models import ImportFile, Operation
 from tests.support.books_admin import LIST
 from tests.support.operations import work_off

@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from books.exchange.export_tasks import EXPORT
-from books.exchange.import_tasks import CHECK, IMPORT
+from books.files.export_tasks import EXPORT
+from books.files.import_tasks import CHECK, IMPORT
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations import worker

@@ -6,9 +6,9 @@ from contextlib import contextmanager, suppress
 from socket import socket, socketpair
 from threading import Thread
 
-from books.exchange.sandbox import messages
-from books.exchange.sandbox.client import TICK
-from books.exchange.sandbox.tasks import serve
+from books.files.sandbox import messages
+from books.files.sandbox.client import TICK
+from books.files.sandbox.tasks import serve
 
 
 @contextmanager

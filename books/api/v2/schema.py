@@ -39,7 +39,7 @@ from books.api.v2.serializers import (
     RevertSerializer,
     UpdateSerializer,
 )
-from books.exchange.formats.registry import STREAMED_FORMATS
+from books.files.formats.registry import STREAMED_FORMATS
 from library_site.api.schema import (
     BODY_ERRORS,
     COMMON_ERRORS,

@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
 
 from books.api.filters import BookSearchFilter, get_filters, select_matching
-from books.exchange.candidates import format_errors
-from books.exchange.exports import iter_pages
-from books.exchange.formats.records import ExportedBook
-from books.exchange.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
-from books.exchange.progress import show_progress
+from books.files.exports import iter_pages
+from books.files.formats.records import ExportedBook
+from books.files.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
+from books.files.parsing import format_errors
+from books.files.progress import show_progress
 from books.models import Book
 
 FILTERS = get_filters(BookSearchFilter)

@@ -8,13 +8,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
-from books.exchange.candidates import ImportRules, require_columns
-from books.exchange.formats.encodings import ENCODINGS
-from books.exchange.formats.records import RefusedFile, Table, UnreadableFile
-from books.exchange.formats.registry import FORMATS, Format, find_format
-from books.exchange.imports import check_books, count_records, import_books
-from books.exchange.judging import Judgement, Kind
-from books.exchange.mapping import COLUMN_NAMES, guess_mapping
+from books.files.formats.encodings import ENCODINGS
+from books.files.formats.records import RefusedFile, Table, UnreadableFile
+from books.files.formats.registry import FORMATS, Format, find_format
+from books.files.imports import check_books, count_records, import_books
+from books.files.mapping import COLUMN_NAMES, guess_mapping
+from books.files.matching import Judgement, Kind
+from books.files.parsing import ImportRules, require_columns
 from books.history.actors import find_actor
 from books.models import Actor
 from books.writing.changes import ConcurrentChange

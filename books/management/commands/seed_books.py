@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from books.exchange import seeds
-from books.exchange.deferred_indexes import analyze_books, defer_indexes
-from books.exchange.progress import iter_batches
+from books.files import seeds
+from books.files.deferred_indexes import analyze_books, defer_indexes
+from books.files.progress import iter_batches
 from books.models import Book
 from books.writing import changes
 

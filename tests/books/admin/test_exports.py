@@ -8,10 +8,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from books.exchange import export_tasks
-from books.exchange.export_tasks import iter_expired
-from books.exchange.formats.registry import STREAMED_FORMATS
-from books.exchange.uploads import KEPT_DAYS
+from books.files import export_tasks
+from books.files.export_tasks import iter_expired
+from books.files.formats.registry import STREAMED_FORMATS
+from books.files.uploads import KEPT_DAYS
 from books.models import Operation
 from books.operations import worker
 from library_site.db.purges import purge

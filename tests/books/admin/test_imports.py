@@ -13,12 +13,12 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from books.exchange import uploads
-from books.exchange.candidates import ImportRules
-from books.exchange.formats.records import UnreadableFile
-from books.exchange.import_operations import CheckedAgain, begin_check, begin_import
-from books.exchange.sandbox.streams import open_chunks
-from books.exchange.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, read_chunk
+from books.files import uploads
+from books.files.formats.records import UnreadableFile
+from books.files.import_operations import CheckedAgain, begin_check, begin_import
+from books.files.parsing import ImportRules
+from books.files.sandbox.streams import open_chunks
+from books.files.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, read_chunk
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -281,7 +281,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
     """And the next operation is done."""
     file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     with monkeypatch.context() as patch:
-        patch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
+        patch.setattr("books.files.sandbox.tasks.find_format", raise_memory_error)
         work_off()
     shown = head.get(page(file, "mapping")).content.decode()
     assert "The file is too large or too nested to be read." in shown
@@ -298,7 +298,7 @@ def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
 ) -> None:
     file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
-    monkeypatch.setattr("books.exchange.sandbox.tasks.find_format", raise_memory_error)
+    monkeypatch.setattr("books.files.sandbox.tasks.find_format", raise_memory_error)
     answer = head.get(page(file, "refused"), follow=True)
     assert ".csv: The file is too large or too nested to be read." in answer.content.decode()
 
@@ -367,7 +367,7 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
 
 @pytest.mark.unannounced
 def test_an_import_of_many_records_can_do_without_events(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.admin.exchange.imports.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.admin.files.imports.MAX_ANNOUNCED_ALWAYS", 0)
     monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     assert "no_events" in choose(head, file).content.decode()

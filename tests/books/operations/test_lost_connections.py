@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from books.exchange import export_tasks, uploads
-from books.exchange.export_tasks import EXPORT, iter_workbook
-from books.exchange.import_tasks import CHECK, IMPORT
+from books.files import export_tasks, uploads
+from books.files.export_tasks import EXPORT, iter_workbook
+from books.files.import_tasks import CHECK, IMPORT
 from books.models import Book, Change, ImportFile, Operation
 from books.operations import worker
 from books.operations.edits import Edit

@@ -9,8 +9,8 @@ from django.db import OperationalError
 from pytest_django import Settings
 
 from books.api.exports import choose_format
-from books.exchange import exports
-from books.exchange.formats.registry import STREAMED_FORMATS
+from books.files import exports
+from books.files.formats.registry import STREAMED_FORMATS
 from books.models import Book
 from tests.support.book_files import get_members, read_records
 from tests.support.books import build_book

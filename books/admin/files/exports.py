@@ -1,0 +1,62 @@
+"""Downloads the list of books as a file; a workbook is written by a worker first."""
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from books.admin.list_filters import (
+    LIST_PARAMETERS,
+    build_query,
+    describe_unknown,
+    list_unknown_names,
+    resolve_filters,
+    select_listed,
+)
+from books.admin.operations.descriptions import operation_address
+from books.admin.pages import SEE_BOOKS
+from books.files.downloads import stream_books, stream_file
+from books.files.export_tasks import EXPORT, iter_workbook
+from books.files.formats.registry import FORMATS, XLSX
+from books.history.actors import find_actor
+from books.models import Actor, ExportChunk, Operation
+from books.operations.lifecycle import store_operation
+from books.operations.selections import Selection
+
+
+def export_list(request: HttpRequest) -> HttpResponseBase:
+    """Answers with the books of the list with these parameters, on all its pages, in the order of their ids."""
+    format = FORMATS.get(request.GET.get("format", ""))
+    if not format or (format is XLSX and request.method != "POST"):
+        messages.error(request, _("Choose a format."))
+        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
+    if unknown_names := list_unknown_names(request.GET, "format"):
+        messages.error(request, describe_unknown(unknown_names))
+        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
+    parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
+    if any("\0" in text for text in parameters.values()):
+        # PostgreSQL cannot store it with the operation.
+        raise BadRequest(_("A filter has a NUL character."))
+    selection = Selection("list", resolve_filters(request.GET, timezone.now()))
+    if format is XLSX:
+        return begin_export(request, selection)
+    return stream_books(select_listed(selection.values), format)
+
+
+def begin_export(request: HttpRequest, selection: Selection) -> HttpResponseBase:
+    actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
+    permissions = [permission for permission in SEE_BOOKS if request.user.has_perm(permission)]
+    operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), permissions[:1])
+    return HttpResponseRedirect(operation_address(operation.pk))
+
+
+def download_workbook(request: HttpRequest, operation_id: int) -> HttpResponseBase:
+    """Answers with the workbook of an operation that is done, to who began it."""
+    operations = Operation.objects.filter(kind=EXPORT, state=Operation.State.DONE, actor__user_id=request.user.pk)
+    operation = operations.filter(pk=operation_id).first()
+    if not operation or not ExportChunk.objects.filter(operation=operation).exists():
+        raise Http404
+    return stream_file(iter_workbook(operation), XLSX, "books")

@@ -1,0 +1,319 @@
+"""Imports a file: it is uploaded, its columns are chosen, it is checked, and then imported by a worker."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from books.admin.descriptions import format_value
+from books.admin.files.forms import MEMBER_LABELS, ImportRulesForm
+from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
+from books.admin.pages import render_page
+from books.files.downloads import stream_file
+from books.files.formats.encodings import ENCODINGS
+from books.files.formats.records import UnreadableFile
+from books.files.formats.registry import FORMATS
+from books.files.import_operations import (
+    begin_check,
+    begin_first_preview,
+    begin_import,
+    begin_preview,
+    count_writable,
+    delete_unused_file,
+)
+from books.files.import_tasks import MAX_SAMPLES, find_head, get_counts
+from books.files.matching import Kind
+from books.files.rejected_records import iter_returned_file
+from books.files.uploads import (
+    CHUNK_BYTES,
+    KEPT_DAYS,
+    OtherContent,
+    WrongChunk,
+    add_chunk,
+    begin_upload,
+    count_chunks,
+    find_mapping,
+    is_complete,
+    remember_mapping,
+    store_whole_file,
+)
+from books.history.actors import ActorRef, find_actor
+from books.models import Actor, ImportFile, ImportFinding, Operation
+from books.operations.edits import MAX_ANNOUNCED_ALWAYS
+from library_site.db.integers import parse_integer
+from library_site.http.refusals import Refusal
+
+UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
+MAX_FINGERPRINT_LENGTH = 300
+
+
+class Section(NamedTuple):
+    """The samples of one kind, and the number of all of the kind."""
+
+    kind: str
+    title: str
+    total: int
+    lines: list[dict[str, Any]]
+
+
+def show_import(request: HttpRequest) -> HttpResponse:
+    """The form of an upload, and what the script of the page and a browser without it send there."""
+    if request.method == "POST":
+        try:
+            return receive_whole_file(request) if request.FILES else begin(request)
+        except UnreadableFile as error:
+            return refuse(request, str(error))
+    files = ImportFile.objects.filter(user=request.user.pk).order_by("-pk")
+    return render_page(
+        request,
+        "imports/upload",
+        _("Import books"),
+        files=files.select_related("import_operation"),
+        chunk_bytes=CHUNK_BYTES,
+        kept_days=KEPT_DAYS,
+    )
+
+
+def begin(request: HttpRequest) -> HttpResponse:
+    """Answers the script with the number of the part to go on with. Raises UnreadableFile."""
+    name, size = request.POST.get("name", ""), parse_integer(request.POST.get("size", ""))
+    if not name or size is None:
+        raise UnreadableFile(_("Choose a file."))
+    fingerprint = request.POST.get("fingerprint", "")[:MAX_FINGERPRINT_LENGTH]
+    file = begin_upload(int(request.user.pk or 0), name, size, fingerprint, timezone.now())
+    look_into_complete(request, file)
+    return JsonResponse(
+        {
+            "next": count_chunks(file),
+            "chunk_address": reverse("admin:import_books_chunk", args=[file.pk]),
+            "mapping_address": mapping_address(file),
+        }
+    )
+
+
+def receive_whole_file(request: HttpRequest) -> HttpResponse:
+    """Stores a small file, which a browser without the script sends at once. Raises UnreadableFile."""
+    upload = request.FILES.get("file")
+    if not isinstance(upload, UploadedFile):
+        raise UnreadableFile(_("Choose a file."))
+    stream = cast("BinaryIO", upload)
+    file = store_whole_file(int(request.user.pk or 0), upload.name or "file", stream, upload.size or 0, timezone.now())
+    look_into_complete(request, file)
+    return HttpResponseRedirect(mapping_address(file))
+
+
+def refuse(request: HttpRequest, message: str) -> HttpResponse:
+    if "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse({"message": message}, status=422)
+    messages.error(request, message)
+    return HttpResponseRedirect(reverse("admin:import_books"))
+
+
+def look_into_complete(request: HttpRequest, file: ImportFile) -> None:
+    """Begins the look into a file as soon as all its parts are there."""
+    if is_complete(file):
+        begin_first_preview(file.pk, find_importer(request), timezone.now())
+
+
+@require_POST
+def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
+    """Stores a part of a file; answers with the number of the next one. The same part may come twice."""
+    file, number = find_own(request, file_id), parse_integer(request.POST.get("number", ""))
+    chunk = request.FILES.get("chunk")
+    try:
+        if number is None or not 0 <= number <= file.size // CHUNK_BYTES or not isinstance(chunk, UploadedFile):
+            raise WrongChunk
+        add_chunk(file, number, chunk.read())
+    except WrongChunk:
+        return JsonResponse({"next": count_chunks(file)}, status=409)
+    except OtherContent:
+        return refuse(request, _("The file has changed since its upload began. Choose it again."))
+    look_into_complete(request, file)
+    return JsonResponse({"next": count_chunks(file)})
+
+
+def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
+    """Asks where the file has the members of a book, and what is to be done; then the check begins."""
+    file = find_own(request, file_id)
+    if not is_complete(file):
+        return refuse(request, _("The upload was cut off. Choose the same file again to go on."))
+    if file.import_operation:
+        return HttpResponseRedirect(check_address(file))
+    if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
+        begin_preview(file.pk, request.POST["encoding"], find_importer(request), timezone.now())
+        return HttpResponseRedirect(mapping_address(file))
+    head = find_head(file.preview_operation)
+    if head is None:
+        return show_preview(request, file)
+    form = build_form(request, file, head.columns)
+    if request.method == "POST" and form.is_valid():
+        remember_mapping(head.columns, form.build_rules())
+        begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
+        return HttpResponseRedirect(check_address(file))
+    return render_page(
+        request,
+        "imports/mapping",
+        file.name,
+        file=file,
+        head=head,
+        form=form,
+        encodings={name: encoding.name for name, encoding in ENCODINGS.items()} if head.warning else {},
+    )
+
+
+def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Shows how far the look into the file is, and why there is none."""
+    operation = file.preview_operation
+    return render_page(
+        request,
+        "imports/preview",
+        file.name,
+        file=file,
+        operation=operation,
+        is_under_way=operation and is_under_way(operation),
+        badge=operation and format_state(operation),
+        progress=operation and describe_progress(operation, timezone.now()),
+        operation_address=operation and operation_address(operation.pk),
+        mapping_address=mapping_address(file),
+    )
+
+
+def build_form(request: HttpRequest, file: ImportFile, columns: Sequence[str]) -> ImportRulesForm:
+    data = request.POST if request.method == "POST" else None
+    initial = {**file.rules, "default_genre": file.rules["defaults"].get("genre", "")} if file.rules else {}
+    mapping = file.rules["mapping"] if file.rules else find_mapping(columns)
+    return ImportRulesForm(columns, mapping, data=data, initial=initial)
+
+
+def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
+    """Shows what the check found and asks whether to import; later how far the import is."""
+    file = find_own(request, file_id)
+    operation = file.import_operation or file.check_operation
+    if not operation:
+        return HttpResponseRedirect(mapping_address(file))
+    if request.method == "POST":
+        return confirm_import(request, file)
+    counts = get_counts(operation)
+    return render_page(
+        request,
+        "imports/check",
+        file.name,
+        file=file,
+        operation=operation,
+        is_check=not file.import_operation,
+        is_done=operation.state == Operation.State.DONE,
+        is_under_way=is_under_way(operation),
+        badge=format_state(operation),
+        progress=describe_progress(operation, timezone.now()),
+        operation_address=operation_address(operation.pk),
+        sections=list_sections(file, operation, counts),
+        returned_count=counts.get(Kind.REFUSED, 0) + counts.get(Kind.DOUBTFUL, 0),
+        doubtful_count=counts.get(Kind.DOUBTFUL, 0),
+        written_count=counts.get(Kind.NEW, 0) + counts.get(Kind.CHANGED, 0),
+        may_import=count_writable(operation, take_doubtful=True) > 0,
+        asks_for_events=sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
+        mapping_address=mapping_address(file),
+    )
+
+
+def confirm_import(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Begins the import that the check on the page showed."""
+    check_id = parse_integer(request.POST.get("check", ""))
+    take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
+    try:
+        begin_import(
+            file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events
+        )
+    except Refusal as refusal:
+        messages.error(request, _(refusal.message))
+    return HttpResponseRedirect(check_address(file))
+
+
+def find_importer(request: HttpRequest) -> ActorRef:
+    return find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
+
+
+def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, int]) -> list[Section]:
+    titles = {
+        Kind.NEW: _("New"),
+        Kind.CHANGED: _("Changed"),
+        Kind.SAME: _("The same already"),
+        Kind.LEFT: _("Left as they are"),
+        Kind.DOUBTFUL: _("Doubtful"),
+        Kind.REFUSED: _("Refused"),
+    }
+    return [
+        Section(kind, title, counts[kind], list_samples(file, operation, kind))
+        for kind, title in titles.items()
+        if counts.get(kind)
+    ]
+
+
+def list_samples(file: ImportFile, operation: Operation, kind: Kind) -> list[dict[str, Any]]:
+    findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
+    return [describe_finding(finding) for finding in findings.order_by("position")[:MAX_SAMPLES]]
+
+
+def describe_finding(finding: ImportFinding) -> dict[str, Any]:
+    after, before = finding.after or {}, finding.before or {}
+    values = [
+        (str(MEMBER_LABELS.get(name, name)), format_text(before.get(name)), format_text(value))
+        for name, value in after.items()
+        if value not in (None, "")
+    ]
+    return {"line": finding.line, "reason": finding.reason, "book_id": finding.book_id, "values": values}
+
+
+def format_text(value: Any) -> str:
+    return "" if value is None else format_value(value)
+
+
+def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
+    """The records that come back, of the import or, before it, of the check."""
+    file = find_own(request, file_id)
+    operation = file.import_operation or file.check_operation
+    if not operation:
+        raise Http404
+    stem = UNSAFE_NAME_CHARACTERS.sub("", file.name.rpartition(".")[0]) or "books"
+    pieces = iter_returned_file(file, operation)
+    try:
+        format = FORMATS[next(pieces).decode()]
+    except UnreadableFile as error:
+        return refuse(request, f"{file.name}: {error}")
+    return stream_file(pieces, format, f"{stem}.failed")
+
+
+@require_POST
+def delete_file(request: HttpRequest, file_id: int) -> HttpResponse:
+    file = find_own(request, file_id)
+    try:
+        delete_unused_file(file.pk)
+        messages.success(request, _("“%(name)s” is deleted.") % {"name": file.name})
+    except Refusal as refusal:
+        messages.error(request, _(refusal.message))
+    return HttpResponseRedirect(reverse("admin:import_books"))
+
+
+def find_own(request: HttpRequest, file_id: int) -> ImportFile:
+    """Raises Http404 for a file of somebody else, too."""
+    files = ImportFile.objects.select_related("preview_operation", "check_operation", "import_operation")
+    file = files.filter(pk=file_id, user=request.user.pk).first()
+    if file is None:
+        raise Http404
+    return file
+
+
+def mapping_address(file: ImportFile) -> str:
+    return reverse("admin:import_books_mapping", args=[file.pk])
+
+
+def check_address(file: ImportFile) -> str:
+    return reverse("admin:import_books_check", args=[file.pk])

@@ -1,0 +1,94 @@
+"""The task of a worker that writes the books of a list as a workbook, which cannot be sent while it is written."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from math import ceil
+from os import SEEK_END
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
+
+from django.db.models import QuerySet
+from django.db.models.functions import Length
+from django.utils.translation import gettext as _
+
+from books.fields import to_naive_utc
+from books.files.exports import iter_pages
+from books.files.formats.records import ExportedBook
+from books.files.formats.registry import write_xlsx
+from books.files.uploads import CHUNK_BYTES, KEPT_DAYS
+from books.history.actors import ActorRef
+from books.models import Book, ExportChunk, Operation
+from books.operations.selections import read_selection
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
+from library_site.db.integers import BIGINT_MAX
+
+EXPORT = "export"
+
+
+class ExportTask:
+    """Writes the workbook to a temporary file, and stores it part by part; its keys are the numbers of the parts.
+
+    A task that takes over writes the workbook anew: its parts differ from those of another moment.
+    """
+
+    def __init__(self) -> None:
+        self.chunks: Iterator[tuple[int, bytes]] | None = None
+        # The books and the parts of the workbook; the books are counted as done with its first part.
+        self.book_count = self.part_count = 0
+
+    def plan(self, operation: Operation) -> Plan:
+        """The number of the last part is known when the first one is written."""
+        return Plan(list_books(operation).count(), 0, BIGINT_MAX)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        if self.chunks is None:
+            self.chunks = self.iter_chunks(operation)
+        chunk = next(self.chunks)
+        return Batch(chunk[0], chunk)
+
+    def iter_chunks(self, operation: Operation) -> Iterator[tuple[int, bytes]]:
+        with TemporaryFile() as file:
+            write_xlsx(self.iter_pages(operation), cast("BinaryIO", file))
+            self.part_count = ceil(file.seek(0, SEEK_END) / CHUNK_BYTES)
+            file.seek(0)
+            yield from enumerate(iter(lambda: file.read(CHUNK_BYTES), b""), 1)
+
+    def iter_pages(self, operation: Operation) -> Iterator[list[ExportedBook]]:
+        for page in iter_pages(list_books(operation)):
+            self.book_count += len(page)
+            renew_lease(operation)
+            yield page
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        number, content = batch.items
+        is_first = number == 1
+        if is_first:
+            ExportChunk.objects.filter(operation=operation).delete()
+            Operation.objects.filter(pk=operation.pk).update(unchanged=0, last=self.part_count)
+        ExportChunk.objects.create(operation=operation, number=number, content=content, created_at=now)
+        return Outcome(changed=0, unchanged=self.book_count if is_first else 0)
+
+    def require_complete(self, operation: Operation) -> None:
+        """All parts are there, of which there is one at least, and each but the last is full."""
+        chunks = ExportChunk.objects.filter(operation=operation).order_by("number")
+        sizes = list(chunks.values_list("number", Length("content")))
+        numbers = list(range(1, max(1, operation.last or 0) + 1))
+        if [number for number, _size in sizes] != numbers or any(size != CHUNK_BYTES for _number, size in sizes[:-1]):
+            raise OperationFailed(_("Parts of the workbook are missing. Export it again."))
+
+
+def list_books(operation: Operation) -> QuerySet[Book]:
+    return read_selection((operation.parameters or {})["filter"]).list_books()
+
+
+def iter_workbook(operation: Operation) -> Iterator[bytes]:
+    """Yields the parts of a workbook, each by a query of its own."""
+    numbers = list(ExportChunk.objects.filter(operation=operation).order_by("number").values_list("number", flat=True))
+    for number in numbers:
+        yield bytes(ExportChunk.objects.get(operation=operation, number=number).content)
+
+
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the parts of workbooks that are older than KEPT_DAYS."""
+    cutoff = to_naive_utc(now - timedelta(days=KEPT_DAYS))
+    yield "parts of exported workbooks", ExportChunk.objects.filter(created_at__lte=cutoff)

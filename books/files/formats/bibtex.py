@@ -1,0 +1,327 @@
+"""Reads and writes books as BibTeX, in UTF-8."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+from django.utils.translation import gettext as _
+
+from books.files.formats.encodings import Encoding, find_encoding, iter_lines
+from books.files.formats.limits import Allowance
+from books.files.formats.records import (
+    AVAILABILITIES,
+    COLUMNS,
+    MAX_RECORD_BYTES,
+    ExportedBook,
+    Pages,
+    Record,
+    Table,
+    TextRefusedFile,
+    UnreadableFile,
+    format_availability,
+    format_count,
+    name_member,
+)
+
+ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
+# Entries that are no publications.
+DIRECTIVES = ("comment", "preamble", "string")
+# The fields of each member; the first is ours.
+MEMBER_FIELDS = {
+    "title": ("title",),
+    "author": ("author", "editor"),
+    "year": ("year", "date"),
+    "isbn": ("isbn",),
+    "genre": ("keywords", "genre"),
+    "available": ("library",),
+}
+# The characters that abbreviations may fill in for each character of the file.
+MAX_EXPANSION = 10
+KEY_PATTERN = re.compile(r"book([0-9]+)")
+YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:-[0-9-]+)?")
+BLANKS = " \t\r\n"
+# It begins only at the first of several blanks, and no blank is tried twice.
+AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
+NAME_PATTERN = re.compile(r"[^\s\"#%'(),={}]+")
+DELIMITER_PATTERN = re.compile('[{}"]')
+SYMBOLS = {
+    "textbackslash": "\\",
+    "textbraceleft": "{",
+    "textbraceright": "}",
+    "textasciitilde": "~",
+    "textasciicircum": "^",
+    "ss": "ß",
+    "ae": "æ",
+    "AE": "Æ",
+    "oe": "œ",
+    "OE": "Œ",
+    "o": "ø",
+    "O": "Ø",
+    "l": "ł",
+    "L": "Ł",
+    "aa": "å",
+    "AA": "Å",
+    "i": "ı",
+    "j": "ȷ",
+    "textquotesingle": "'",
+    "textendash": "–",
+    "textemdash": "—",
+}
+# Combining characters, by the sign or the letter behind the backslash.
+ACCENTS = {
+    "`": "\u0300",
+    "'": "\u0301",
+    "^": "\u0302",
+    "~": "\u0303",
+    "=": "\u0304",
+    "u": "\u0306",
+    ".": "\u0307",
+    '"': "\u0308",
+    "r": "\u030a",
+    "H": "\u030b",
+    "v": "\u030c",
+    "d": "\u0323",
+    "c": "\u0327",
+    "k": "\u0328",
+}
+TEX_PATTERN = re.compile(
+    r"""
+    \\char"(?P<code>[0-9A-F]{1,6})
+    | \\(?P<accent>[`'^~=."]|[urHvdck](?![A-Za-z]))[ ]*\{?\\?(?P<letter>[A-Za-z])\}?
+    | \\(?P<symbol>[A-Za-z]+)[ ]*(?:\{\})?
+    | \\(?P<sign>[^A-Za-z])
+    | (?P<blanks>[ \t\r\n]+)
+    | (?P<tie>~)
+    | (?P<brace>[{}])
+    """,
+    re.VERBOSE,
+)
+ESCAPES = {sign: rf"\{sign}" for sign in "%&$#_"} | {
+    SYMBOLS[name]: f"{{\\{name}}}" for name in SYMBOLS if name.startswith(("textb", "textasc"))
+}
+# Control characters, and blanks that TeX would skip.
+UNSAFE_CHARACTERS = re.compile(r"[\\{}~^%&$#_\x00-\x1f\x7f]|^ | \Z|(?<= ) ")
+
+
+class InvalidEntry(Exception):
+    """The message says what is wrong with an entry."""
+
+
+def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
+    found = find_encoding(stream, encoding_name)
+    records = iter_records(iter_lines(stream, found.encoding), found.encoding)
+    return Table(COLUMNS, records, f"BibTeX, {found.encoding.description}", found.warning, found.encoding)
+
+
+def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
+    macros = Macros()
+    for number, text in iter_entries(lines):
+        macros.allowance.add(MAX_EXPANSION * len(text))
+        raw = encoding.encode(text.rstrip(BLANKS) + "\n")
+        try:
+            kind, key, fields = parse_entry(text, macros)
+        except InvalidEntry as error:
+            yield Record(number, {}, raw, name_member("record", str(error)))
+            continue
+        if kind == "string":
+            macros.define(fields)
+        elif kind not in DIRECTIVES:
+            yield Record(number, read_values(key, fields), raw)
+
+
+class Macros:
+    """The abbreviations that a file defines. One may name others, so that a short file could fill the memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        # Grows with what is read, so that the whole takes time in proportion to the file.
+        self.allowance = Allowance(MAX_RECORD_BYTES, _("Its abbreviations fill in too much."))
+        self.definitions = Allowance(MAX_RECORD_BYTES, _("Its abbreviations are too long together."))
+
+    def define(self, texts: Mapping[str, str]) -> None:
+        """Raises UnreadableFile."""
+        self.definitions.take(sum(map(len, (*texts, *texts.values()))))
+        self.texts |= texts
+
+    def expand(self, name: str) -> str:
+        """Returns the text of an abbreviation, or what is none as it is. Raises UnreadableFile."""
+        text = self.texts.get(name.lower(), name)
+        self.allowance.take(len(text))
+        return text
+
+
+def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yields the number of the first line and the text of each entry. What stands between entries is a comment.
+
+    An entry that begins while another is open ends that one, so that a lost brace costs one entry.
+    """
+    pieces: list[str] = []
+    start, depth, size = 0, 0, 0
+    # An entry that begins with a parenthesis ends with one.
+    end = ""
+    for number, line in enumerate(lines, 1):
+        match = ENTRY_START.match(line)
+        if match and pieces:
+            yield start, "".join(pieces)
+        if match:
+            start, pieces, depth, size = number, [], 0, 0
+            end = ")" if match[0].endswith("(") else ""
+        if match or pieces:
+            pieces.append(line)
+            # BibTeX counts braces behind a backslash, too.
+            depth += line.count("{") - line.count("}")
+            size += len(line)
+            if depth <= 0 and line.rstrip(BLANKS).endswith(end):
+                yield start, "".join(pieces)
+                pieces = []
+        if size > MAX_RECORD_BYTES:
+            limits = {"line": start, "count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("The entry on line %(line)s has no end within %(count)s characters.") % limits)
+    if pieces:
+        yield start, "".join(pieces)
+
+
+def parse_entry(text: str, macros: Macros) -> tuple[str, str, dict[str, str]]:
+    """Returns the kind, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
+    match = ENTRY_START.match(text)
+    kind = match[1].lower() if match else ""
+    if not match or kind in ("comment", "preamble"):
+        return kind, "", {}
+    end = text.rstrip(BLANKS)
+    if end[-1] not in "})" or text.count("{") != text.count("}"):
+        raise InvalidEntry(_("Its braces do not match."))
+    body, key = end[match.end() : -1], ""
+    if kind != "string":
+        key, _comma, body = body.partition(",")
+    return kind, key.strip(BLANKS), parse_fields(body, macros)
+
+
+def parse_fields(body: str, macros: Macros) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    place = skip_blanks(body, 0, ",")
+    while place < len(body):
+        match = NAME_PATTERN.match(body, place)
+        equals = skip_blanks(body, match.end()) if match else place
+        if not match or body[equals : equals + 1] != "=":
+            text = body[place : place + 20].strip()
+            raise InvalidEntry(_("It has no field at “%(text)s”.") % {"text": text})
+        value, place = parse_value(body, equals + 1, macros)
+        fields.setdefault(match[0].lower(), value)
+        place = skip_blanks(body, place, ",")
+    return fields
+
+
+def skip_blanks(text: str, place: int, others: str = "") -> int:
+    while place < len(text) and text[place] in BLANKS + others:
+        place += 1
+    return place
+
+
+def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
+    """Returns the value, whose parts `#` joins, and the place behind it."""
+    parts: list[str] = []
+    while True:
+        place = skip_blanks(body, place)
+        if body[place : place + 1] in ("{", '"'):
+            end = find_end(body, place)
+            parts.append(body[place + 1 : end])
+            place = end + 1
+        elif match := NAME_PATTERN.match(body, place):
+            parts.append(macros.expand(match[0]))
+            place = match.end()
+        else:
+            raise InvalidEntry(_("It has a field without a value."))
+        place = skip_blanks(body, place)
+        if body[place : place + 1] != "#":
+            return "".join(parts), place
+        place += 1
+
+
+def find_end(body: str, start: int) -> int:
+    """Returns the place of the brace or the quote that ends what the one at `start` begins."""
+    depth = 0
+    for match in DELIMITER_PATTERN.finditer(body, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        is_end = body[start] == "{" or (match[0] == '"' and match.start() > start)
+        if depth == 0 and is_end:
+            return match.start()
+    raise InvalidEntry(_("It has a value without an end."))
+
+
+def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    found = {
+        member: next((fields[name] for name in names if name in fields), "") for member, names in MEMBER_FIELDS.items()
+    }
+    values: dict[str, Any] = {member: decode_tex(text) for member, text in found.items()}
+    values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))
+    match = YEAR_PATTERN.fullmatch(values["year"])
+    values["year"] = match[1] if match else values["year"]
+    values["available"] = AVAILABILITIES.get(values["available"], "")
+    if match := KEY_PATTERN.fullmatch(key):
+        values["id"] = match[1]
+    return {member: value for member, value in values.items() if value != ""}
+
+
+def split_authors(text: str) -> list[str]:
+    """Splits at each `and` that is not in braces."""
+    authors, start, depth, counted = [], 0, 0, 0
+    for match in AUTHOR_SEPARATOR.finditer(text):
+        depth += text.count("{", counted, match.start()) - text.count("}", counted, match.start())
+        counted = match.start()
+        if depth == 0:
+            authors.append(text[start : match.start()])
+            start = match.end()
+    return [*authors, text[start:]]
+
+
+def decode_tex(text: str) -> str:
+    return TEX_PATTERN.sub(decode_token, text.strip(BLANKS))
+
+
+def decode_token(match: "re.Match[str]") -> str:
+    if match["code"]:
+        code_point = int(match["code"], 16)
+        return chr(code_point) if code_point < 0xD800 else match[0]
+    if match["accent"]:
+        return unicodedata.normalize("NFC", match["letter"] + ACCENTS[match["accent"]])
+    if match["symbol"]:
+        return SYMBOLS.get(match["symbol"], "")
+    return match["sign"] or (" " if match["blanks"] or match["tie"] else "")
+
+
+def write_bibtex(pages: Pages) -> Iterator[bytes]:
+    for page in pages:
+        yield "".join(map(format_book, page)).encode()
+
+
+def format_book(book: ExportedBook) -> str:
+    author = encode_tex(book.author)
+    texts = {
+        "title": encode_tex(book.title),
+        # BibTeX would split at the word.
+        "author": f"{{{author}}}" if "and" in author else author,
+        "year": str(book.year),
+        "isbn": encode_tex(book.isbn),
+        "keywords": encode_tex(book.genre),
+        "library": format_availability(book.available),
+    }
+    fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
+    return f"@book{{book{book.id},\n{fields}}}\n"
+
+
+def encode_tex(text: str) -> str:
+    return UNSAFE_CHARACTERS.sub(encode_character, text)
+
+
+def encode_character(match: "re.Match[str]") -> str:
+    return ESCAPES.get(match[0]) or f'{{\\char"{ord(match[0]):X}}}'
+
+
+class BibTeXRefusedFile(TextRefusedFile):
+    """Before each refused entry there is a comment with its line and the reason."""
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        encoding: Encoding = self.table.layout
+        # An entry in the comment would be read.
+        return encoding.encode(f"% Line {line}: {reason.replace('@', 'at ')}\n")

@@ -1,0 +1,111 @@
+"""Finds the encoding of a text file, and reads its lines with little memory."""
+
+import codecs
+from collections.abc import Iterator
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import BinaryIO, NamedTuple
+
+from django.utils.translation import gettext as _
+
+from books.files.formats.records import MAX_RECORD_BYTES, UnreadableFile, format_count
+
+CHUNK_BYTES = 2**16
+# Of a text in UTF-16 with a Latin script every second byte is NUL.
+UTF_16_SHARE = 0.3
+
+
+class Encoding(NamedTuple):
+    """`codec` is Python's name, `mark` the byte order mark at the beginning of the file."""
+
+    name: str
+    codec: str
+    mark: bytes = b""
+
+    @property
+    def description(self) -> str:
+        return _("%(encoding)s with a byte order mark") % {"encoding": self.name} if self.mark else self.name
+
+    def encode(self, text: str) -> bytes:
+        """Returns bytes that could not be decoded as they were."""
+        return text.encode(self.codec, "surrogateescape" if "16" not in self.codec else "replace")
+
+
+UTF_8, WINDOWS_1252 = Encoding("UTF-8", "utf-8"), Encoding("Windows-1252", "cp1252")
+UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-16-be")
+MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
+# Those that can be demanded of a file that is not in UTF-8. Latin-1 is read as Windows-1252, as browsers do (WHATWG,
+# Encoding, 4.2).
+ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252}
+
+
+class FoundEncoding(NamedTuple):
+    """`invalid_line` is the first line that is not in this encoding, 0 if there is none."""
+
+    encoding: Encoding
+    invalid_line: int = 0
+
+    @property
+    def warning(self) -> str:
+        if not self.invalid_line:
+            return ""
+        sentence = _("Line %(line)s is not %(encoding)s. The file may be in Windows-1252 (Latin-1).")
+        return sentence % {"line": self.invalid_line, "encoding": self.encoding.name}
+
+
+def find_encoding(stream: BinaryIO, name: str = "") -> FoundEncoding:
+    """Reads the whole file. `name` is a key of ENCODINGS, or empty: then a file without a byte order mark and without
+    NULs is taken for UTF-8.
+    """
+    stream.seek(0)
+    head = stream.read(CHUNK_BYTES)
+    for mark, encoding in MARKS.items():
+        if head.startswith(mark):
+            return FoundEncoding(encoding._replace(mark=mark))
+    if name and name != "utf-8":
+        return FoundEncoding(ENCODINGS[name])
+    for start, encoding in ((1, UTF_16_LE), (0, UTF_16_BE)):
+        if head[start::2].count(0) > UTF_16_SHARE * len(head):
+            return FoundEncoding(encoding)
+    return FoundEncoding(UTF_8, find_invalid_line(stream))
+
+
+def find_invalid_line(stream: BinaryIO) -> int:
+    """Returns the number of the first line that is not UTF-8, or 0."""
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 1
+    stream.seek(0)
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        try:
+            decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            return line + error.object[: error.start].count(b"\n")
+        if not chunk:
+            return 0
+        line += chunk.count(b"\n")
+
+
+def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
+    """Yields the lines with their ends. Bytes that cannot be decoded become lone surrogates. Raises UnreadableFile."""
+    stream.seek(len(encoding.mark))
+    text = TextIOWrapper(stream, encoding.codec, "surrogateescape", newline="")
+    number = 0
+    try:
+        while line := text.readline(MAX_RECORD_BYTES):
+            number += 1
+            if len(line) == MAX_RECORD_BYTES:
+                limits = {"line": number, "count": format_count(MAX_RECORD_BYTES)}
+                raise UnreadableFile(_("Line %(line)s is longer than %(count)s characters.") % limits)
+            yield line
+    except UnicodeDecodeError as error:
+        place = {"line": number + 1, "encoding": encoding.name}
+        raise UnreadableFile(_("Line %(line)s is not %(encoding)s.") % place) from error
+    finally:
+        # Otherwise the wrapper would close the stream. It may be closed already.
+        with suppress(ValueError):
+            text.detach()
+
+
+def show_undecodable(text: str) -> str:
+    """Returns the text with a sign in place of each byte that could not be decoded."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,188 @@
+"""Reads and writes MARC 21 records in the exchange format (ISO 2709).
+
+A reader that trusts the length in a record's leader stops at the first wrong one. This one cuts the file at the ends of
+records, sets the lengths right, and compares each directory with its fields.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
+from typing import BinaryIO
+
+import pymarc
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from pymarc.exceptions import PymarcException
+
+from books.files.formats.marc_fields import build_record, read_values
+from books.files.formats.records import (
+    COLUMNS,
+    MAX_RECORD_BYTES,
+    Pages,
+    Record,
+    Table,
+    TextRefusedFile,
+    UnreadableFile,
+    format_count,
+    name_member,
+)
+
+# It reports what is odd about a record on the log, too.
+logging.getLogger("pymarc").setLevel(logging.ERROR)
+
+CHUNK_BYTES = 2**16
+LEADER_BYTES = 24
+ENTRY_BYTES = 12
+END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
+# A leader that no end of a record stands before.
+LEADER_BEHIND_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
+ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
+# What may stand between records.
+BLANKS = b"\r\n \0\x1a"
+UNICODE = "a"
+# Escapes that name no character set, control characters, and accents (from E0 on) at the end of a text: each belongs to
+# the letter behind it (MARC 21, Character Sets, MARC-8).
+UNKNOWN_MARC_8 = re.compile(
+    rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
+)
+# To put so many accents in order takes time by the square of their number. In some alphabets these bytes are letters.
+MANY_ACCENTS = re.compile(rb"[\xe0-\xfe]{100}")
+# Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
+NOTE_TAG = "998"
+NOTE_LEADER = "00000nam a2200000   4500"
+
+
+class DamagedRecord(Exception):
+    """The message says what is wrong with the record."""
+
+
+def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
+    return Table(COLUMNS, iter_records(stream), "MARC 21")
+
+
+def iter_records(stream: BinaryIO) -> Iterator[Record]:
+    """Yields a record for each piece of the file that ends like one. Raises UnreadableFile."""
+    for number, raw in enumerate(iter_pieces(stream), 1):
+        try:
+            record, doubts = read_record(raw.lstrip(BLANKS))
+        except DamagedRecord as error:
+            yield Record(number, {}, raw, name_member("record", str(error)))
+            continue
+        if not is_note(record):
+            yield Record(number, read_values(record), raw, doubts=doubts)
+
+
+def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Yields the records of the file, as far as they can be told apart. The last one may have no end."""
+    stream.seek(0)
+    rest = b""
+    while chunk := stream.read(CHUNK_BYTES):
+        *pieces, rest = (rest + chunk).split(END_OF_RECORD)
+        for piece in pieces:
+            yield from split_joined_records(piece + END_OF_RECORD)
+        if len(rest) > MAX_RECORD_BYTES:
+            limit = {"count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("A record has no end within %(count)s bytes.") % limit)
+    if rest.strip(BLANKS):
+        yield from split_joined_records(rest)
+
+
+def split_joined_records(piece: bytes) -> Iterator[bytes]:
+    """Yields the records of a piece of the file. A record that lost its end alone gets it back."""
+    for record in LEADER_BEHIND_FIELD.split(piece):
+        yield record + END_OF_RECORD if record.endswith(END_OF_FIELD) else record
+
+
+def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
+    """Returns the record and the doubts about it. Raises DamagedRecord."""
+    data = mend_leader(data)
+    require_whole_directory(data)
+    if MANY_ACCENTS.search(data) and not is_in_utf_8(data):
+        raise DamagedRecord(_("It has more accents on a letter than can be read."))
+    # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
+    messages = StringIO()
+    try:
+        with redirect_stderr(messages):
+            record = pymarc.Record(data=data, force_utf8=is_in_utf_8(data))
+    except UnicodeDecodeError as error:
+        raise DamagedRecord(_("It is not in the encoding that its leader names.")) from error
+    except (PymarcException, ValueError, LookupError, TypeError) as error:
+        raise DamagedRecord(_("It cannot be read: %(error)s.") % {"error": type(error).__name__}) from error
+    has_doubt = bool(messages.getvalue()) or has_unknown_characters(data)
+    return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
+
+
+def mend_leader(data: bytes) -> bytes:
+    """Returns the record with its own length, and the address at which its fields begin. Raises DamagedRecord."""
+    if not data.endswith(END_OF_RECORD):
+        raise DamagedRecord(_("It is cut off: the end of the record is missing."))
+    leader, directory_end = data[:LEADER_BYTES], data.find(END_OF_FIELD, LEADER_BYTES)
+    if not leader.isascii() or directory_end < 0:
+        raise DamagedRecord(_("It has no leader and no directory."))
+    # A length of five digits is all that fits; longer records are read all the same.
+    length, address = min(len(data), 99_999), directory_end + 1
+    return b"%05d%b%05d%b" % (length, leader[5:12], address, leader[17:]) + data[LEADER_BYTES:]
+
+
+def require_whole_directory(data: bytes) -> None:
+    """Raises DamagedRecord unless the directory names all fields and nothing else.
+
+    pymarc would read a part of a field, or of the record, without a word.
+    """
+    address = int(data[12:17])
+    directory, fields = data[LEADER_BYTES : address - 1], data[address:-1]
+    entries = [directory[start : start + ENTRY_BYTES] for start in range(0, len(directory), ENTRY_BYTES)]
+    if not entries or not all(ENTRY_PATTERN.fullmatch(entry) for entry in entries):
+        raise DamagedRecord(_("Its directory is damaged."))
+    covered_bytes = 0
+    for entry in entries:
+        length, start = int(entry[3:7]), int(entry[7:12])
+        # No byte is read twice: many entries may name the same long field.
+        field = fields[start : start + length] if covered_bytes + length <= len(fields) else b""
+        if len(field) != length or field.find(END_OF_FIELD) != length - 1:
+            raise DamagedRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
+        covered_bytes += length
+    if covered_bytes != len(fields):
+        sentence = ngettext(
+            "Its directory covers %(covered)d of %(count)d byte.",
+            "Its directory covers %(covered)d of %(count)d bytes.",
+            len(fields),
+        )
+        raise DamagedRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
+
+
+def is_in_utf_8(data: bytes) -> bool:
+    """Whether a record is in UTF-8, also if its leader says MARC-8. Plain ASCII is both."""
+    if chr(data[9]) == UNICODE:
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not data.isascii()
+
+
+def has_unknown_characters(data: bytes) -> bool:
+    """Whether pymarc would skip a part of a record in MARC-8 without a word."""
+    return bool(UNKNOWN_MARC_8.search(data)) and not is_in_utf_8(data)
+
+
+def is_note(record: pymarc.Record) -> bool:
+    return [field.tag for field in record.fields] == [NOTE_TAG]
+
+
+def write_marc(pages: Pages) -> Iterator[bytes]:
+    for page in pages:
+        yield b"".join([build_record(book).as_marc() for book in page])
+
+
+class MARCRefusedFile(TextRefusedFile):
+    """Before each refused record there is one that has its number and the reason alone."""
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        subfields = [pymarc.Subfield("a", str(line)), pymarc.Subfield("b", reason)]
+        note = pymarc.Record(leader=NOTE_LEADER)
+        note.add_field(pymarc.Field(NOTE_TAG, pymarc.Indicators(" ", " "), subfields))
+        return bytes(note.as_marc())

@@ -1,0 +1,129 @@
+"""What the fields of a MARC 21 record say about a book, and the record of a book (MARC 21, Bibliographic Data).
+
+Fields that we write are exact: the leader says that no ISBD punctuation is in them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pymarc import Field, Indicators, Record, Subfield
+
+from books.files.formats.records import AVAILABILITIES, ExportedBook, format_availability
+from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
+from books.isbn import normalize_isbn
+
+# Leader/18: without ISBD punctuation.
+EXACT_FORMS = "cn"
+# Characters that no subfield can have, and those that XML cannot have or reads otherwise.
+UNSAFE_CHARACTERS = re.compile(f"[\x00-\x1f\x7f\ufffe\uffff]|{AMBIGUOUS}")
+PUNCTUATION = ("/", ":", ";", ",", "=")
+# A full stop that belongs to the text: that of an initial, and of several dots.
+OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
+LONGEST_STOP = 3
+YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
+INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
+QUALIFIER_PUNCTUATION = ":;"
+TITLE_CODES = ("a", "b", "n", "p")
+
+
+def read_values(record: Record) -> dict[str, Any]:
+    """Returns the members that the record names."""
+    is_exact = record.leader[18] in EXACT_FORMS
+    clean = unescape_characters if is_exact else clean_text
+    values: dict[str, Any] = {
+        "id": next((field.data or "" for field in record.get_fields("001")), ""),
+        "title": " ".join(clean(text) for text in list_titles(record, is_exact)),
+        "author": clean(find_text(record, ("100", "110", "111", "700", "710", "720"), "a")),
+        "year": find_year(record),
+        "isbn": choose_isbn(map(unescape_characters, list_texts(record, ("020",), "a")), is_exact),
+        "genre": clean(find_text(record, ("655",), "a") or find_text(record, ("650",), "va")),
+        "available": AVAILABILITIES.get(find_text(record, ("876",), "j"), ""),
+    }
+    return {name: value for name, value in values.items() if value != ""}
+
+
+def list_texts(record: Record, tags: Iterable[str], codes: str) -> Iterator[str]:
+    """Yields the texts of the subfields, tag by tag; with several codes, code by code."""
+    for tag in tags:
+        for field in record.get_fields(tag):
+            for code in codes:
+                yield from field.get_subfields(code)
+
+
+def find_text(record: Record, tags: Iterable[str], codes: str) -> str:
+    return next((text for text in list_texts(record, tags, codes) if text), "")
+
+
+def list_titles(record: Record, is_exact: bool) -> Iterator[str]:
+    """Yields title, remainder and parts; between the last ones punctuation stays as it is in the catalogue."""
+    for field in record.get_fields("245")[:1]:
+        texts = [subfield.value for subfield in field.subfields if subfield.code in TITLE_CODES]
+        yield from texts if is_exact else [" ".join(text.strip() for text in texts)]
+
+
+def clean_text(text: str) -> str:
+    """Cuts the punctuation that introduces the next subfield (ISBD, A.3)."""
+    text = unescape_characters(text).rstrip()
+    ends_sentence = text.endswith(".") and not OWN_STOP.search(text[-LONGEST_STOP:])
+    return text[:-1].strip() if ends_sentence or text.endswith(PUNCTUATION) else text.strip()
+
+
+def find_year(record: Record) -> str:
+    """Returns the year of publication: whole, or the first four digits, such as of `c1962.`; else that of field 008."""
+    for text in list_texts(record, ("264", "260"), "c"):
+        if INTEGER_PATTERN.fullmatch(text.strip()):
+            return text.strip()
+        if match := YEAR_PATTERN.search(text):
+            return match[0]
+    fixed_field = next((field.data or "" for field in record.get_fields("008")), "")
+    return fixed_field[7:11] if YEAR_PATTERN.fullmatch(fixed_field[7:11]) else ""
+
+
+def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
+    """Returns the first that is an ISBN, else the first."""
+    candidates = [text if is_exact else cut_qualifier(text) for text in texts]
+    return next(filter(normalize_isbn, candidates), candidates[0] if candidates else "")
+
+
+def cut_qualifier(text: str) -> str:
+    """Returns the number before what stands in parentheses or behind a colon."""
+    start = text.find("(")
+    if start >= 0 and ")" in text[start:]:
+        while start and (text[start - 1] in QUALIFIER_PUNCTUATION or text[start - 1].isspace()):
+            start -= 1
+        text = text[:start]
+    return text.partition(":")[0].strip()
+
+
+def build_record(book: ExportedBook) -> Record:
+    record = Record(leader="00000nam a22000003c 4500")
+    control_fields = {"001": str(book.id), "005": format_change_time(book), "008": format_fixed_field(book)}
+    record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items()))
+    record.add_field(
+        build_field("020", "  ", a=book.isbn),
+        build_field("100", "0 ", a=book.author),
+        build_field("245", "00", a=book.title),
+        build_field("264", " 1", c=str(book.year)),
+        build_field("655", " 4", a=book.genre),
+        build_field("876", "  ", j=format_availability(book.available)),
+    )
+    return record
+
+
+def build_field(tag: str, indicators: str, **subfields: str) -> Field:
+    texts = {code: escape_characters(text, UNSAFE_CHARACTERS) for code, text in subfields.items()}
+    return Field(tag, Indicators(*indicators), [Subfield(code, text) for code, text in texts.items()])
+
+
+def format_change_time(book: ExportedBook) -> str:
+    """The time of the latest change as in field 005: `yyyymmddhhmmss.f`."""
+    digits = re.sub("[^0-9]", "", book.updated_at)
+    return f"{digits[:14]}.{digits[14:15]}"
+
+
+def format_fixed_field(book: ExportedBook) -> str:
+    """Field 008 of a book: when it was entered, its year if that has four digits, and nothing more that is known."""
+    entered = re.sub("[^0-9]", "", book.created_at)[2:8]
+    year = f"s{book.year}    " if 1000 <= book.year <= 9999 else "nuuuuuuuu"
+    return f"{entered}{year}xx {'|' * 17}und||"

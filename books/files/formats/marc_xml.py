@@ -1,0 +1,171 @@
+"""Reads and writes MARC 21 records as MARCXML (Library of Congress, MARC21slim)."""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element, ParseError, tostring
+from xml.sax.saxutils import escape, quoteattr
+
+import pymarc
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from books.files.formats.limits import require_few_names, require_flat
+from books.files.formats.marc_fields import build_record, read_values
+from books.files.formats.records import (
+    COLUMNS,
+    MAX_RECORD_BYTES,
+    Pages,
+    Record,
+    Table,
+    TextRefusedFile,
+    UnreadableFile,
+    format_count,
+    name_member,
+)
+
+NAMESPACE = "http://www.loc.gov/MARC21/slim"
+HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<collection xmlns="{NAMESPACE}">\n'.encode()
+TAIL = b"</collection>\n"
+EMPTY_LEADER = " " * 24
+
+
+class BoundedStream:
+    """A stream whose reader must take a whole record out of each MAX_RECORD_BYTES: it keeps in memory what it read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.unused_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if self.unused_bytes > MAX_RECORD_BYTES:
+            limit = {"count": format_count(MAX_RECORD_BYTES)}
+            raise UnreadableFile(_("There is no whole record within %(count)s bytes.") % limit)
+        chunk = self.stream.read(size)
+        self.unused_bytes += len(chunk)
+        return chunk
+
+
+def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
+    return Table(COLUMNS, iter_records(stream), "MARCXML")
+
+
+def iter_records(stream: BinaryIO) -> Iterator[Record]:
+    """Raises UnreadableFile at the first error of the XML, behind which nothing can be read."""
+    stream.seek(0)
+    bounded_stream, number = BoundedStream(stream), 0
+    try:
+        # With `forbid_dtd` no entity can be defined, whose replacement could fill the memory.
+        for element in iter_record_elements(bounded_stream):
+            number += 1
+            yield parse_element(number, element)
+            bounded_stream.unused_bytes = 0
+    except ParseError as error:
+        line, column = error.position
+        sentence = ngettext(
+            "The XML has an error on line %(line)d, column %(column)d, behind %(count)d record.",
+            "The XML has an error on line %(line)d, column %(column)d, behind %(count)d records.",
+            number,
+        )
+        raise UnreadableFile(sentence % {"line": line, "column": column + 1, "count": number}) from error
+    except DefusedXmlException as error:
+        message = _("The XML defines a document type or entities. Such files are not read.")
+        raise UnreadableFile(message) from error
+    except (LookupError, ValueError) as error:
+        # Of those that need several bytes for a character, the parser knows UTF-8 and UTF-16 alone.
+        raise UnreadableFile(_("The XML names an encoding that is not known. Store it as UTF-8.")) from error
+
+
+def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
+    ancestors: list[Element] = []
+    names: set[str] = set()
+    for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
+        if event == "start":
+            ancestors.append(element)
+            names.update((element.tag, *element.keys()))
+            require_flat(len(ancestors))
+            require_few_names(names)
+            continue
+        ancestors.pop()
+        if get_name(element) == "record":
+            yield element
+            element.clear()
+            # Otherwise the whole file would be in memory at its end.
+            for ancestor in ancestors:
+                ancestor.clear()
+
+
+def get_name(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def parse_element(number: int, element: Element) -> Record:
+    raw = tostring(element, encoding="utf-8").strip() + b"\n"
+    try:
+        return Record(number, read_values(build_pymarc_record(element)), raw)
+    except ValueError as error:
+        return Record(number, {}, raw, name_member("record", str(error)))
+
+
+def build_pymarc_record(element: Element) -> pymarc.Record:
+    """Raises ValueError."""
+    record = pymarc.Record(leader=EMPTY_LEADER)
+    for child in element:
+        name, tag = get_name(child), child.get("tag", "")
+        if name == "leader":
+            record.leader = pymarc.Leader((child.text or "").ljust(24)[:24])
+        elif name == "controlfield":
+            record.add_field(pymarc.Field(tag, data=child.text or ""))
+        elif name == "datafield":
+            record.add_field(pymarc.Field(tag, read_indicators(child), list(iter_subfields(child))))
+    if not record.fields:
+        raise ValueError(_("It has no fields."))
+    return record
+
+
+def read_indicators(element: Element) -> pymarc.Indicators:
+    return pymarc.Indicators((element.get("ind1") or " ")[:1], (element.get("ind2") or " ")[:1])
+
+
+def iter_subfields(element: Element) -> Iterator[pymarc.Subfield]:
+    for child in element:
+        if get_name(child) == "subfield":
+            yield pymarc.Subfield(child.get("code", ""), child.text or "")
+
+
+def write_marc_xml(pages: Pages) -> Iterator[bytes]:
+    yield HEAD
+    for page in pages:
+        yield "".join([format_record(build_record(book)) for book in page]).encode()
+    yield TAIL
+
+
+def format_record(record: pymarc.Record) -> str:
+    fields = "".join(format_field(field) for field in record.fields)
+    return f"<record><leader>{record.leader}</leader>{fields}</record>\n"
+
+
+def format_field(field: Any) -> str:
+    if field.control_field:
+        return f"<controlfield tag={quoteattr(field.tag)}>{escape(field.data)}</controlfield>"
+    subfields = "".join(
+        f"<subfield code={quoteattr(subfield.code)}>{escape(subfield.value)}</subfield>" for subfield in field.subfields
+    )
+    first, second = map(quoteattr, field.indicators)
+    return f"<datafield tag={quoteattr(field.tag)} ind1={first} ind2={second}>{subfields}</datafield>"
+
+
+class MARCXMLRefusedFile(TextRefusedFile):
+    """Before each refused record there is a comment with its number and the reason."""
+
+    def __init__(self, stream: BinaryIO, table: Table) -> None:
+        super().__init__(stream, table)
+        stream.write(HEAD)
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        # Two hyphens would end the comment (XML 1.0, 2.5).
+        return f"<!-- Record {line}: {reason.replace('--', '- -')} -->\n".encode()
+
+    def close(self) -> None:
+        self.stream.write(TAIL)

@@ -1,0 +1,132 @@
+"""The formats of files of books."""
+
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.utils.translation import gettext as _
+
+from books.files.formats.bibtex import BibTeXRefusedFile, read_bibtex, write_bibtex
+from books.files.formats.csv_files import CSVRefusedFile, read_csv, write_csv
+from books.files.formats.json_lines import JSONLinesRefusedFile, read_json_lines, write_json_lines
+from books.files.formats.limits import bound_table
+from books.files.formats.records import Pages, RefusedFile, Table, UnreadableFile
+from books.files.formats.ris import RISRefusedFile, read_ris, write_ris
+
+
+@dataclass(frozen=True)
+class Format:
+    """`reader` takes a stream that can be read again, and the name of an encoding or "".
+
+    `write` is None for a format whose files cannot be written piece by piece.
+    """
+
+    name: str
+    label: str
+    extension: str
+    media_type: str
+    reader: Callable[[BinaryIO, str], Table]
+    write: Callable[[Pages], Iterator[bytes]] | None
+    refused_file: Callable[[BinaryIO, Table], RefusedFile]
+
+    @property
+    def content_type(self) -> str:
+        return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
+
+    def read(self, stream: BinaryIO, encoding_name: str) -> Table:
+        """Raises UnreadableFile, also for a file that is too large or too nested."""
+        return bound_table(self.reader(stream, encoding_name))
+
+
+def import_later(module: str, name: str) -> Callable[..., Any]:
+    """Returns a function that imports a function or a class, and calls it.
+
+    The libraries of some formats take a tenth of a second, which no start of a process without such a file pays.
+    """
+
+    def call(*args: Any) -> Any:
+        return getattr(import_module(f"books.files.formats.{module}"), name)(*args)
+
+    return call
+
+
+XLSX = Format(
+    "xlsx",
+    "XLSX (Excel, LibreOffice)",
+    ".xlsx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    import_later("xlsx_files", "read_xlsx"),
+    None,
+    import_later("xlsx_files", "XLSXRefusedFile"),
+)
+FORMATS = {
+    format.name: format
+    for format in (
+        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv, CSVRefusedFile),
+        Format(
+            "jsonl",
+            "JSON lines",
+            ".jsonl",
+            "application/x-ndjson",
+            read_json_lines,
+            write_json_lines,
+            JSONLinesRefusedFile,
+        ),
+        Format(
+            "marc",
+            "MARC 21",
+            ".mrc",
+            "application/marc",
+            import_later("marc", "read_marc"),
+            import_later("marc", "write_marc"),
+            import_later("marc", "MARCRefusedFile"),
+        ),
+        Format(
+            "marcxml",
+            "MARCXML",
+            ".xml",
+            "application/marcxml+xml",
+            import_later("marc_xml", "read_marc_xml"),
+            import_later("marc_xml", "write_marc_xml"),
+            import_later("marc_xml", "MARCXMLRefusedFile"),
+        ),
+        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRefusedFile),
+        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRefusedFile),
+        XLSX,
+    )
+}
+# Takes the pages and a stream: a workbook is not written piece by piece.
+write_xlsx = import_later("xlsx_files", "write_xlsx")
+# Those that can be sent while they are written, by media type.
+STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
+HEAD_BYTES = 4096
+# What files of formats that are not read begin with.
+OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+
+
+def find_format(stream: BinaryIO) -> Format:
+    """Returns the format of a file by its first bytes; what is nothing else is CSV. Raises UnreadableFile."""
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
+    if head.startswith(b"PK\x03\x04"):
+        return XLSX
+    if head.startswith(OLD_WORKBOOK):
+        raise UnreadableFile(_("It is an old workbook (.xls). Save it as XLSX or as CSV."))
+    if head[:5].isdigit() and head[20:22] == b"45":
+        return FORMATS["marc"]
+    text = decode_head(head).lstrip()
+    beginnings = {"<": "marcxml", "{": "jsonl", "@": "bibtex", "%": "bibtex", "TY  -": "ris", "N1  -": "ris"}
+    return FORMATS[next((name for beginning, name in beginnings.items() if text.startswith(beginning)), "csv")]
+
+
+def decode_head(head: bytes) -> str:
+    is_utf_16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return head.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
+
+
+def find_format_by_name(path: Path) -> Format | None:
+    """Returns the format that the extension of a file names."""
+    return next((format for format in FORMATS.values() if format.extension == path.suffix.lower()), None)

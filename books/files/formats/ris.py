@@ -1,0 +1,140 @@
+"""Reads and writes books as RIS, the format of reference managers."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+from django.utils.translation import gettext as _
+
+from books.files.formats.encodings import Encoding, find_encoding, iter_lines
+from books.files.formats.records import (
+    AVAILABILITIES,
+    COLUMNS,
+    MAX_RECORD_BYTES,
+    ExportedBook,
+    Pages,
+    Record,
+    Table,
+    TextRefusedFile,
+    build_endless_refusal,
+    format_availability,
+    name_member,
+)
+from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
+
+LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
+BEGIN, END, NOTE = "TY", "ER", "N1"
+# The tags of each member; the first is ours. C1 is for one's own use.
+MEMBER_TAGS = {
+    "id": ("ID",),
+    "title": ("TI", "T1", "BT", "CT"),
+    "author": ("AU", "A1", "A2", "ED"),
+    "year": ("PY", "Y1", "DA"),
+    "isbn": ("SN",),
+    "genre": ("KW", "M3"),
+    "available": ("C1",),
+}
+YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
+# A value is one line, and blanks around it have no meaning.
+UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f]|^ | \Z|{AMBIGUOUS}")
+LINE_ENDS = "\r\n"
+
+
+def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
+    found = find_encoding(stream, encoding_name)
+    pieces = iter_pieces(iter_lines(stream, found.encoding))
+    records = (parse_piece(number, lines, found.encoding) for number, lines in pieces if not is_note(lines))
+    return Table(COLUMNS, records, f"RIS, {found.encoding.description}", found.warning, found.encoding)
+
+
+def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yields the number of the first line and the lines of each record, and of what stands between records."""
+    piece: list[str] = []
+    start, size, last_tag = 1, 0, ""
+    for number, line in enumerate(lines, 1):
+        tag = get_tag(line)
+        if piece and (tag == BEGIN or last_tag == END):
+            yield start, piece
+            piece, size = [], 0
+        if piece or line.strip():
+            start = start if piece else number
+            piece.append(line)
+            size += len(line)
+        last_tag = tag
+        if size > MAX_RECORD_BYTES:
+            raise build_endless_refusal(start)
+    if piece:
+        yield start, piece
+
+
+def get_tag(line: str) -> str:
+    match = LINE_PATTERN.fullmatch(line.strip(LINE_ENDS))
+    return match[1] if match else ""
+
+
+def is_note(lines: list[str]) -> bool:
+    """Whether this is the line that a file of refused records has before each."""
+    return [get_tag(line) for line in lines if line.strip()] == [NOTE]
+
+
+def parse_piece(number: int, lines: list[str], encoding: Encoding) -> Record:
+    raw = encoding.encode("".join(lines).rstrip(LINE_ENDS) + "\r\n")
+    if get_tag(lines[0]) != BEGIN:
+        return Record(number, {}, raw, name_member("record", _("It does not begin with a line TY.")))
+    if not any(get_tag(line) == END for line in lines):
+        return Record(number, {}, raw, name_member("record", _("It does not end with a line ER.")))
+    return Record(number, read_values(read_fields(lines)), raw)
+
+
+def read_fields(lines: list[str]) -> dict[str, list[str]]:
+    """Returns the values of each tag. A line without a tag goes on with the value before it."""
+    fields: dict[str, list[list[str]]] = {}
+    # The pieces of the last value are joined once: a record may have very many lines.
+    pieces: list[str] = []
+    for line in lines:
+        text = line.strip(LINE_ENDS)
+        match = LINE_PATTERN.fullmatch(text)
+        if match:
+            pieces = [(match[2] or "").strip(" ")]
+            fields.setdefault(match[1], []).append(pieces)
+        elif text.strip() and pieces:
+            pieces.append(text.strip(" "))
+    return {tag: [" ".join(value) for value in values] for tag, values in fields.items()}
+
+
+def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
+    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in MEMBER_TAGS.items()}
+    values: dict[str, Any] = {member: unescape_characters(texts[0]) for member, texts in found.items()}
+    values["author"] = "; ".join(map(unescape_characters, found["author"]))
+    match = YEAR_PATTERN.fullmatch(values["year"])
+    values["year"] = match[1] if match else values["year"]
+    values["available"] = AVAILABILITIES.get(values["available"], "")
+    return {member: value for member, value in values.items() if value != ""}
+
+
+def write_ris(pages: Pages) -> Iterator[bytes]:
+    for page in pages:
+        yield "".join(map(format_book, page)).encode()
+
+
+def format_book(book: ExportedBook) -> str:
+    texts = {
+        "TY": "BOOK",
+        "ID": str(book.id),
+        "TI": book.title,
+        "AU": book.author,
+        "PY": str(book.year),
+        "SN": book.isbn,
+        "KW": book.genre,
+        "C1": format_availability(book.available),
+        "ER": "",
+    }
+    return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())
+
+
+class RISRefusedFile(TextRefusedFile):
+    """Before each refused record there is a line with its number and the reason."""
+
+    def format_note(self, line: int, reason: str) -> bytes:
+        encoding: Encoding = self.table.layout
+        return encoding.encode(f"{NOTE}  - Line {line}: {reason}\r\n")

@@ -1,0 +1,189 @@
+"""Reads and writes books as workbooks of spreadsheet programs (ECMA-376), with little memory."""
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from typing import Any, BinaryIO
+from xml.parsers.expat import ExpatError
+from zipfile import BadZipFile
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+
+from books.files.formats.records import (
+    EXPORTED_COLUMNS,
+    REPORT_COLUMNS,
+    ExportedBook,
+    NumberText,
+    Pages,
+    Record,
+    Table,
+    UnreadableFile,
+    get_values,
+)
+from books.files.formats.xlsx_parts import OpenWorkbook, Row
+
+# A sheet has 1,048,576 rows, the first of which names the columns.
+BOOKS_PER_SHEET = 1_048_575
+# Cells hold floating-point numbers, which are exact up to here.
+MAX_EXACT_NUMBER = 2**53
+NO_ROW = Row(0, {})
+# Other texts would not be the same after reading: XML has no control characters, and reads CR as LF. `_x0041_` is an
+# escape itself.
+UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+
+
+def read_xlsx(stream: BinaryIO, encoding_name: str = "") -> Table:
+    """Reads all sheets that have the columns of the first one. Raises UnreadableFile."""
+    stream.seek(0)
+    with report_bad_workbook():
+        workbook = OpenWorkbook(stream)
+        rows = iter_rows(workbook)
+        header = next(rows, None)
+    texts = list_header(header.cells) if header and header.number == 1 else []
+    start = len(REPORT_COLUMNS) if tuple(texts[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
+    names = texts[start:]
+    if not names or "" in names or len(names) != len(set(names)):
+        raise UnreadableFile(_("The first row has a column without a name, or one twice."))
+    return Table(names, iter_records(names, rows, start), describe_workbook(len(workbook.sheets)))
+
+
+def list_header(cells: Mapping[int, Any]) -> list[str]:
+    """Returns the texts up to the last one; "" for a cell that is empty."""
+    filled = [number for number, cell in cells.items() if cell not in (None, "")]
+    return [format_cell(cells.get(number)) for number in range(1, max(filled, default=0) + 1)]
+
+
+def describe_workbook(sheets: int) -> str:
+    if sheets == 1:
+        return "XLSX"
+    return ngettext("XLSX, %(count)d sheet", "XLSX, %(count)d sheets", sheets) % {"count": sheets}
+
+
+@contextmanager
+def report_bad_workbook() -> Iterator[None]:
+    """Raises UnreadableFile instead of what zipfile, the parser and conversions raise for bad input."""
+    try:
+        yield
+    except (BadZipFile, KeyError, ValueError, IndexError) as error:
+        raise UnreadableFile(
+            _("It is no workbook that can be read: %(error)s.") % {"error": type(error).__name__}
+        ) from error
+    except (ExpatError, LookupError, zlib.error, OSError, EOFError, RuntimeError, ArithmeticError) as error:
+        raise UnreadableFile(_("The workbook is damaged: %(error)s.") % {"error": type(error).__name__}) from error
+
+
+def iter_rows(workbook: OpenWorkbook) -> Iterator[Row]:
+    """Yields the rows of all sheets, numbered on. The first row of further sheets is left out."""
+    header: list[str] | None = None
+    offset = 0
+    for sheet in workbook.sheets:
+        with report_bad_workbook():
+            rows = workbook.iter_rows(sheet)
+            number, cells = first = next(rows, NO_ROW)
+            if header is None and first is not NO_ROW:
+                header = list_header(cells)
+                yield first
+            elif header != (list_header(cells) if number == 1 else None):
+                rows = iter(())
+            for number, cells in rows:
+                yield Row(offset + number, cells)
+        offset += number
+
+
+def iter_records(columns: Sequence[str], rows: Iterable[Row], start: int) -> Iterator[Record]:
+    for number, cells in rows:
+        if any(column > start and cell not in (None, "") for column, cell in cells.items()):
+            texts = [format_cell(cells.get(column)) for column in range(start + 1, start + 1 + len(columns))]
+            yield Record(number, dict(zip(columns, texts, strict=True)), texts)
+
+
+def format_cell(cell: Any) -> str:
+    if isinstance(cell, str):
+        return cell
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, datetime | date | time):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return str(cell)
+    is_whole = isinstance(cell, float) and cell.is_integer()
+    return NumberText(int(cell) if is_whole else cell)
+
+
+def write_xlsx(pages: Pages, stream: BinaryIO) -> None:
+    workbook = Workbook(write_only=True)
+    with discard_on_failure(workbook):
+        sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+        for page in pages:
+            for book in page:
+                if count == BOOKS_PER_SHEET:
+                    sheet, count = add_sheet(workbook, EXPORTED_COLUMNS), 0
+                sheet.append(format_book(sheet, book))
+                count += 1
+    workbook.save(stream)
+
+
+@contextmanager
+def discard_on_failure(workbook: Workbook) -> Iterator[None]:
+    """Deletes the temporary files of a workbook that is given up: openpyxl does so when it is saved, or at exit."""
+    try:
+        yield
+    except BaseException:
+        sheets: list[Any] = workbook.worksheets
+        for sheet in sheets:
+            sheet.close()
+            sheet._writer.cleanup()
+        raise
+
+
+def add_sheet(workbook: Workbook, columns: Sequence[str]) -> Any:
+    sheet = workbook.create_sheet()
+    sheet.append([make_text_cell(sheet, name) for name in columns])
+    return sheet
+
+
+def format_book(sheet: Any, book: ExportedBook) -> list[Any]:
+    """Returns the cells of EXPORTED_COLUMNS."""
+    return [*(make_cell(sheet, value) for value in get_values(book)), book.created_at]
+
+
+def make_cell(sheet: Any, value: str | int | bool) -> Any:
+    if isinstance(value, str):
+        return make_text_cell(sheet, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if abs(value) <= MAX_EXACT_NUMBER else str(value)
+
+
+def make_text_cell(sheet: Any, text: str) -> Any:
+    """Returns a cell that no program takes for a formula, an error or a number."""
+    cell: Any = WriteOnlyCell(sheet)
+    cell.value = UNSAFE_CHARACTERS.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
+    cell.data_type = "s"
+    return cell
+
+
+class XLSXRefusedFile:
+    """The refused rows behind the line and the reason. The file is complete after `close`."""
+
+    def __init__(self, stream: BinaryIO, table: Table) -> None:
+        self.stream = stream
+        self.workbook = Workbook(write_only=True)
+        self.sheet = add_sheet(self.workbook, [*REPORT_COLUMNS, *table.columns])
+
+    def add(self, record: Record, reason: str) -> None:
+        cells = [cell if isinstance(cell, NumberText) else make_text_cell(self.sheet, cell) for cell in record.raw]
+        self.sheet.append([record.line, make_text_cell(self.sheet, reason), *map(self.restore_number, cells)])
+
+    def restore_number(self, cell: Any) -> Any:
+        return float(cell) if isinstance(cell, NumberText) else cell
+
+    def close(self) -> None:
+        self.workbook.save(self.stream)

@@ -1,0 +1,136 @@
+"""Begins the operations of an uploaded file. The file and its operation are stored together, with all that it needs."""
+
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+from django.utils.translation import gettext_noop
+
+from books.files.import_tasks import CHECK, IMPORT, PREVIEW, WRITTEN_KINDS, get_counts, get_encoding, get_rules
+from books.files.matching import Kind
+from books.files.parsing import ImportRules
+from books.files.uploads import iter_rows
+from books.history.actors import ActorRef
+from books.models import ImportFile, Operation
+from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
+from library_site.db.purges import purge
+from library_site.http.refusals import Refusal
+
+# Checked again when an operation starts, and with each batch.
+PREVIEW_PERMISSIONS = ["books.import_books"]
+PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
+
+
+class FileInUse(Refusal):
+    """A worker reads the file, or is going to."""
+
+    status = 409
+    message = gettext_noop("The file is in use: cancel its operation first.")
+
+
+class NotChecked(Refusal):
+    """The check is under way, or it failed."""
+
+    status = 409
+    message = gettext_noop("The file is not checked yet.")
+
+
+class NothingToImport(Refusal):
+    """The import would write no record."""
+
+    status = 409
+    message = gettext_noop("Nothing in the file is to be imported.")
+
+
+class CheckedAgain(Refusal):
+    """The check that was confirmed is not the latest one, or the file is imported already."""
+
+    status = 409
+    message = gettext_noop("Meanwhile the file was checked again. Look at what this check found.")
+
+
+def lock_file(file_id: int) -> ImportFile:
+    """Returns the file as it is. Who changes its operations takes turns, and workers need not wait for that."""
+    files = ImportFile.objects.select_for_update(no_key=True, of=("self",))
+    return files.select_related("preview_operation", "check_operation", "import_operation").get(pk=file_id)
+
+
+@transaction.atomic
+def begin_preview(file_id: int, encoding: str, actor: ActorRef, now: datetime) -> None:
+    """Stores a look into the file in this encoding, a key of ENCODINGS or empty. One that is under way is cancelled."""
+    file = lock_file(file_id)
+    cancel_under_way(file.preview_operation)
+    parameters = {"file": file.pk, "encoding": encoding}
+    operation = store_operation(PREVIEW, parameters, actor, now, PREVIEW_PERMISSIONS)
+    ImportFile.objects.filter(pk=file.pk).update(encoding=encoding, preview_operation=operation)
+
+
+@transaction.atomic
+def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
+    """Stores a look into a file whose upload is complete, unless there was one."""
+    file = lock_file(file_id)
+    if not file.preview_operation:
+        begin_preview(file.pk, file.encoding, actor, now)
+
+
+@transaction.atomic
+def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
+    """Stores a check by these rules, unless the file is imported. A check that is under way is cancelled."""
+    file = lock_file(file_id)
+    if file.import_operation:
+        return
+    cancel_under_way(file.check_operation)
+    stored_rules = msgspec.to_builtins(rules)
+    parameters = {"file": file.pk, "encoding": file.encoding, "rules": stored_rules}
+    operation = store_operation(CHECK, parameters, actor, now, PERMISSIONS)
+    ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
+
+
+@transaction.atomic
+def begin_import(
+    file_id: int, check_id: int | None, actor: ActorRef, now: datetime, *, take_doubtful: bool, events: bool
+) -> None:
+    """Stores the import that the check with this id showed, once. Raises NotChecked, CheckedAgain, NothingToImport."""
+    file = lock_file(file_id)
+    check = file.check_operation
+    if file.import_operation:
+        return
+    if check is None or check.pk != check_id:
+        raise CheckedAgain
+    if check.state != Operation.State.DONE:
+        raise NotChecked
+    if not count_writable(check, take_doubtful=take_doubtful):
+        raise NothingToImport
+    rules = msgspec.structs.replace(get_rules(check), take_doubtful=take_doubtful)
+    parameters = {
+        "file": file.pk,
+        "encoding": get_encoding(check),
+        "rules": msgspec.to_builtins(rules),
+        "events": events,
+    }
+    operation = store_operation(IMPORT, parameters, actor, now, PERMISSIONS, f"import {file.pk}")
+    ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
+
+
+def count_writable(check: Operation, *, take_doubtful: bool) -> int:
+    """Returns how many records an import would write, or look at again because they are doubtful."""
+    counts = get_counts(check)
+    return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Kind.DOUBTFUL] if take_doubtful else [])))
+
+
+def cancel_under_way(operation: Operation | None) -> None:
+    """Ends an operation whose result nobody will look at."""
+    if operation and operation.state in UNDER_WAY:
+        with suppress(OperationEnded):
+            cancel_operation(operation.pk)
+
+
+def delete_unused_file(file_id: int) -> None:
+    """Deletes a file with its parts, in batches. Raises FileInUse."""
+    with transaction.atomic():
+        file = lock_file(file_id)
+        operations = (file.preview_operation, file.check_operation, file.import_operation)
+        if any(operation and operation.state in UNDER_WAY for operation in operations):
+            raise FileInUse
+    purge(iter_rows(ImportFile.objects.filter(pk=file_id)))

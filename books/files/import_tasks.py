@@ -1,0 +1,251 @@
+"""The tasks of a worker that check and import an uploaded file (`books.operations.tasks`)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from books.files.earlier_records import EarlierRecords
+from books.files.formats.encodings import show_undecodable
+from books.files.formats.records import Record, UnreadableFile
+from books.files.matching import RETURNED_KINDS, Judgement, Kind, judge_records, read_books, write_judgements
+from books.files.parsing import Candidate, ImportRules, iter_candidates
+from books.files.sandbox.client import Head, Source, count_records, iter_records, read_head
+from books.files.uploads import build_source
+from books.history.actors import ActorRef
+from books.models import ImportFile, ImportFinding, Operation
+from books.operations.edits import is_announced
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
+from books.writing.changes import lock_books
+
+PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
+# So many records of each kind are shown; all that come back are kept.
+MAX_SAMPLES = 100
+MAX_SHOWN_TEXT = 200
+# Records that are judged again together when a worker goes on with a file.
+JUDGED_AGAIN = 500
+WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
+
+
+class FileTask:
+    """Judges the records of a file; its keys are their positions.
+
+    What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
+    it is checked, by other rules. Its iterator is not read again after a failure: the worker makes another task, which
+    reads from the cursor.
+    """
+
+    def __init__(self) -> None:
+        self.candidates: Iterator[Candidate] | None = None
+        self.earlier = EarlierRecords()
+
+    def plan(self, operation: Operation) -> Plan:
+        """Reads the whole file. Raises OperationFailed."""
+        with report_unreadable():
+            count = count_records(open_source(operation))
+        return Plan(count, 0, count)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        """Raises OperationFailed."""
+        with report_unreadable():
+            if self.candidates is None:
+                self.candidates = self.open_candidates(operation)
+            rest = (operation.last or 0) - (operation.cursor or 0)
+            candidates = list(islice(self.candidates, min(limit, rest)))
+            if not candidates:
+                raise UnreadableFile(_("The file ends before its last record."))
+        return Batch(candidates[-1].position, candidates)
+
+    def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
+        """Returns the records behind the cursor. The earlier ones are judged again: these may repeat them."""
+        rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
+        candidates = iter_candidates(iter_records(open_source(operation)), rules)
+        earlier_candidates = islice(candidates, operation.cursor or 0)
+        self.earlier.load_former()
+        while batch := list(islice(earlier_candidates, JUDGED_AGAIN)):
+            judge_records(batch, rules, read_books, self.earlier, get_day(operation))
+            renew_lease(operation)
+        return candidates
+
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        raise NotImplementedError
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        file = get_file(operation)
+        judgements = self.judge(operation, get_rules(operation), batch.items, actor, now)
+        counts = Counter(judgement.kind for judgement in judgements)
+        earlier_counts = get_counts(operation)
+        store_findings(file, operation, judgements, earlier_counts)
+        Operation.objects.filter(pk=operation.pk).update(result={"counts": dict(earlier_counts + counts)})
+        changed = self.count_changed(counts)
+        refused = sum(counts[kind] for kind in RETURNED_KINDS)
+        return Outcome(changed, len(judgements) - changed - refused, refused)
+
+    def require_complete(self, operation: Operation) -> None:
+        """Each record was judged once."""
+        if (operation.changed or 0) + (operation.unchanged or 0) + (operation.refused or 0) != operation.matched:
+            raise OperationFailed(_("Not each record of the file was read once."))
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        raise NotImplementedError
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        raise NotImplementedError
+
+
+class CheckTask(FileTask):
+    """Changes nothing."""
+
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        return EarlierRecords()
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        return judge_records(candidates, rules, read_books, self.earlier, get_day(operation))
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        return 0
+
+
+class ImportTask(FileTask):
+    def begin_earlier(self, operation: Operation) -> EarlierRecords:
+        return EarlierRecords(operation.pk)
+
+    def judge(
+        self,
+        operation: Operation,
+        rules: ImportRules,
+        candidates: Sequence[Candidate],
+        actor: ActorRef,
+        now: datetime,
+    ) -> list[Judgement]:
+        judgements = judge_records(candidates, rules, lock_books, self.earlier, get_day(operation))
+        return write_judgements(judgements, actor, now, is_announced(operation))
+
+    def count_changed(self, counts: Counter[Kind]) -> int:
+        return sum(counts[kind] for kind in WRITTEN_KINDS)
+
+
+class PreviewTask:
+    """Looks into a file: how it is read, its columns and its first records, which become the operation's result."""
+
+    def plan(self, operation: Operation) -> Plan:
+        return Plan(1, 0, 1)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        """Raises OperationFailed."""
+        with report_unreadable():
+            return Batch(1, [read_head(open_source(operation))])
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+        [head] = batch.items
+        Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
+        return Outcome(changed=0, unchanged=1)
+
+    def require_complete(self, operation: Operation) -> None:
+        """Its result is stored with its only batch."""
+
+
+def find_head(operation: Operation | None) -> Head | None:
+    """Returns what a look into a file found, None before it is done."""
+    return msgspec.convert(operation.result, Head) if operation and operation.result else None
+
+
+@contextmanager
+def report_unreadable() -> Iterator[None]:
+    """Raises OperationFailed for UnreadableFile."""
+    try:
+        yield
+    except UnreadableFile as error:
+        raise OperationFailed(str(error)) from error
+
+
+def get_file(operation: Operation) -> ImportFile:
+    return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
+
+
+def open_source(operation: Operation) -> Source:
+    """Returns the file of an operation, whose lease is renewed while a reader is at work."""
+    return build_source(get_file(operation), get_encoding(operation), keep_alive=partial(renew_lease, operation))
+
+
+def get_encoding(operation: Operation) -> str:
+    # A process of the release before may have stored the operation: the encoding was the file's then.
+    encoding = (operation.parameters or {}).get("encoding")
+    return get_file(operation).encoding if encoding is None else str(encoding)
+
+
+def get_rules(operation: Operation) -> ImportRules:
+    # A process of the release before may have stored the operation: the rules were the file's then.
+    rules = (operation.parameters or {}).get("rules") or get_file(operation).rules
+    return msgspec.convert(rules, ImportRules)
+
+
+def get_day(operation: Operation) -> date:
+    """The day by which years are probable: the same for all batches, also after midnight."""
+    return operation.created_at.date()
+
+
+def get_counts(operation: Operation) -> Counter[str]:
+    """Returns the numbers of records so far by what becomes of them."""
+    return Counter((operation.result or {}).get("counts", {}))
+
+
+def store_findings(
+    file: ImportFile, operation: Operation, judgements: Sequence[Judgement], earlier_counts: Counter[str]
+) -> None:
+    """Stores what comes back, and of the others as many as are shown."""
+    counts = Counter(earlier_counts)
+    findings = []
+    for judgement in judgements:
+        counts[judgement.kind] += 1
+        if judgement.kind in RETURNED_KINDS or counts[judgement.kind] <= MAX_SAMPLES:
+            findings.append(build_finding(file, operation, judgement))
+    ImportFinding.objects.bulk_create(findings)
+
+
+def build_finding(file: ImportFile, operation: Operation, judgement: Judgement) -> ImportFinding:
+    candidate, book = judgement.candidate, judgement.book
+    values: dict[str, Any] = dict(judgement.values or candidate.values) or describe_record(candidate.record)
+    return ImportFinding(
+        file=file,
+        operation_id=operation.pk,
+        kind=judgement.kind,
+        position=candidate.position,
+        line=candidate.record.line,
+        reason=make_storable(judgement.reason),
+        book_id=book.id if book else None,
+        before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
+        after=values,
+    )
+
+
+def describe_record(record: Record) -> dict[str, Any]:
+    """Returns what can be shown of a record that has no valid values."""
+    return {
+        make_storable(str(name)): make_storable(str(value))[:MAX_SHOWN_TEXT] for name, value in record.values.items()
+    }
+
+
+def make_storable(text: str) -> str:
+    """Replaces what no database stores."""
+    return show_undecodable(text).replace("\0", "?")

@@ -1,0 +1,170 @@
+"""Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+from django.db import models
+from django.utils.translation import get_language, gettext_noop
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
+
+from books.files.formats.records import NumberText, Record, UnreadableFile, name_member
+from books.isbn import normalize_isbn
+from books.serializers import NewBookSerializer, optional_fields
+from library_site.api.serializers import NonBlankField
+from library_site.db.integers import BIGINT_MAX, parse_integer
+
+# A new book needs these.
+REQUIRED_MEMBERS = NewBookSerializer.Meta.fields
+AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
+# How a spreadsheet shows a long number that it has rounded.
+ROUNDED_PATTERN = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+", re.IGNORECASE)
+ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
+# Sentences of REST framework: its own German ones are too familiar for librarians.
+REWORDED_SENTENCES = (
+    gettext_noop("Ensure this field has no more than {max_length} characters."),
+    gettext_noop("Ensure this value is greater than or equal to {min_value}."),
+    gettext_noop("Ensure this value is less than or equal to {max_value}."),
+)
+
+
+class ImportedBookSerializer(NewBookSerializer):
+    """Refuses blank texts, as version 2 and the admin do."""
+
+    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
+
+    class Meta(NewBookSerializer.Meta):
+        # A record that changes a book need not have all.
+        extra_kwargs = optional_fields(NewBookSerializer.Meta)
+
+
+@cache
+def get_serializer(language: str | None) -> ImportedBookSerializer:
+    """REST framework keeps some sentences in the language in which it says them first."""
+    return ImportedBookSerializer()
+
+
+class ImportRules(msgspec.Struct, frozen=True):
+    """What a librarian decides about a file.
+
+    `mapping` has the column of each member, `defaults` the texts of those that a record leaves empty. A record matches
+    the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" first of all the one
+    with its id. What becomes of a record that matches, of one that matches none, and whether doubtful ones are taken.
+    """
+
+    mapping: Mapping[str, str]
+    match_by: Literal["isbn13", "isbn", "id"] = "isbn13"
+    on_match: Literal["refuse", "replace", "fill", "leave"] = "refuse"
+    on_none: Literal["add", "leave"] = "add"
+    take_doubtful: bool = False
+    defaults: Mapping[str, str] = {}
+
+
+class Candidate(NamedTuple):
+    """A record with values of a book, or with the problem because of which it has none.
+
+    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter.
+    """
+
+    position: int
+    record: Record
+    values: Mapping[str, Any]
+    pk: int | None = None
+    problem: str = ""
+    doubts: tuple[str, ...] = ()
+
+
+def require_columns(rules: ImportRules) -> None:
+    """Raises UnreadableFile if no record of the file can be imported."""
+    has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
+    only_changes = rules.on_none == "leave" and has_key
+    members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
+    missing = [] if only_changes else [name for name in members if name not in rules.mapping]
+    if missing:
+        raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
+
+
+def iter_candidates(records: Iterable[Record], rules: ImportRules) -> Iterator[Candidate]:
+    """Raises UnreadableFile."""
+    for position, record in enumerate(records, 1):
+        yield read_candidate(position, record, rules)
+
+
+def read_candidate(position: int, record: Record, rules: ImportRules) -> Candidate:
+    if record.problem:
+        return Candidate(position, record, {}, problem=record.problem)
+    cells = {member: record.values.get(column) for member, column in rules.mapping.items()}
+    cells |= {member: text for member, text in rules.defaults.items() if cells.get(member) in (None, "")}
+    try:
+        values, doubts = parse_values(cells)
+        pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
+    except ValidationError as error:
+        return Candidate(position, record, {}, problem=format_errors(replace_surrogate_errors(error, cells)))
+    return Candidate(position, record, values, pk, doubts=(*record.doubts, *doubts))
+
+
+def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Returns values of a book and the doubts about them. Raises ValidationError."""
+    texts = {name: cells[name] for name in REQUIRED_MEMBERS if cells.get(name) is not None}
+    doubt = ""
+    if isinstance(texts.get("isbn"), str):
+        texts["isbn"], doubt = mend_isbn(texts["isbn"])
+    if isinstance(texts.get("year"), str):
+        texts["year"] = parse_integer(texts["year"].strip())
+    values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
+    available = parse_available(cells.get("available"))
+    return {**values, **({} if available is None else {"available": available})}, (doubt,) if doubt else ()
+
+
+def mend_isbn(text: str) -> tuple[str, str]:
+    """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
+    if ROUNDED_PATTERN.fullmatch(text.strip()):
+        return text, name_member("isbn", _("A spreadsheet has rounded the number."))
+    if not isinstance(text, NumberText):
+        return text, ""
+    whole_text = text.zfill(ISBN_10_LENGTH)
+    if len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
+        doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
+        return whole_text, name_member("isbn", doubt % {"number": text, "isbn": whole_text})
+    if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
+        return str(text), name_member("isbn", _("It is no ISBN. A spreadsheet may have rounded the number."))
+    return str(text), ""
+
+
+def parse_available(cell: Any) -> bool | None:
+    """Returns None for an empty cell. Raises ValidationError."""
+    if cell is None or isinstance(cell, bool):
+        return cell
+    text = str(cell).strip().lower()
+    if text and text not in AVAILABLE_VALUES:
+        raise ValidationError({"available": [_("It is neither true nor false.")]})
+    return AVAILABLE_VALUES.get(text)
+
+
+def parse_id(cell: Any) -> int | None:
+    """Returns None for an empty cell. Raises ValidationError."""
+    text = "" if cell is None else str(cell).strip()
+    number = parse_integer(text) if text else None
+    if text and (number is None or abs(number) > BIGINT_MAX):
+        raise ValidationError({"id": [_("It is no number of a book.")]})
+    return number
+
+
+def replace_surrogate_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
+    """Says of texts with lone surrogates what was wrong with their bytes."""
+    problems = cast("dict[str, list[str]]", error.detail)
+    sentence = _("It has bytes that the encoding of the file does not know.")
+    undecodable = {name: [sentence] for name in problems if has_surrogates(cells.get(name))}
+    return ValidationError({**problems, **undecodable})
+
+
+def has_surrogates(text: Any) -> bool:
+    return isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def format_errors(error: ValidationError) -> str:
+    problems = cast("dict[str, list[str]]", error.detail)
+    return " ".join(name_member(name, message) for name, messages in problems.items() for message in messages)

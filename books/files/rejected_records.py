@@ -1,0 +1,30 @@
+"""Writes the records of an uploaded file that come back, in the format in which they came."""
+
+from collections.abc import Generator, Sequence
+from functools import partial
+
+from books.files.import_tasks import get_encoding
+from books.files.matching import RETURNED_KINDS
+from books.files.sandbox import client
+from books.files.uploads import build_source
+from books.models import ImportFile, ImportFinding, Operation
+
+REASONS_OF_A_PAGE = 1_000
+
+
+def iter_returned_file(file: ImportFile, operation: Operation) -> Generator[bytes]:
+    """Yields the name of the format, then the parts of a file of the records that an operation found refused or
+    doubtful, in order.
+
+    Raises UnreadableFile.
+    """
+    list_reasons = partial(list_returned, file, operation)
+    return client.iter_returned_file(build_source(file, get_encoding(operation), list_reasons=list_reasons))
+
+
+def list_returned(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
+    """Returns the positions of the next records behind this one, and why they come back."""
+    findings = ImportFinding.objects.filter(
+        file=file, operation_id=operation.pk, kind__in=RETURNED_KINDS, position__gt=position
+    )
+    return list(findings.order_by("position").values_list("position", "reason")[:REASONS_OF_A_PAGE])

@@ -1,0 +1,214 @@
+"""Starts a reader for a file of a stranger, gives it what it asks for, and ends it when it takes too long."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from math import ceil
+from socket import socket, socketpair
+from typing import NamedTuple
+
+import msgspec
+from django.conf import settings
+from django.utils.translation import get_language
+
+from books.files.formats.limits import build_refusal
+from books.files.formats.records import Record, UnreadableFile
+from books.files.sandbox import messages
+from books.files.sandbox.streams import ReadChunk
+
+# Processor time of a reader: what the smallest file may take, and more for each MiB. A slow format on a
+# slow machine takes a tenth of it.
+CPU_SECONDS, CPU_SECONDS_PER_MIB = 10, 10
+MEMORY_BYTES = 2**30
+# On a busy machine a reader gets a part of the time only.
+WAITING_FACTOR = 4
+# Seconds between two looks at a reader that says nothing, and between two calls of `keep_alive`.
+TICK, KEEP_ALIVE_INTERVAL = 1.0, 5.0
+START_SECONDS = 20.0
+
+
+class ReaderFailed(Exception):
+    """A reader failed by a fault of its own; the message says which."""
+
+
+class Source(NamedTuple):
+    """A file, and what a reader may ask about it.
+
+    `list_reasons` returns the next records that come back, behind a position, with the reasons. `keep_alive` is called
+    every few seconds.
+    """
+
+    size: int
+    chunk_bytes: int
+    encoding: str
+    read_chunk: ReadChunk
+    list_reasons: Callable[[int], Sequence[tuple[int, str]]] = lambda _position: ()
+    keep_alive: Callable[[], None] = lambda: None
+
+
+class Head(msgspec.Struct, frozen=True):
+    """How a file is read, and its first records."""
+
+    format: str
+    columns: list[str]
+    description: str
+    warning: str
+    rows: list[list[str]]
+
+
+def read_head(source: Source) -> Head:
+    """Raises UnreadableFile, ReaderFailed."""
+    return msgspec.json.decode(b"".join(run(source, "head")), type=Head)
+
+
+def count_records(source: Source) -> int:
+    """Reads the whole file. Raises UnreadableFile, ReaderFailed."""
+    return int(b"".join(run(source, "count")))
+
+
+def iter_records(source: Source) -> Generator[Record]:
+    """Yields the records without their raw form. Raises UnreadableFile, ReaderFailed."""
+    with closing(run(source, "records")) as results:
+        for content in results:
+            yield from messages.decode_records(content)
+
+
+def iter_returned_file(source: Source) -> Generator[bytes]:
+    """Yields the name of the format, then the parts of a file of the records that come back.
+
+    Raises UnreadableFile, ReaderFailed.
+    """
+    return run(source, "returned")
+
+
+def run(source: Source, task: str) -> Generator[bytes]:
+    """Yields what a reader finds. Raises UnreadableFile, also if it dies or takes too long, and ReaderFailed."""
+    cpu_seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * ceil(source.size / 2**20)
+    watch = Watch(WAITING_FACTOR * cpu_seconds, source.keep_alive)
+    with start_reader() as connection:
+        begin_job(connection, build_job(source, task, cpu_seconds))
+        while True:
+            kind, content = receive(connection, watch)
+            if kind == messages.RESULT:
+                yield content
+            elif kind == messages.NEED_CHUNK:
+                answer(connection, messages.CHUNK, source.read_chunk(int(content)))
+            elif kind == messages.NEED_REASONS:
+                reasons = json.dumps([*source.list_reasons(int(content))]).encode()
+                answer(connection, messages.REASONS, reasons)
+            else:
+                require_good_end(kind, content.decode(errors="replace"))
+                return
+
+
+def begin_job(connection: socket, job: bytes) -> None:
+    """Raises ReaderFailed if the reader does not start, for which no file is to blame."""
+    connection.settimeout(START_SECONDS)
+    try:
+        messages.send(connection, messages.JOB, job)
+        messages.receive(connection, refuse_start)
+    except (EOFError, OSError) as error:
+        raise ReaderFailed("It did not start") from error
+    connection.settimeout(TICK)
+
+
+def refuse_start() -> None:
+    raise ReaderFailed("It did not start in time")
+
+
+def build_job(source: Source, task: str, cpu_seconds: int) -> bytes:
+    job = {
+        "task": task,
+        "size": source.size,
+        "chunk_bytes": source.chunk_bytes,
+        "encoding": source.encoding,
+        "cpu_seconds": cpu_seconds,
+        "memory_bytes": MEMORY_BYTES,
+        "language": get_language() or settings.LANGUAGE_CODE,
+        "locale_paths": [str(path) for path in settings.LOCALE_PATHS],
+    }
+    return json.dumps(job).encode()
+
+
+def answer(connection: socket, kind: bytes, content: bytes) -> None:
+    """Raises UnreadableFile if the reader is dead."""
+    try:
+        messages.send(connection, kind, content)
+    except OSError as error:
+        raise build_refusal() from error
+
+
+def receive(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
+    """Raises UnreadableFile if the reader is dead, or takes too long."""
+    try:
+        with watch.measure():
+            return messages.receive(connection, watch.tick)
+    except (EOFError, OSError, messages.BadMessage) as error:
+        raise build_refusal() from error
+
+
+def require_good_end(kind: bytes, message: str) -> None:
+    """Raises UnreadableFile, ReaderFailed."""
+    if kind == messages.REFUSED:
+        raise UnreadableFile(message) if message else build_refusal()
+    if kind != messages.END:
+        raise ReaderFailed(message)
+
+
+class Watch:
+    """Counts the seconds for which a reader is waited for, not those in which it waits itself."""
+
+    def __init__(self, limit: float, keep_alive: Callable[[], None]) -> None:
+        self.limit, self.keep_alive = limit, keep_alive
+        self.waited = 0.0
+        self.began = self.kept_alive = time.monotonic()
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        self.began = time.monotonic()
+        yield
+        self.tick()
+        self.waited += time.monotonic() - self.began
+
+    def tick(self) -> None:
+        """Raises UnreadableFile."""
+        now = time.monotonic()
+        if self.waited + now - self.began > self.limit:
+            raise build_refusal()
+        if now - self.kept_alive > KEEP_ALIVE_INTERVAL:
+            self.kept_alive = now
+            self.keep_alive()
+
+
+@contextmanager
+def start_reader() -> Iterator[socket]:
+    """Starts a process that sees neither the settings and credentials of this one nor its open files, and ends it."""
+    ours, theirs = socketpair()
+    with ours, theirs:
+        process = start_process(theirs)
+        theirs.close()
+        try:
+            yield ours
+        finally:
+            process.kill()
+            process.wait()
+
+
+def start_process(connection: socket) -> "subprocess.Popen[bytes]":
+    # Whoever stops this process may signal the whole group: a reader that died of that would look like a bad file.
+    ended_by = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    earlier_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ended_by)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "books.files.sandbox.reader"],
+            stdin=connection.fileno(),
+            stdout=subprocess.DEVNULL,
+            cwd=settings.BASE_DIR,
+            env={"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier_mask)

@@ -1,0 +1,49 @@
+"""The process that reads a file of a stranger: `python -m books.files.sandbox.reader`, with a socket as its input.
+
+It knows neither models nor settings of the library, and dies of its limits rather than take more.
+"""
+
+import json
+import resource
+from socket import socket
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+
+from books.files.sandbox import messages
+
+# A workbook of records that come back is written to a temporary file.
+MAX_FILE_BYTES = 4 * 2**30
+MAX_OPEN_FILES = 64
+
+
+def main() -> None:
+    connection = socket(fileno=0)
+    _kind, content = messages.receive(connection)
+    job = json.loads(content)
+    configure(job)
+    # Some formats translate texts when they are imported.
+    from books.files.sandbox.tasks import serve
+
+    messages.send(connection, messages.READY)
+    limit_resources(job["cpu_seconds"], job["memory_bytes"])
+    serve(connection, job)
+
+
+def configure(job: dict[str, Any]) -> None:
+    settings.configure(LANGUAGE_CODE=job["language"], LOCALE_PATHS=job["locale_paths"])
+    apps.populate(())
+
+
+def limit_resources(cpu_seconds: int, memory_bytes: int) -> None:
+    """The process is killed at the second limit of its processor time if it survives the first."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_OPEN_FILES, MAX_OPEN_FILES))
+
+
+if __name__ == "__main__":
+    main()

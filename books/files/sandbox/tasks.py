@@ -1,0 +1,156 @@
+"""What a reader does with a file of a stranger. It asks for the parts of the file, and knows nothing else."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from socket import socket
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, cast
+
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from books.files.formats.encodings import show_undecodable
+from books.files.formats.records import Record, Table, UnreadableFile
+from books.files.formats.registry import Format, find_format
+from books.files.sandbox import messages
+from books.files.sandbox.streams import open_chunks
+
+SHOWN_RECORDS = 5
+MAX_SHOWN_TEXT = 200
+# All names of columns together: they are stored and shown.
+MAX_COLUMN_CHARACTERS = 100_000
+BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
+PIECE_BYTES = 2**16
+SPOOL_BYTES = 2**20
+Job = dict[str, Any]
+
+
+def serve(connection: socket, job: Job) -> None:
+    """Does the job, and says how it ended. Who asked may be gone by then."""
+    with suppress(OSError, EOFError):
+        kind, content = do_job(connection, job)
+        messages.send(connection, kind, content)
+
+
+def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
+    """Returns the last message."""
+    try:
+        with translation.override(job["language"]):
+            for content in TASKS[job["task"]](Source(connection, job)):
+                messages.send(connection, messages.RESULT, content)
+    except UnreadableFile as error:
+        return messages.REFUSED, show_undecodable(str(error)).encode()
+    except (MemoryError, RecursionError):
+        return messages.REFUSED, b""
+    except (OSError, EOFError):
+        raise
+    # Whatever a parser raises: who asked says it to people.
+    except Exception as error:
+        return messages.FAILED, f"{type(error).__name__}: {error}".encode(errors="replace")
+    return messages.END, b""
+
+
+class Source:
+    """The file, which is asked for part by part."""
+
+    def __init__(self, connection: socket, job: Job) -> None:
+        self.connection, self.encoding = connection, job["encoding"]
+        self.stream = open_chunks(job["size"], job["chunk_bytes"], self.read_chunk)
+
+    def ask(self, kind: bytes, number: int) -> bytes:
+        messages.send(self.connection, kind, str(number).encode())
+        return messages.receive(self.connection)[1]
+
+    def read_chunk(self, number: int) -> bytes:
+        return self.ask(messages.NEED_CHUNK, number)
+
+    def iter_reasons(self) -> Iterator[tuple[int, str]]:
+        """Yields the positions of the records that come back, and why they do."""
+        position = 0
+        while rows := json.loads(self.ask(messages.NEED_REASONS, position)):
+            yield from rows
+            position = rows[-1][0]
+
+    def read_table(self) -> tuple[Format, Table]:
+        """Raises UnreadableFile."""
+        format = find_format(self.stream)
+        table = format.read(self.stream, self.encoding)
+        require_storable_columns(table)
+        return format, table
+
+
+def require_storable_columns(table: Table) -> None:
+    """Raises UnreadableFile for columns that rules, which name them, could not be stored with."""
+    if any("\0" in column for column in table.columns):
+        raise UnreadableFile(_("The name of a column has a NUL character."))
+    if sum(map(len, table.columns)) > MAX_COLUMN_CHARACTERS:
+        raise UnreadableFile(_("The names of the columns are too long."))
+
+
+def read_head(source: Source) -> Iterator[bytes]:
+    format, table = source.read_table()
+    records = islice(table.records, SHOWN_RECORDS)
+    head = {
+        "format": format.name,
+        "columns": [*table.columns],
+        "description": table.description,
+        "warning": table.warning,
+        "rows": [[show_cell(record.values.get(column, "")) for column in table.columns] for record in records],
+    }
+    yield json.dumps(head).encode()
+
+
+def show_cell(value: Any) -> str:
+    """Returns the beginning of a text that every database can store."""
+    return show_undecodable(str(value)[:MAX_SHOWN_TEXT]).replace("\0", "?")
+
+
+def count_records(source: Source) -> Iterator[bytes]:
+    _format, table = source.read_table()
+    yield str(sum(1 for _record in table.records)).encode()
+
+
+def read_records(source: Source) -> Iterator[bytes]:
+    _format, table = source.read_table()
+    batch: list[Record] = []
+    characters = 0
+    for record in table.records:
+        batch.append(record)
+        characters += sum(len(value) for value in record.values.values() if isinstance(value, str))
+        if len(batch) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
+            yield messages.encode_records(batch)
+            batch, characters = [], 0
+    yield messages.encode_records(batch)
+
+
+def write_returned(source: Source) -> Iterator[bytes]:
+    """Yields the name of the format, then the parts of a file of the records that come back, in their order."""
+    format, table = source.read_table()
+    yield format.name.encode()
+    # A workbook is complete only at its end, and may be large.
+    with SpooledTemporaryFile(SPOOL_BYTES) as stream:
+        refused_file = format.refused_file(cast("BinaryIO", stream), table)
+        for record, reason in iter_returned(source, table):
+            refused_file.add(record, reason)
+        refused_file.close()
+        stream.seek(0)
+        yield from iter(lambda: stream.read(PIECE_BYTES), b"")
+
+
+def iter_returned(source: Source, table: Table) -> Iterator[tuple[Record, str]]:
+    records = enumerate(table.records, 1)
+    for wanted, reason in source.iter_reasons():
+        for position, record in records:
+            if position == wanted:
+                yield record, reason
+                break
+
+
+TASKS: dict[str, Callable[[Source], Iterator[bytes]]] = {
+    "head": read_head,
+    "count": count_records,
+    "records": read_records,
+    "returned": write_returned,
+}

@@ -1,0 +1,146 @@
+"""Files that librarians upload, in parts: the worker that imports them may run on another machine."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models.functions import Length
+from django.utils.translation import gettext as _
+
+from books.fields import to_naive_utc
+from books.files.formats.records import UnreadableFile, format_count
+from books.files.mapping import guess_mapping
+from books.files.parsing import ImportRules
+from books.files.sandbox.client import Source
+from books.models import ColumnMapping, ImportChunk, ImportFile
+
+CHUNK_BYTES = 512 * 1024
+MAX_FILE_BYTES = 2 * 2**30
+KEPT_DAYS = 7
+MAX_NAME_LENGTH = 255
+
+
+class WrongChunk(Exception):
+    """The part is not the next one, or has another length than it must have."""
+
+
+class OtherContent(Exception):
+    """The part is there already, with another content: the parts are of different files."""
+
+
+@transaction.atomic
+def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: datetime) -> ImportFile:
+    """Returns the file to which the parts go: that of an upload of the same file that was cut off, or a new one.
+
+    The fingerprint tells files apart by their content; without one the file is new. Raises UnreadableFile for an empty
+    file, one that is too large or beyond the person's quota, and for texts that no database stores.
+    """
+    if not 0 < size <= MAX_FILE_BYTES:
+        raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
+    if "\0" in name + fingerprint:
+        raise UnreadableFile(_("The name of the file has a NUL character."))
+    unfinished = find_unfinished(user_id, size, fingerprint)
+    if unfinished:
+        return unfinished
+    require_quota(user_id, size)
+    return ImportFile.objects.create(
+        user_id=user_id, name=name[-MAX_NAME_LENGTH:], size=size, fingerprint=fingerprint, created_at=now
+    )
+
+
+def require_quota(user_id: int, size: int) -> None:
+    """Raises UnreadableFile. Uploads of a person take turns, so that two cannot have the same rest of the quota."""
+    User.objects.select_for_update(no_key=True).get(pk=user_id)
+    sums = ImportFile.objects.filter(user=user_id).aggregate(count=Count("pk"), size=Sum("size", default=0))
+    if sums["count"] >= settings.UPLOAD_MAX_FILES:
+        limit = {"count": format_count(settings.UPLOAD_MAX_FILES)}
+        raise UnreadableFile(_("You have %(count)s files here, and no more fit. Delete some of them.") % limit)
+    if sums["size"] + size > settings.UPLOAD_MAX_MEGABYTES * 10**6:
+        limit = {"count": format_count(settings.UPLOAD_MAX_MEGABYTES)}
+        raise UnreadableFile(_("Your files here may have %(count)s MB together. Delete some of them.") % limit)
+
+
+def find_unfinished(user_id: int, size: int, fingerprint: str) -> ImportFile | None:
+    """Returns the latest upload of this file that is not checked yet."""
+    files = ImportFile.objects.filter(user=user_id, fingerprint=fingerprint, size=size, check_operation=None)
+    return files.order_by("-pk").first() if fingerprint else None
+
+
+def count_chunks(file: ImportFile) -> int:
+    """Returns the number of parts that are there, which is the number of the next one."""
+    last = file.chunks.aggregate(last=Max("number"))["last"]
+    return 0 if last is None else last + 1
+
+
+def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
+    """Adds the next part. One that is there already is not added again. Raises WrongChunk, OtherContent."""
+    start = number * CHUNK_BYTES
+    if len(content) != min(CHUNK_BYTES, file.size - start) or number > count_chunks(file):
+        raise WrongChunk
+    chunk, _is_new = ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
+    if bytes(chunk.content) != content:
+        raise OtherContent
+
+
+@transaction.atomic
+def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: datetime) -> ImportFile:
+    """Stores a file that came in one request. Raises UnreadableFile."""
+    file = begin_upload(user_id, name, size, "", now)
+    for number, content in enumerate(iter(lambda: stream.read(CHUNK_BYTES), b"")):
+        add_chunk(file, number, content)
+    return file
+
+
+def is_complete(file: ImportFile) -> bool:
+    """Adds the parts up only when the last one is there."""
+    if count_chunks(file) * CHUNK_BYTES < file.size:
+        return False
+    return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
+
+
+def read_chunk(file: ImportFile, number: int) -> bytes:
+    """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
+    size = min(CHUNK_BYTES, file.size - number * CHUNK_BYTES)
+    if size <= 0:
+        return b""
+    rows = ImportChunk.objects.filter(file=file, number=number).values_list("content", flat=True)
+    content = bytes(rows.first() or b"")
+    if len(content) != size:
+        raise UnreadableFile(_("A part of the file is missing. Upload it again."))
+    return content
+
+
+def build_source(file: ImportFile, encoding: str, **options: Any) -> Source:
+    """Returns the file as a reader is given it."""
+    return Source(file.size, CHUNK_BYTES, encoding, partial(read_chunk, file), **options)
+
+
+def hash_header(columns: Sequence[str]) -> str:
+    return sha256("\n".join(columns).encode(errors="replace")).hexdigest()
+
+
+def remember_mapping(columns: Sequence[str], rules: ImportRules) -> None:
+    ColumnMapping.objects.update_or_create(header=hash_header(columns), defaults={"mapping": dict(rules.mapping)})
+
+
+def find_mapping(columns: Sequence[str]) -> dict[str, str]:
+    """Returns what was chosen for a file with the same header before, or what the names say."""
+    remembered = ColumnMapping.objects.filter(header=hash_header(columns)).first()
+    return dict(remembered.mapping) if remembered else guess_mapping(columns)
+
+
+def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the files that are older than KEPT_DAYS, after their parts."""
+    yield from iter_rows(ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS))))
+
+
+def iter_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """Yields the files after their parts."""
+    yield "parts of uploaded files", ImportChunk.objects.filter(file__in=files)
+    yield "uploaded files", files

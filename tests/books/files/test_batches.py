@@ -1,0 +1,260 @@
+"""What becomes of a record is the same in batches of any size, through both doors, after a restart, and in a check."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from io import BytesIO
+from itertools import cycle
+from threading import Event
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.utils import timezone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from books.files import imports
+from books.files.earlier_records import EarlierRecords
+from books.files.formats.csv_files import read_csv
+from books.files.import_tasks import CHECK, IMPORT, get_counts
+from books.files.mapping import guess_mapping
+from books.files.matching import RETURNED_KINDS, Judgement, Kind, judge_records, read_books
+from books.files.parsing import ImportRules, iter_candidates
+from books.files.uploads import add_chunk, begin_upload
+from books.history.actors import find_actor
+from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
+from books.operations import worker
+from books.operations.lifecycle import store_operation
+from tests.support.books import build_isbn
+from tests.support.books_admin import create_book
+from tests.support.strategies import hypothesis_settings
+
+# Writings of three ISBNs, and what is none.
+EMMA, EMMA_10, EMMA_PLAIN = "978-0-14-143951-8", "0141439513", "9780141439518"
+LALKA, LALKA_10 = "9780006514466", "0-00-651446-4"
+LALKA_HYPHENS, LALKA_BLANKS = "978-0-00-651446-6", "978 0 00 651446 6"
+PERSUASION, PERSUASION_10 = "9780140620740", "0140620745"
+NEW, TODAY = "9780306406157", date(2026, 1, 31)
+ISBNS = [EMMA, EMMA_10, EMMA_PLAIN, LALKA, LALKA_10, PERSUASION, PERSUASION_10, NEW]
+HEADER = ["id", "title", "author", "year", "isbn", "genre"]
+MATCHES, RULES = ("isbn13", "isbn", "id"), ("refuse", "replace", "fill", "leave")
+SIZES = (1, 3, 500)
+
+
+class Result(NamedTuple):
+    """What an import or a check leaves; a check has neither books nor changes."""
+
+    counts: Mapping[str, int]
+    returned: Sequence[tuple[int, str, str]]
+    books: Sequence[Any] = ()
+    changes: Sequence[Any] = ()
+
+
+@contextmanager
+def roll_back() -> Iterator[None]:
+    """Lets the worker open transactions of its own, and takes all back."""
+    outer: Any = transaction.atomic()
+    outer._from_testcase = True
+    with outer:
+        yield
+        transaction.set_rollback(True)
+
+
+def list_books() -> list[Any]:
+    """New books are in the order of their ids, which differ."""
+    known = list(Book.objects.filter(genre="there").order_by("pk").values_list("pk", "isbn", "title", "year"))
+    return [*known, *Book.objects.exclude(genre="there").order_by("pk").values_list("isbn", "title", "year")]
+
+
+def list_changes(operation: Operation) -> list[Any]:
+    """A batch writes new books before changed ones, so the order differs."""
+    isbns = dict(Book.objects.values_list("pk", "isbn"))
+    rows = Change.objects.filter(operation=operation).values_list("book_id", "kind", "version", "before", "after")
+    return sorted(((isbns[pk], *map(str, values)) for pk, *values in rows))
+
+
+def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, size))
+    monkeypatch.setattr(worker, "FIRST_BATCH_SIZE", size)
+    monkeypatch.setattr(worker, "MIN_BATCH_SIZE", 1)
+
+
+def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
+    set_batch_size(monkeypatch, size)
+    monkeypatch.setattr(imports, "PAUSES", {connection.vendor: 0})
+    returned: list[Judgement] = []
+    actor = find_actor(Actor.Channel.IMPORT)
+    counts = imports.import_books(read_csv(BytesIO(content)), rules, returned.append, actor, timezone.now(), 9)
+    operation = Operation.objects.latest("pk")
+    return Result(count(counts), describe(returned), list_books(), list_changes(operation))
+
+
+def check_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setattr(imports, "CHECKED_BATCH", size)
+    returned: list[Judgement] = []
+    counts = imports.check_books(read_csv(BytesIO(content)), rules, returned.append, timezone.now(), 9)
+    return Result(count(counts), describe(returned))
+
+
+def count(counts: Mapping[Any, int]) -> dict[str, int]:
+    return {str(kind): number for kind, number in sorted(counts.items()) if number}
+
+
+def describe(judgements: Sequence[Judgement]) -> list[tuple[int, str, str]]:
+    return [(judgement.candidate.record.line, str(judgement.kind), judgement.reason) for judgement in judgements]
+
+
+def store_file(content: bytes, user_id: int) -> ImportFile:
+    file = begin_upload(user_id, "books.csv", len(content), "", timezone.now())
+    add_chunk(file, 0, content)
+    return file
+
+
+def run_task(
+    content: bytes,
+    rules: ImportRules,
+    size: int,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    kind: str = IMPORT,
+    restarts: bool = False,
+) -> Result:
+    """As the admin's worker does it; with restarts another worker takes over after each batch."""
+    set_batch_size(monkeypatch, size)
+    user = User.objects.get(username="head")
+    parameters = {"file": store_file(content, user.pk).pk, "rules": msgspec.to_builtins(rules)}
+    actor = find_actor(Actor.Channel.IMPORT, user_id=user.pk)
+    operation = store_operation(kind, parameters, actor, timezone.now(), [])
+    lease = worker.claim_due()
+    assert lease
+    runner = worker.OperationRunner(lease, Event())
+    while runner.do_next():
+        runner = worker.OperationRunner(lease, Event()) if restarts else runner
+    operation.refresh_from_db()
+    assert operation.state == "done", operation.error
+    findings = ImportFinding.objects.filter(operation_id=operation.pk, kind__in=RETURNED_KINDS).order_by("position")
+    returned = list(findings.values_list("line", "kind", "reason"))
+    counts = count(get_counts(operation))
+    return Result(counts, returned, *(() if kind == CHECK else (list_books(), list_changes(operation))))
+
+
+def build_content(rows: Sequence[Sequence[Any]]) -> bytes:
+    return "".join(f"{','.join(map(str, row))}\n" for row in (HEADER, *rows)).encode()
+
+
+def assert_same_results(rows: Sequence[Sequence[Any]], rules: ImportRules, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Returns the result."""
+    content, results = build_content(rows), []
+    for run, size in zip(cycle([run_command, run_task]), SIZES, strict=False):
+        with roll_back():
+            results.append(run(content, rules, size, monkeypatch))
+    with roll_back():
+        results.append(run_task(content, rules, SIZES[0], monkeypatch, restarts=True))
+    assert all(result == results[0] for result in results)
+    with roll_back():
+        assert check_command(content, rules, SIZES[1], monkeypatch)[:2] == results[0][:2]
+    with roll_back():
+        assert run_task(content, rules, SIZES[0], monkeypatch, kind=CHECK, restarts=True)[:2] == results[0][:2]
+    return results[0]
+
+
+@pytest.fixture
+def pks(db: None) -> list[int]:
+    """The ids of three books. Two have the same ISBN in different writings."""
+    User.objects.create_user("head", is_staff=True)
+    isbns = [EMMA, LALKA, LALKA_10]
+    return [create_book(isbn=isbn, title=f"Book {isbn}", year=1900, genre="there").pk for isbn in isbns]
+
+
+def build_rules(**options: Any) -> ImportRules:
+    return ImportRules(guess_mapping(HEADER), **options)
+
+
+def build_row(number: int, isbn: str, pk: int | str = "") -> list[Any]:
+    return [pk, f"Title {number}", "Author", 1950 + number, isbn, "Novel"]
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("match_by", MATCHES)
+@pytest.mark.parametrize("on_match", RULES)
+def test_a_file_with_repetitions_has_one_result(
+    pks: list[int], monkeypatch: pytest.MonkeyPatch, match_by: Any, on_match: Any
+) -> None:
+    isbns = [PERSUASION, EMMA_10, PERSUASION_10, EMMA, NEW, LALKA_10, PERSUASION, EMMA_PLAIN, LALKA, NEW]
+    rows = [build_row(number, isbn) for number, isbn in enumerate(isbns)]
+    rows[4][0], rows[7][0], rows[8][0] = pks[0], pks[2], pks[0]
+    result = assert_same_results(rows, build_rules(match_by=match_by, on_match=on_match), monkeypatch)
+    assert len(result.books) - 3 == result.counts["new"]
+    assert [row[0] for row in result.returned if row[2] == "isbn: The book on line 2 has it."] == [8]
+
+
+@settings(hypothesis_settings, max_examples=hypothesis_settings.max_examples // 2)
+@given(
+    isbns=st.lists(st.sampled_from(ISBNS), min_size=2, max_size=7),
+    places=st.lists(st.sampled_from([None, None, 0, 1, 2, 3]), min_size=7, max_size=7),
+    match_by=st.sampled_from(MATCHES),
+    on_match=st.sampled_from(RULES),
+    on_none=st.sampled_from(["add", "leave"]),
+    take_doubtful=st.booleans(),
+)
+def test_any_file_has_one_result(
+    pks: list[int], monkeypatch: pytest.MonkeyPatch, isbns: list[str], places: list[int | None], **options: Any
+) -> None:
+    # The book that the import adds first may get the id behind the last one.
+    ids = [*pks, pks[-1] + 1]
+    pairs = zip(isbns, places, strict=False)
+    rows = [build_row(n, isbn, "" if place is None else ids[place]) for n, (isbn, place) in enumerate(pairs)]
+    assert_same_results(rows, build_rules(**options), monkeypatch)
+
+
+def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None:
+    rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
+    rules = build_rules(on_match="replace", take_doubtful=True)
+    candidates = list(iter_candidates(read_csv(BytesIO(build_content(rows))).records, rules))
+    earlier = EarlierRecords()
+    first, second = (judge_records(candidates, rules, read_books, earlier, TODAY) for _ in range(2))
+    assert first == second
+    [again] = judge_records(candidates[:1], rules, read_books, earlier, TODAY)
+    assert again.kind == Kind.NEW
+
+
+def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(
+    pks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [build_row(1, LALKA, pks[0]), build_row(2, NEW, pks[1]), build_row(3, LALKA, pks[2])]
+    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    assert result.returned == [
+        (2, "refused", "isbn: Another book has it."),
+        (4, "refused", "isbn: The book on line 2 has it."),
+    ]
+    rows = [build_row(1, NEW, pks[1]), build_row(2, LALKA, pks[0]), build_row(3, PERSUASION)]
+    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    assert result.counts == {"changed": 2, "new": 1}
+
+
+@pytest.mark.parametrize(
+    ("place", "isbn", "reason"),
+    [
+        (0, LALKA_HYPHENS, "isbn: The book on line 2 has it in another writing. isbn: Book {second} has it"),
+        (1, NEW, "It is about the same book as line 2."),
+        (2, NEW, "isbn: Book {second} has it in another writing."),
+    ],
+)
+def test_a_record_is_compared_with_the_books_as_they_were(
+    pks: list[int], monkeypatch: pytest.MonkeyPatch, place: int, isbn: str, reason: str
+) -> None:
+    """The first record changes an isbn; the second one has a writing that no book has."""
+    rows = [build_row(1, isbn, pks[place]), build_row(2, LALKA_BLANKS)]
+    result = assert_same_results(rows, build_rules(match_by="id", on_match="replace"), monkeypatch)
+    assert result.returned[0][2].startswith(reason.format(second=pks[1]))
+
+
+def test_a_book_that_the_import_added_matches_no_id(pks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        build_row(number, build_isbn(number), pk) for number, pk in enumerate(["", *range(pks[-1] + 1, pks[-1] + 40)])
+    ]
+    result = assert_same_results(rows[:5], build_rules(match_by="id", on_match="replace"), monkeypatch)
+    assert result.counts == {"new": 5}

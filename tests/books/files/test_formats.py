@@ -1,0 +1,228 @@
+"""The formats of files of books: what is written is read again, and refused records can be mended."""
+
+import tempfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook, load_workbook
+
+from books.files.formats import xlsx_files
+from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
+from books.files.formats.registry import FORMATS, find_format
+from tests.support.book_files import (
+    MEMBERS,
+    build_exported_book,
+    get_members,
+    hostile_books,
+    read_records,
+    refuse_records,
+    write_books,
+)
+
+pytestmark = pytest.mark.database_independent
+
+every_format = pytest.mark.parametrize("name", FORMATS)
+HEADER = "title,author,year,isbn,genre\n"
+# A file of each format with one record that cannot be read between two that can.
+DAMAGED_FILES = {
+    "csv": b"title,author,year,isbn,genre\nA,B,1,1,G\nshort\nC,D,2,2,G\n",
+    "jsonl": b'{"isbn": "1"}\n{"isbn": \n{"isbn": "2"}\n',
+    "bibtex": b"@book{a, isbn = {1}}\n@book{b, isbn = {\n@book{c, isbn = {2}}\n",
+    "ris": b"TY  - BOOK\nSN  - 1\nER  - \nTY  - BOOK\nSN  - x\nTY  - BOOK\nSN  - 2\nER  - \n",
+}
+
+
+def read_texts(data: bytes, encoding_name: str = "") -> list[list[str]]:
+    return [list(record.values.values()) for record in read_records("csv", data, encoding_name)]
+
+
+def write_workbook(*rows: list[object], second: list[list[object]] | None = None) -> bytes:
+    workbook, file = Workbook(), BytesIO()
+    sheets = [(workbook.active, rows), *([(workbook.create_sheet(), second)] if second else [])]
+    for sheet, sheet_rows in sheets:
+        for row in sheet_rows:
+            sheet.append(row)
+    workbook.save(file)
+    return file.getvalue()
+
+
+@every_format
+@settings(max_examples=settings().max_examples // 2)
+@given(books=st.lists(hostile_books, min_size=1, max_size=3))
+def test_what_is_exported_is_read_again(name: str, books: list[ExportedBook]) -> None:
+    data = write_books(name, books)
+    assert find_format(BytesIO(data)) is FORMATS[name]
+    records = read_records(name, data)
+    assert [get_members(record) for record in records] == [
+        {member: getattr(book, member) for member in MEMBERS} for book in books
+    ]
+    assert not any(record.problem or record.doubts for record in records)
+
+
+@every_format
+@settings(max_examples=settings().max_examples // 2)
+@given(books=st.lists(hostile_books, min_size=1, max_size=2))
+def test_refused_records_are_read_again(name: str, books: list[ExportedBook]) -> None:
+    refused = refuse_records(name, write_books(name, books))
+    again = refuse_records(name, refused)
+    for data in (refused, again):
+        assert [get_members(record) for record in read_records(name, data)] == [
+            {member: getattr(book, member) for member in MEMBERS} for book in books
+        ]
+
+
+@pytest.mark.parametrize(("name", "data"), DAMAGED_FILES.items())
+def test_a_damaged_record_costs_no_other(name: str, data: bytes) -> None:
+    first, damaged, last = read_records(name, data)
+    assert (first.values["isbn"], bool(damaged.problem), last.values["isbn"]) == ("1", True, "2")
+    records = read_records(name, refuse_records(name, data))
+    assert [record.values.get("isbn") for record in records] == ["1", None, "2"]
+    assert records[1].problem == damaged.problem
+
+
+@pytest.mark.parametrize(
+    ("data", "description"),
+    [
+        (b"title;author\n\xc3\xa9;x\n", "CSV with semicolons, UTF-8"),
+        (b"\xef\xbb\xbftitle,author\n\xc3\xa9,x\n", "CSV with commas, UTF-8 with a byte order mark"),
+        ("title\tauthor\né\tx\n".encode("utf-16"), "CSV with tabs, UTF-16 with a byte order mark"),
+        ("title\tauthor\né\tx\n".encode("utf-16-be"), "CSV with tabs, UTF-16"),
+    ],
+)
+def test_separator_and_encoding_are_found_and_said(data: bytes, description: str) -> None:
+    table = FORMATS["csv"].read(BytesIO(data), "")
+    assert (table.description, table.warning) == (description, "")
+    assert [dict(record.values) for record in table.records] == [{"title": "é", "author": "x"}]
+    refused = refuse_records("csv", data)
+    assert FORMATS["csv"].read(BytesIO(refused), "").description == description
+
+
+def test_windows_1252_is_offered_where_a_file_is_not_utf_8() -> None:
+    data = "title;naïve\nx;y\nCafé;“z”\n".encode("cp1252")
+    assert "Line 1 is not UTF-8" in FORMATS["csv"].read(BytesIO(data), "").warning
+    assert "Windows-1252" in FORMATS["csv"].read(BytesIO(data), "").warning
+    assert read_texts(data, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
+    assert read_texts(refuse_records("csv", data), "windows-1252") == [["x", "y"], ["Café", "“z”"]]
+    refused = refuse_records("csv", data, "windows-1252")
+    assert read_texts(refused, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
+
+
+def test_a_separator_in_quotes_is_no_separator() -> None:
+    assert read_texts(b'"a,b,c";title\n1;2\n') == [["1", "2"]]
+
+
+def test_a_line_without_end_is_refused() -> None:
+    with pytest.raises(UnreadableFile, match="Line 2 is longer"):
+        read_records("csv", HEADER.encode() + b"x" * (MAX_RECORD_BYTES + 1))
+    with pytest.raises(UnreadableFile, match="Line 1 is longer"):
+        read_records("jsonl", b"{" * (MAX_RECORD_BYTES + 1))
+    for name, beginning in (("marc", b"00024"), ("ris", b"TY  - BOOK\n"), ("bibtex", b"@book{x,\n")):
+        with pytest.raises(UnreadableFile, match="no end within"):
+            read_records(name, beginning + b"x" * 500_000 + b"\nx" * 800_000)
+
+
+def test_a_cell_of_a_workbook_is_text_and_no_formula() -> None:
+    data = write_books("xlsx", [build_exported_book(title="=1+1", author="#N/A", isbn="00123", genre="a\rb\x1d")])
+    rows = list(load_workbook(BytesIO(data))["Sheet"].iter_rows(min_row=2))
+    assert [cell.data_type for cell in rows[0]] == ["n", "s", "s", "n", "s", "s", "s", "s"]
+    assert rows[0][1].value == "=1+1"
+    assert rows[0][5].value == "a_x000D_b_x001D_"
+
+
+def test_numbers_of_a_workbook_are_marked() -> None:
+    data = write_workbook(["isbn", "title", "year"], [9780141439518, 1984, 1949.0], [141439513, None, True])
+    first, second = read_records("xlsx", data)
+    assert dict(first.values) == {"isbn": "9780141439518", "title": "1984", "year": "1949"}
+    assert dict(second.values) == {"isbn": "141439513", "title": "", "year": "true"}
+    assert isinstance(first.values["isbn"], NumberText)
+    assert read_records("xlsx", refuse_records("xlsx", data))[0].values == first.values
+
+
+def test_further_sheets_with_the_same_columns_are_read() -> None:
+    data = write_workbook(["isbn"], ["1"], [None], second=[["isbn"], ["2"]])
+    assert [(record.line, record.values["isbn"]) for record in read_records("xlsx", data)] == [(2, "1"), (5, "2")]
+    assert len(read_records("xlsx", write_workbook(["isbn"], ["1"], second=[["note"], ["2"]]))) == 1
+
+
+def test_a_sheet_goes_on_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xlsx_files, "BOOKS_PER_SHEET", 2)
+    data = write_books("xlsx", [build_exported_book(id=number) for number in range(1, 6)])
+    assert len(load_workbook(BytesIO(data)).worksheets) == 3
+    assert [record.values["id"] for record in read_records("xlsx", data)] == ["1", "2", "3", "4", "5"]
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused() -> None:
+    file = BytesIO(write_workbook(["isbn"], ["1"]))
+    with ZipFile(file, "a", ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/zeros", b"\0" * 2**22)
+    with pytest.raises(UnreadableFile, match="too large"):
+        read_records("xlsx", file.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("xlsx", b"PK\x03\x04 and nothing more", "no workbook"),
+        ("csv", b"", "without a name"),
+        ("csv", b"title,title\n1,2\n", "one twice"),
+        ("csv", HEADER.encode() + b'"never closed', "Line 2: unexpected end"),
+        ("marcxml", b"<collection><record></collection>", "line 1, column 23, behind 0 records"),
+        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", "entities"),
+        ("marcxml", b"<collection>" + b" " * 1_200_000, "no whole record"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, data: bytes, message: str) -> None:
+    with pytest.raises(UnreadableFile, match=message):
+        read_records(name, data)
+
+
+def test_an_old_workbook_is_refused() -> None:
+    with pytest.raises(UnreadableFile, match=r"\.xls"):
+        find_format(BytesIO(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
+
+
+def test_a_workbook_that_is_given_up_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(xlsx_files, "BOOKS_PER_SHEET", 1)
+
+    def iter_pages() -> Iterator[list[ExportedBook]]:
+        yield [build_exported_book(), build_exported_book(id=18)]
+        assert len([*tmp_path.iterdir()]) == 2
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        xlsx_files.write_xlsx(iter_pages(), BytesIO())
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_bibtex_of_others_is_read() -> None:
+    data = rb"""
+        A comment with an @ sign.
+        @string{pub = "Union des {\'E}crivains"}
+        @book(camus42, author = "Camus, Albert and {Smith and Sons}", title = {L'{\'E}tranger {\"u}ber  alles~\ss},
+          date = 1942-05, ISBN = "2-07-" # {036002-4}, keywords = pub)
+    """
+    [record] = read_records("bibtex", data)
+    assert record.values == {
+        "title": "L'Étranger über alles ß",
+        "author": "Camus, Albert; Smith and Sons",
+        "year": "1942",
+        "isbn": "2-07-036002-4",
+        "genre": "Union des Écrivains",
+    }
+
+
+def test_ris_of_others_is_read() -> None:
+    data = b"TY  - BOOK\nT1  - A long\n title\nA1  - Austen, Jane\nA1  - Other\nY1  - 1815/12/23/\nSN  - 1\nER  -\n"
+    [record] = read_records("ris", data)
+    expected = {"title": "A long title", "author": "Austen, Jane; Other", "year": "1815", "isbn": "1"}
+    assert record.values == expected
+    assert [record.problem for record in read_records("ris", b"\nlost\n" + data)] == [
+        "record: It does not begin with a line TY.",
+        "",
+    ]

@@ -1,0 +1,122 @@
+"""What is wrong with files and records is said in German to who reads German."""
+
+from collections.abc import Iterator
+from datetime import date
+from io import BytesIO
+
+import pytest
+from django.utils.translation import override
+
+from books.files.earlier_records import EarlierRecords
+from books.files.formats.records import MAX_RECORD_BYTES, Table, UnreadableFile
+from books.files.formats.registry import FORMATS, find_format
+from books.files.matching import judge_records, read_books
+from books.files.parsing import ImportRules, iter_candidates
+from tests.support.book_files import build_exported_book, write_books
+
+pytestmark = pytest.mark.database_independent
+
+MARC = write_books("marc", [build_exported_book()])
+HEADER = b"title,author,year,isbn,genre\n"
+RULES = ImportRules({name: name for name in ("title", "author", "year", "isbn", "genre", "available", "id")}, "id")
+
+
+@pytest.fixture(autouse=True)
+def german() -> Iterator[None]:
+    with override("de"):
+        yield
+
+
+def read(name: str, data: bytes) -> Table:
+    return FORMATS[name].read(BytesIO(data), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("csv", b"a,b\n1\n", "row: Sie hat 1 Zelle, die erste Zeile 2."),
+        ("jsonl", b"[]\n", "row: Das ist kein JSON-Objekt."),
+        ("bibtex", b"@book{x,", "record: Die geschweiften Klammern passen nicht zusammen."),
+        ("bibtex", b"@book{x, title}", "record: Bei „title“ steht kein Feld."),
+        ("bibtex", b"@book{x, title = }", "record: Ein Feld hat keinen Wert."),
+        ("bibtex", b'@book{x, title = "a}', "record: Ein Wert hat kein Ende."),
+        ("ris", b"TI  - Emma\r\n", "record: Der Datensatz beginnt nicht mit einer Zeile TY."),
+        ("ris", b"TY  - BOOK\r\n", "record: Der Datensatz endet nicht mit einer Zeile ER."),
+        ("marc", MARC[:-1][:40], "record: Der Datensatz ist abgeschnitten: Sein Ende fehlt."),
+        ("marc", b"x\x1d", "record: Der Datensatz hat keine Satzkennung und kein Inhaltsverzeichnis."),
+        ("marc", MARC[:24] + b"?" + MARC[25:], "record: Das Inhaltsverzeichnis des Datensatzes ist beschädigt."),
+        ("marc", MARC[:24] + b"001009900000" + MARC[36:],
+         "record: Das Inhaltsverzeichnis des Datensatzes passt nicht zu Feld 001."),
+        ("marcxml", b"<collection><record/></collection>", "record: Der Datensatz hat keine Felder."),
+    ],
+)  # fmt: skip
+def test_problems_of_records_are_german(name: str, data: bytes, problem: str) -> None:
+    [record] = read(name, data).records
+    assert record.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("csv", b"a,a\n", "Die erste Zeile hat eine Spalte ohne Namen oder eine doppelt."),
+        ("csv", b'a;b\n"x"y;z\n', 'Zeile 2: Nach " fehlt ein Semikolon.'),
+        ("csv", b'a,b\n"x"y,z\n', 'Zeile 2: Nach " fehlt ein Komma.'),
+        ("csv", b'a\tb\n"x"y\tz\n', 'Zeile 2: Nach " fehlt ein Tabulator.'),
+        ("csv", b"a,b\n" + b"x" * 131_073 + b"\n", "Zeile 2: Eine Zelle ist länger als 131072 Zeichen."),
+        ("csv", b"a\n" + b"x" * MAX_RECORD_BYTES, "Zeile 2 ist länger als 1.048.576 Zeichen."),
+        ("csv", b"\xff\xfea\0\n\0\x00\xd8", "Zeile 2 ist nicht in UTF-16."),
+        ("jsonl", b"{" * MAX_RECORD_BYTES, "Zeile 1 ist länger als 1.048.576 Bytes."),
+        ("bibtex", b"@book{\n" + b"x" * 600_000 + b"\n" + b"x" * 600_000,
+         "Der Eintrag in Zeile 1 hat innerhalb von 1.048.576 Zeichen kein Ende."),
+        ("ris", b"TY  - BOOK\n" + b"x" * 600_000 + b"\n" + b"x" * 600_000,
+         "Der Datensatz in Zeile 1 hat innerhalb von 1.048.576 Zeichen kein Ende."),
+        ("marc", b"0" * (MAX_RECORD_BYTES + 1), "Ein Datensatz hat innerhalb von 1.048.576 Bytes kein Ende."),
+        ("marcxml", b"<collection>" + b" " * 1_200_000,
+         "Innerhalb von 1.048.576 Bytes steht kein ganzer Datensatz."),
+        ("marcxml", b"<a>\n</b>", "Das XML hat einen Fehler in Zeile 2, Spalte 3, nach 0 Datensätzen."),
+        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>",
+         "Das XML definiert einen Dokumenttyp oder Entitäten. Solche Dateien werden nicht gelesen."),
+        ("xlsx", b"PK\x03\x04", "Das ist keine Arbeitsmappe, die gelesen werden kann: BadZipFile."),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_read_are_refused_in_german(name: str, data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableFile) as error:
+        list(read(name, data).records)
+    assert str(error.value) == reason
+
+
+def test_an_old_workbook_is_refused_in_german() -> None:
+    with pytest.raises(UnreadableFile, match=r"Speichern Sie sie als XLSX oder als CSV\."):
+        find_format(BytesIO(b"\xd0\xcf\x11\xe0"))
+
+
+@pytest.mark.parametrize(
+    ("data", "description"),
+    [(b"a,b\n", "CSV mit Kommas, UTF-8"), (b"a\tb\n", "CSV mit Tabulatoren, UTF-8"),
+     (b"\xef\xbb\xbfa;b\n", "CSV mit Semikolons, UTF-8 mit Bytereihenfolge-Markierung")],
+)  # fmt: skip
+def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> None:
+    assert read("csv", data).description == description
+
+
+@pytest.mark.parametrize(
+    ("row", "reasons"),
+    [
+        (
+            "T,A,1900,9.78014E+12,G,,",
+            ["isbn: Eine Tabellenkalkulation hat die Zahl gerundet. isbn: Das ist keine gültige ISBN."],
+        ),
+        ("T,A,1,\0,G,,", ["isbn: Nullzeichen sind nicht erlaubt."]),
+        ("T,A,1,2,G,perhaps,", ["available: Das ist weder true noch false."]),
+        ("T,A,1,2,G,,x", ["id: Das ist keine Nummer eines Buchs."]),
+        ("T,A,1,\udcff,G,,", ["isbn: Hier stehen Bytes, die die Zeichenkodierung der Datei nicht kennt."]),
+        ("T,A,1900,0141439513,G,,\nT,A,1900,0141439513,G,,", ["", "isbn: Das Buch in Zeile 2 hat sie."]),
+        ("T,A,1900,0141439513,G,,\nT,A,1900,9780141439518,G,,",
+         ["", "isbn: Das Buch in Zeile 2 hat sie in anderer Schreibweise."]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
+    data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
+    candidates = list(iter_candidates(read("csv", data).records, RULES))
+    judgements = judge_records(candidates, RULES, read_books, EarlierRecords(), date(2026, 1, 31))
+    assert [judgement.reason for judgement in judgements] == reasons

@@ -1,0 +1,324 @@
+"""Books imported from and exported to CSV files."""
+
+import csv
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from books.files import imports
+from books.files.formats.csv_files import read_csv
+from books.files.imports import import_books
+from books.files.mapping import guess_mapping
+from books.files.matching import Judgement
+from books.files.parsing import ImportRules
+from books.models import Book, Change, Operation
+from books.operations import worker
+from tests.support.book_files import build_exported_book, hostile_texts, write_books
+from tests.support.books import ACTOR, build_book
+from webhooks.models import Event
+
+OUT_OF_BOUNDS = (
+    "title: Ensure this field has no more than 1000 characters."
+    " year: Ensure this value is less than or equal to 2147483647."
+    " isbn: Ensure this field has no more than 64 characters."
+)
+HEADER = "title,author,year,isbn,genre\n"
+# What a spreadsheet takes for the beginning of a formula, and what may stand before it.
+FORMULA_SIGNS = "=+-@＝＋－＠"
+
+
+def write_csv(path: Path, *lines: str, header: str = HEADER) -> Path:
+    path.write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def import_file(file: Path, **options: Any) -> None:
+    """What is doubtful about the values is not looked at here."""
+    call_command("import_books", file, take_doubtful=True, **options)
+
+
+def list_books(api: httpx.Client) -> list[dict[str, Any]]:
+    books: list[dict[str, Any]] = api.get("/api/books").json()
+    return books
+
+
+def is_formula(cell: str) -> bool:
+    return cell.startswith(("\t", "\r", "\n")) or cell.lstrip().startswith(tuple(FORMULA_SIGNS))
+
+
+def read_failures(path: Path) -> list[tuple[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row["line"], row["reason"]) for row in csv.DictReader(file)]
+
+
+def test_books_of_a_file_are_added(api: httpx.Client, tmp_path: Path) -> None:
+    import_file(
+        write_csv(tmp_path / "in.csv", "Lalka,Bolesław Prus,1890,1,Novel", '"I, Robot",Asimov,1950,2,SF'),
+    )
+    assert [(book["title"], book["author"], book["year"]) for book in list_books(api)] == [
+        ("Lalka", "Bolesław Prus", 1890),
+        ("I, Robot", "Asimov", 1950),
+    ]
+
+
+def test_a_failed_row_is_reported_and_the_others_are_added(
+    api: httpx.Client, book: dict[str, Any], tmp_path: Path
+) -> None:
+    file = write_csv(
+        tmp_path / "in.csv",
+        "Fine,A,1,fine,G",
+        "Year,A,MCM,year,G",
+        f"In use,A,1,{book['isbn']},G",
+        "Twice,A,1,fine,G",
+        "Short,A,1",
+        f"{'x' * 1001},A,99999999999,{'y' * 65},G",
+    )
+    with pytest.raises(CommandError, match="5 rows failed"):
+        import_file(file)
+    assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
+    assert read_failures(tmp_path / "in.failed.csv") == [
+        ("3", "year: Input should be a valid integer."),
+        ("4", "isbn: Another book has it."),
+        ("5", "isbn: The book on line 2 has it."),
+        ("6", "row: It has 3 cells, and the first line 5."),
+        ("7", OUT_OF_BOUNDS),
+    ]
+
+
+def test_failed_rows_can_be_corrected_and_imported_again(api: httpx.Client, tmp_path: Path) -> None:
+    with pytest.raises(CommandError):
+        import_file(write_csv(tmp_path / "in.csv", "Title,Author,MCM,1,Genre"))
+    failed_rows = tmp_path / "in.failed.csv"
+    failed_rows.write_text(failed_rows.read_text().replace("MCM", "1900"))
+    import_file(failed_rows)
+    assert [book["year"] for book in list_books(api)] == [1900]
+
+
+def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> None:
+    rows = ["Eats, Shoots & Leaves,Lynne Truss,2003,1,Language", "Short,A,1", 'Quoted,"A\nB",MCM,2,G', "Last,A,MCM,3,G"]
+    with pytest.raises(CommandError, match="4 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", *rows))
+    assert [line for line, _ in read_failures(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
+    with (tmp_path / "in.failed.csv").open(newline="") as file:
+        assert [row[2:] for row in csv.reader(file)] == list(
+            csv.reader([HEADER, *"\n".join(rows).splitlines(keepends=True)])
+        )
+    with pytest.raises(CommandError, match="4 rows failed"):
+        import_file(tmp_path / "in.failed.csv")
+    assert list_books(api) == []
+
+
+def test_a_dry_run_reports_and_changes_nothing(
+    api: httpx.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G", "Year,A,MCM,year,G")
+    earlier_failures = write_csv(tmp_path / "in.failed.csv", "Being corrected,A,1,other,G")
+    with pytest.raises(CommandError, match=r"^1 rows failed\.$"):
+        import_file(file, dry_run=True)
+    output = capsys.readouterr()
+    assert "1 books would be added." in output.out
+    assert "Line 3: year: Input should be a valid integer." in output.err
+    assert list_books(api) == []
+    assert "Being corrected" in earlier_failures.read_text()
+
+
+def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tmp_path: Path) -> None:
+    file, failed = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G"), tmp_path / "wrong.csv"
+    with pytest.raises(CommandError, match=r"1 rows failed: see .*wrong\.csv"):
+        import_file(file, dry_run=True, failed=failed)
+    assert read_failures(failed) == [("2", "year: Input should be a valid integer.")]
+
+
+@pytest.mark.parametrize("member", ["title", "author", "isbn", "genre"])
+@pytest.mark.parametrize("text", ["", " ", "\u3000"])
+def test_a_blank_text_fails(api: httpx.Client, tmp_path: Path, member: str, text: str) -> None:
+    values = {"title": "T", "author": "A", "year": "1", "isbn": "1", "genre": "G"} | {member: text}
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", ",".join(values.values())))
+    assert read_failures(tmp_path / "in.failed.csv") == [("2", f"{member}: This field may not be blank.")]
+    assert list_books(api) == []
+
+
+def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G")
+    file.write_bytes(file.read_bytes() + b"Latin,\xe9mile,1,latin,G\n")
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(file)
+    assert b"Latin,\xe9mile,1,latin,G" in (tmp_path / "in.failed.csv").read_bytes()
+    assert [book["title"] for book in list_books(api)] == ["Fine"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "a,b,c\n1,2,3\n", HEADER + '"' + "x" * 200_000], ids=["empty", "columns", "quote"]
+)
+def test_a_file_of_something_else_imports_nothing(api: httpx.Client, tmp_path: Path, content: str) -> None:
+    (tmp_path / "in.csv").write_text(content)
+    with pytest.raises(CommandError, match="Nothing was imported"):
+        import_file(tmp_path / "in.csv")
+    assert list_books(api) == []
+
+
+def test_a_quote_that_is_never_closed_imports_nothing(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", 'A,B,1900,1,"Novel', "C,D,1901,2,Novel")
+    with pytest.raises(CommandError, match=r"Nothing was imported\. Line 2: unexpected end of data\."):
+        import_file(file)
+    assert list_books(api) == []
+
+
+def test_a_folder_is_refused(api: httpx.Client, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is a folder"):
+        import_file(tmp_path)
+
+
+def test_both_rows_with_an_isbn_in_use_fail(api: httpx.Client, book: dict[str, Any], tmp_path: Path) -> None:
+    row = f"Title,A,1,{book['isbn']},G"
+    with pytest.raises(CommandError, match="2 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", row, row))
+    assert read_failures(tmp_path / "in.failed.csv") == [
+        ("2", "isbn: Another book has it."),
+        ("3", "isbn: The book on line 2 has it."),
+    ]
+
+
+def test_other_columns_are_ignored_whatever_they_contain(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", header=HEADER.replace("genre", "genre,shelf"))
+    file.write_bytes(file.read_bytes() + b"Fine,A,1,fine,G,\xe9\n")
+    import_file(file)
+    assert [book["title"] for book in list_books(api)] == ["Fine"]
+
+
+def test_failed_rows_never_replace_the_file(api: httpx.Client, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G")
+    with pytest.raises(CommandError, match="names the file itself"):
+        import_file(file, failed=file)
+    assert file.read_text() == f"{HEADER}Year,A,MCM,year,G\n"
+
+
+def test_a_missing_file_is_reported(api: httpx.Client, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="No such file"):
+        import_file(tmp_path / "in.csv")
+
+
+def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> None:
+    hostile_texts = [
+        "a\rb",
+        "c\r\nd",
+        "=1+1",
+        "+1",
+        "-1",
+        "@x",
+        "'=1",
+        "''",
+        "'tis",
+        " spaced ",
+        "\n -1",
+        "\t\t@x",
+        "＝1＋1",
+        "\u3000＋1",
+        "\r'=1",
+        'quo"te, and\nnewline',
+        "\tx",
+        "Ł ø ’ 夏目",
+    ]
+    books = [
+        build_book(title=text, author=text, genre=text, isbn=f"={n}", year=-n) for n, text in enumerate(hostile_texts)
+    ]
+    for book in books:
+        api.post("/api/books", json=book)
+    call_command("export_books", tmp_path / "out.csv")
+    for book in list_books(api):
+        api.delete(f"/api/books/{book['id']}")
+    import_file(tmp_path / "out.csv")
+    assert [{name: book[name] for name in build_book()} for book in list_books(api)] == books
+
+
+@pytest.mark.database_independent
+@given(texts=st.lists(hostile_texts, min_size=4, max_size=4), year=st.integers(-(2**31), 2**31 - 1))
+def test_no_cell_of_a_csv_file_is_a_formula(texts: list[str], year: int) -> None:
+    title, author, isbn, genre = texts
+    book = build_exported_book(title=title, author=author, year=year, isbn=isbn, genre=genre)
+    _, cells = csv.reader(StringIO(write_books("csv", [book]).decode(), newline=""))
+    assert [cell for cell in cells if is_formula(cell)] == ([str(year)] if year < 0 else [])
+
+
+def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Path) -> None:
+    header = HEADER.replace("genre", "genre,=shelf")
+    rows = ["=1+1,@A,-44,'＝1,\tG,+1", "'=2,A,MCM,2,G,"]
+    with pytest.raises(CommandError, match="2 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", "T,A,-1,＝1,G,", *rows, header=header))
+    with (tmp_path / "in.failed.csv").open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["line", "reason", "title", "author", "year", "isbn", "genre", "'=shelf"],
+            ["3", "isbn: The book on line 2 has it.", "'=1+1", "'@A", "-44", "'＝1", "'\tG", "'+1"],
+            ["4", "year: Input should be a valid integer.", "'=2", "A", "MCM", "2", "G", ""],
+        ]
+    (tmp_path / "again.csv").write_bytes((tmp_path / "in.failed.csv").read_bytes().replace("'＝1".encode(), b"3"))
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(tmp_path / "again.csv")
+    assert [(book["title"], book["author"], book["year"], book["genre"]) for book in list_books(api)] == [
+        ("T", "A", -1, "G"),
+        ("=1+1", "@A", -44, "\tG"),
+    ]
+
+
+def test_an_exported_cell_is_no_formula(api: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
+    created_book = api.post("/api/books", json=build_book(title="=1+1", isbn="7", year=-44)).json()
+    call_command("export_books")
+    assert capsys.readouterr().out == (
+        "id,title,author,year,isbn,genre,available,created_at\r\n"
+        f"{created_book['id']},'=1+1,Jane Austen,-44,7,Novel,true,{created_book['created_at']}\r\n"
+    )
+
+
+def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: Path) -> None:
+    header = "title,author,year,isbn,genre,available\n"
+    lines = ("Lent,A,1,1,G,false", "There,A,1,2,G,TRUE", "Unsaid,A,1,3,G,", "Wrong,A,1,4,G,maybe")
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", *lines, header=header))
+    assert [(book["title"], book["available"]) for book in list_books(api)] == [
+        ("Lent", False),
+        ("There", True),
+        ("Unsaid", True),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second batch has written a book when the report on the next record fails."""
+    monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 2)
+    rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\nThird again,A,1,3,G\n"
+    table = read_csv(BytesIO(f"{HEADER}{rows}".encode()))
+
+    def raise_disk_full(judgement: Judgement) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        import_books(
+            table,
+            ImportRules(guess_mapping(table.columns), take_doubtful=True),
+            raise_disk_full,
+            ACTOR,
+            timezone.now(),
+            4,
+        )
+    assert list(Book.objects.order_by("pk").values_list("title", flat=True)) == ["First", "Second"]
+    assert Change.objects.filter(operation=Operation.objects.get()).count() == 2
+
+
+@pytest.mark.unannounced
+@pytest.mark.parametrize(("limit", "event_count"), [(2, 2), (1, 0)])
+def test_an_import_of_a_few_records_is_always_announced(
+    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, event_count: int
+) -> None:
+    monkeypatch.setattr(imports, "MAX_ANNOUNCED_ALWAYS", limit)
+    file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel", "Emma,Austen,1815,2,Novel")
+    import_file(file, no_events=True)
+    assert (Book.objects.count(), Event.objects.filter(kind="book.created").count()) == (2, event_count)

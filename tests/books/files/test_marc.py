@@ -1,0 +1,143 @@
+"""MARC 21 of other catalogues, and records that are damaged."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pymarc
+import pytest
+
+from books.files.formats.marc_fields import build_record
+from books.files.formats.records import Record
+from tests.support.book_files import build_exported_book, read_records, refuse_records, write_books
+
+pytestmark = pytest.mark.database_independent
+
+ISBD_LEADER = "00000nam a2200000 a 4500"
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "wrong length": lambda record: b"99999" + record[5:],
+    "cut off": lambda record: record[: len(record) // 2] + b"\x1d",
+    "broken UTF-8": lambda record: record.replace("í".encode(), b"\xe9("),
+    "without an end": lambda record: record[:-1],
+    "end in the middle": lambda record: record[:200] + b"\x1d" + record[201:],
+    "wrong directory": lambda record: record[:63] + b"00x9" + record[67:],
+}
+# Each of these costs one record; it may come back in two pieces.
+COSTLY_DAMAGES = {"cut off", "broken UTF-8", "end in the middle", "wrong directory"}
+
+
+def build_field(tag: str, **subfields: str) -> pymarc.Field:
+    return pymarc.Field(tag, pymarc.Indicators(" ", " "), [pymarc.Subfield(*pair) for pair in subfields.items()])
+
+
+def write_record(*fields: pymarc.Field, leader: str = ISBD_LEADER) -> bytes:
+    record = pymarc.Record(leader=leader)
+    record.add_field(*fields)
+    return bytes(record.as_marc())
+
+
+def read_one(data: bytes) -> Record:
+    [record] = read_records("marc", data)
+    return record
+
+
+def write_marc_8(title: bytes) -> bytes:
+    """Returns a record that says it is in MARC-8."""
+    field = b"00\x1fa" + title + b"\x1e"
+    return b"00000nam  2200000 a 4500" + b"245%04d00000\x1e" % len(field) + field + b"\x1d"
+
+
+def test_of_damaged_records_none_is_lost_without_a_word() -> None:
+    books = [build_exported_book(id=number, title=f"Títle {number}") for number in range(1, 301)]
+    records = [build_record(book).as_marc() for book in books]
+    damages = dict(zip(range(2, 300, 5), list(DAMAGES) * 10, strict=True))
+    for place, name in damages.items():
+        records[place] = DAMAGES[name](records[place])
+    read = read_records("marc", b"".join(records))
+    titles = {record.values["title"] for record in read if not record.problem}
+    lost = Counter(damages.get(place) for place, book in enumerate(books) if book.title not in titles)
+    assert lost == dict.fromkeys(COSTLY_DAMAGES, 10)
+    assert titles <= {book.title for book in books}
+    assert len([record for record in read if record.problem]) == 40 + 10
+    refused = [record for record in read_records("marc", refuse_records("marc", b"".join(records))) if record.problem]
+    assert [record.problem for record in refused] == [record.problem for record in read if record.problem]
+
+
+def test_each_damage_is_named() -> None:
+    record = write_books("marc", [build_exported_book(title="Títle")])
+    problems = {
+        name: [piece.problem for piece in read_records("marc", damage(record))] for name, damage in DAMAGES.items()
+    }
+    assert problems == {
+        "wrong length": [""],
+        "cut off": ["record: Its directory does not fit field 005."],
+        "broken UTF-8": ["record: It is not in the encoding that its leader names."],
+        "without an end": [""],
+        "end in the middle": [
+            "record: Its directory does not fit field 020.",
+            "record: Its directory is damaged.",
+        ],
+        "wrong directory": ["record: Its directory is damaged."],
+    }
+
+
+def test_a_record_of_another_catalogue_is_read() -> None:
+    data = write_record(
+        pymarc.Field("001", data="ocm 123"),
+        build_field("020", a="invalid"),
+        build_field("020", a="0141439513 (pbk.) :"),
+        build_field("100", a="Austen, Jane,", d="1775-1817."),
+        build_field("245", a="Pride and prejudice :", b="a novel /", c="by Jane Austen."),
+        build_field("260", a="London :", c="[c1813?]."),
+        build_field("650", a="Sisters", v="Fiction."),
+    )
+    assert read_one(data).values == {
+        "id": "ocm 123",
+        "title": "Pride and prejudice : a novel",
+        "author": "Austen, Jane",
+        "year": "1813",
+        "isbn": "0141439513",
+        "genre": "Fiction",
+    }
+
+
+def test_the_full_stop_of_an_initial_stays() -> None:
+    data = write_record(build_field("100", a="Tolkien, J. R. R."), build_field("245", a="Why..."))
+    assert read_one(data).values == {"title": "Why...", "author": "Tolkien, J. R. R."}
+
+
+def test_the_year_of_field_008_is_read_where_no_other_is() -> None:
+    fixed_field = pymarc.Field("008", data="760403s1962    nyu           000 0 eng  ")
+    assert read_one(write_record(fixed_field)).values == {"year": "1962"}
+    assert read_one(write_record(fixed_field, build_field("264", c="1901"))).values == {"year": "1901"}
+
+
+@pytest.mark.parametrize(
+    ("title", "expected", "is_doubtful"),
+    [
+        (b"\xe2Etranger", "Étranger", False),
+        ("Étranger".encode(), "Étranger", False),
+        (b"a\xbfb", "a b", True),
+        (b"a\x1b[b", "a[b", True),
+        (b"e\xe2", "e", True),
+        (b"\x1b$1\x21\x30", "", True),
+    ],
+    ids=["MARC-8", "UTF-8 all the same", "unknown character", "unknown escape", "accent of nothing", "cut off"],
+)
+def test_what_marc_8_does_not_know_is_doubtful(
+    title: bytes, expected: str, is_doubtful: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = read_one(write_marc_8(title))
+    assert (record.values.get("title", ""), bool(record.doubts)) == (expected, is_doubtful)
+    assert capsys.readouterr().err == ""
+
+
+def test_line_ends_between_records_are_no_records() -> None:
+    records = write_books("marc", [build_exported_book(), build_exported_book(id=18)])
+    assert len(read_records("marc", records.replace(b"\x1d", b"\x1d\r\n") + b"\x1a")) == 2
+
+
+def test_marc_xml_without_a_namespace_is_read() -> None:
+    data = b'<record><leader/><datafield tag="245"><subfield code="a">Emma</subfield></datafield></record>'
+    [record] = read_records("marcxml", data)
+    assert record.values == {"title": "Emma"}
+    assert read_records("marcxml", b"<collection><record/></collection>")[0].problem == "record: It has no fields."

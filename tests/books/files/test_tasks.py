@@ -1,0 +1,246 @@
+"""Checks, imports and exports that a worker does: nothing of a file is left out, and what is cut off is no end."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection
+from django.utils import timezone
+from psycopg import errors
+
+from books.files import export_tasks, uploads
+from books.files.export_tasks import ExportTask, iter_workbook
+from books.files.formats.registry import FORMATS
+from books.files.import_tasks import ImportTask
+from books.history.actors import ActorRef
+from books.models import Book, ExportChunk, ImportChunk, Operation
+from books.operations import worker
+from books.operations.tasks import OperationFailed, Outcome
+from books.operations.worker import OperationRunner
+from tests.support.book_files import build_exported_book, read_records, write_books
+from tests.support.books import build_isbn
+from tests.support.books_admin import create_book
+from tests.support.connection_faults import lose_connection, wrap_reconnecting
+from tests.support.imports import store_file
+from tests.support.operations import (
+    begin_check,
+    begin_export,
+    begin_import,
+    claim_runner,
+    count_items,
+    create_head_librarian,
+    work_off,
+)
+
+BOOK_COUNT = 5
+MISSING = "A part of the file is missing. Upload it again."
+
+
+@pytest.fixture
+def head(db: None) -> ActorRef:
+    return create_head_librarian()
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
+    for name in ("RECONNECT_DELAY", "RETRY_DELAY", "FIRST_DELAY"):
+        monkeypatch.setattr(worker, name, 0)
+
+
+def build_file(name: str) -> bytes:
+    books = [build_exported_book(id=n, isbn=build_isbn(n), title="T" * 200) for n in range(BOOK_COUNT)]
+    return write_books(name, books)
+
+
+def head_user_id() -> int:
+    return int(User.objects.get().pk)
+
+
+def do_steps(operation: Operation, count: int) -> OperationRunner:
+    """Leases the operation and does so many steps of it."""
+    runner = claim_runner()
+    for _ in range(count):
+        assert runner.do_next()
+    operation.refresh_from_db()
+    return runner
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [*product(FORMATS, ["middle", "last"]), ("csv", "cut off"), ("xlsx", "cut off")]
+)
+def test_a_missing_part_is_not_the_end_of_the_file(head: ActorRef, name: str, part: str) -> None:
+    """Whether it was never there, or is lost while the file is read."""
+    file = store_file(build_file(name), head_user_id())
+    chunks = ImportChunk.objects.filter(file=file).order_by("-number")
+    assert chunks.count() > 2
+    first, second = begin_check(head, file), begin_import(head, file)
+    do_steps(first, 1)
+    chunk = chunks[1] if part == "middle" else chunks[0]
+    if part == "cut off":
+        ImportChunk.objects.filter(pk=chunk.pk).update(content=bytes(chunk.content)[:-1])
+    else:
+        chunk.delete()
+    work_off(second)
+    assert (second.state, second.error) == ("failed", MISSING)
+    Operation.objects.filter(pk=first.pk).update(lease=None, next_at="2000-01-01T00:00:00Z")
+    work_off(first)
+    assert (first.state, first.error) == ("failed", MISSING)
+
+
+def give_up_once(monkeypatch: pytest.MonkeyPatch, task: Any) -> None:
+    """Makes each batch of the task wait in vain for a lock the first time."""
+    write_batch, seen = task.write_batch, set()
+
+    def write_second_time(task: Any, operation: Operation, batch: Any, *arguments: Any) -> Outcome:
+        if batch.cursor not in seen:
+            seen.add(batch.cursor)
+            raise OperationalError from errors.LockNotAvailable()
+        outcome: Outcome = write_batch(task, operation, batch, *arguments)
+        return outcome
+
+    monkeypatch.setattr(task, "write_batch", write_second_time)
+
+
+def test_no_batch_of_an_import_that_gives_up_is_lost(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the file read again."""
+    give_up_once(monkeypatch, ImportTask)
+    operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
+    readings = count_calls(monkeypatch, ImportTask, "open_candidates")
+    work_off(operation)
+    assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
+    assert (Book.objects.count(), len(readings)) == (BOOK_COUNT, 1)
+
+
+def test_no_part_of_an_export_that_gives_up_is_lost(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the workbook written again."""
+    create_book(title="Emma")
+    give_up_once(monkeypatch, ExportTask)
+    operation = begin_export(head)
+    workbooks = count_calls(monkeypatch, ExportTask, "iter_chunks")
+    work_off(operation)
+    assert (operation.state, len(workbooks)) == ("done", 1)
+    assert operation.export_chunks.count() > 2
+    assert [record.values["title"] for record in read_exported(operation)] == ["Emma"]
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, task: Any, name: str) -> list[None]:
+    """Returns a list that gets an item with each call of this method."""
+    method = getattr(task, name)
+    calls: list[None] = []
+
+    def call(*arguments: Any) -> Any:
+        calls.append(None)
+        return method(*arguments)
+
+    monkeypatch.setattr(task, name, call)
+    return calls
+
+
+def read_exported(operation: Operation) -> list[Any]:
+    return read_records("xlsx", b"".join(iter_workbook(operation)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no COPY.")
+def test_an_import_goes_on_after_the_connection_is_lost_during_copy() -> None:
+    operation = begin_import(create_head_librarian(), store_file(build_file("csv"), head_user_id()))
+    lost: list[None] = []
+
+    def lose_before_copy(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
+        result = execute(sql, *arguments)
+        if "TABLE incoming" in sql and not lost:
+            lost.append(None)
+            lose_connection()
+        return result
+
+    with wrap_reconnecting(lose_before_copy):
+        work_off(operation)
+    assert lost
+    assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
+    assert Book.objects.count() == BOOK_COUNT
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor == "postgresql", reason="The size of a database on PostgreSQL has no limit.")
+def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, count = create_head_librarian(), 20
+    books = [build_exported_book(id=number, isbn=build_isbn(number), title="T" * 900) for number in range(count)]
+    operation = begin_import(head, store_file(write_books("csv", books), head_user_id()))
+    with connection.cursor() as cursor:
+        [pages] = cursor.execute("PRAGMA page_count").fetchone()
+        # Until the connection is closed.
+        cursor.execute(f"PRAGMA max_page_count = {pages + 10}")
+    failures = count_calls(monkeypatch, worker, "give_back")
+    work_off(operation)
+    assert failures
+    assert (operation.state, count_items(operation)) == ("done", (count, count, 0, 0, 0))
+    assert Book.objects.count() == count
+
+
+def test_a_workbook_with_missing_parts_is_not_done(head: ActorRef) -> None:
+    create_book()
+    operation = begin_export(head)
+    runner = do_steps(operation, 2)
+    operation.export_chunks.get(number=1).delete()
+    while runner.do_next():
+        pass
+    operation.refresh_from_db()
+    assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
+
+
+def test_an_export_that_the_release_before_planned_is_not_done_without_a_workbook(head: ActorRef) -> None:
+    """It took 0 for the last part."""
+    operation = begin_export(head)
+    Operation.objects.filter(pk=operation.pk).update(state="running", cursor=0, last=0)
+    work_off(operation)
+    assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
+
+
+def test_a_workbook_whose_parts_are_too_small_is_not_done(head: ActorRef) -> None:
+    create_book()
+    operation = begin_export(head)
+    do_steps(operation, 2)
+    assert operation.last
+    task = ExportTask()
+    ExportChunk.objects.filter(operation=operation).delete()
+    for number in range(1, operation.last + 1):
+        ExportChunk.objects.create(operation=operation, number=number, content=b"x" * 2_000, created_at=timezone.now())
+    task.require_complete(operation)
+    ExportChunk.objects.filter(operation=operation, number=1).update(content=b"x")
+    with pytest.raises(OperationFailed):
+        task.require_complete(operation)
+
+
+def test_an_import_that_did_not_read_each_record_once_is_not_done(head: ActorRef) -> None:
+    operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
+    runner = do_steps(operation, 2)
+    Operation.objects.filter(pk=operation.pk).update(cursor=operation.last)
+    assert runner.do_next() is False
+    operation.refresh_from_db()
+    assert (operation.state, operation.error) == ("failed", "Not each record of the file was read once.")
+
+
+def test_no_record_behind_the_last_one_is_read(head: ActorRef) -> None:
+    operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
+    runner = do_steps(operation, 1)
+    Operation.objects.filter(pk=operation.pk).update(last=3, matched=3)
+    while runner.do_next():
+        pass
+    operation.refresh_from_db()
+    assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
+    assert Book.objects.count() == 3
+
+
+def test_a_file_that_has_fewer_records_than_were_counted_fails(head: ActorRef) -> None:
+    operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
+    runner = do_steps(operation, 1)
+    Operation.objects.filter(pk=operation.pk).update(last=BOOK_COUNT + 1)
+    while runner.do_next():
+        pass
+    operation.refresh_from_db()
+    assert (operation.state, operation.error) == ("failed", "The file ends before its last record.")
