@@ -170,7 +170,7 @@ OPERATION_TASKS = {
     "export": "books.files.export_tasks.ExportTask",
 }
 BOOK_SELECTIONS = {
-    "list": "books.admin.list_filters.select_listed",
+    "list": "books.admin.list.filters.select_listed",
     "v2": "books.api.filters.select_matching",
 }
 

@@ -17,23 +17,25 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.book_list import BookList
-from books.admin.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.book.forms import BookForm
+from books.admin.book.history import UNKNOWN_STATE, show_history, show_state
+from books.admin.book.lost_forms import RESTORE, restore_lost_book, show_lost_form
+from books.admin.book.recent_changes import show_recent_changes
+from books.admin.book.suggestions import focus_first, show_suggestions, show_warnings
 from books.admin.files.exports import download_workbook, export_list
 from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
-from books.admin.form_support import focus_first, show_suggestions, show_warnings
-from books.admin.forms import BookForm
-from books.admin.genres import show_genres
-from books.admin.history import UNKNOWN_STATE, show_history, show_state
-from books.admin.lending import STATES, change_state, find_scanned, name_state, show_lending
-from books.admin.list_filters import build_query, describe_unknown, list_unknown_names
-from books.admin.list_settings import COLUMNS, delete_view, list_views, save_settings, save_view
-from books.admin.lost_forms import RESTORE, restore_lost_book, show_lost_form
-from books.admin.mass_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
+from books.admin.lending.scan import show_scan
+from books.admin.lending.views import STATES, change_state, find_scanned, name_state, show_lending
+from books.admin.list.changelist import BookList
+from books.admin.list.filters import build_query, describe_unknown, list_unknown_names
+from books.admin.list.genres import show_genres
+from books.admin.list.settings import COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.operations.bulk_edit import show_bulk_edit
 from books.admin.operations.duplicates import merge, show_duplicates
-from books.admin.operations.pages import cancel, show_operation, show_operations, show_progress, undo
-from books.admin.pages import (
+from books.admin.operations.list_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
+from books.admin.operations.views import cancel, show_operation, show_operations, show_progress, undo
+from books.admin.views import (
     ADD_BOOK,
     BULK_EDIT,
     CHANGE_BOOK,
@@ -45,8 +47,6 @@ from books.admin.pages import (
     find_librarian,
     require_permission,
 )
-from books.admin.recent_changes import show_recent_changes
-from books.admin.scan import show_scan
 from books.history.states import UnknownVersion, find_state
 from books.models import Book
 from books.writing import changes

@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from books.admin.descriptions import Description, describe_entries
-from books.admin.operations.pages import describe_row
-from books.admin.pages import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
+from books.admin.operations.views import describe_row
+from books.admin.views import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import Filters, Start, read_recent_page
 from books.models import Book, Operation
 from books.search.quality import QUALITIES, build_quality_condition, find_first_of_newest

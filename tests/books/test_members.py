@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from books.admin.files.forms import MEMBER_LABELS
-from books.admin.list_settings import COLUMNS as LIST_COLUMNS
+from books.admin.list.settings import COLUMNS as LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.v2.schema import BOOK_EXAMPLE
 from books.api.v2.serializers import BookChangeSerializer, BookSerializer
@@ -53,7 +53,7 @@ def test_a_list_has_each_member(place: str, names: Collection[str], expected: Co
     [
         ("books.search.keyset.SORT_KEYS", {*SORT_KEYS, "available"}),
         (
-            "books.admin.list_settings.COLUMNS",
+            "books.admin.list.settings.COLUMNS",
             {"available" if name == "availability" else name for name in LIST_COLUMNS},
         ),
         ("books.api.filters.BookSearchFilter", {name.partition("_")[0] for name in get_filters(BookSearchFilter)}),

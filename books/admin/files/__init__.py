@@ -1,0 +1,1 @@
+"""The pages on which librarians import and export files."""

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import (
+from books.admin.list.filters import (
     LIST_PARAMETERS,
     build_query,
     describe_unknown,
@@ -17,7 +17,7 @@ from books.admin.list_filters import (
     select_listed,
 )
 from books.admin.operations.descriptions import operation_address
-from books.admin.pages import SEE_BOOKS
+from books.admin.views import SEE_BOOKS
 from books.files.downloads import stream_books, stream_file
 from books.files.export_tasks import EXPORT, iter_workbook
 from books.files.formats.registry import FORMATS, XLSX

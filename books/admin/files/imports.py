@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from books.admin.descriptions import format_value
 from books.admin.files.forms import MEMBER_LABELS, ImportRulesForm
 from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
-from books.admin.pages import render_page
+from books.admin.views import render_page
 from books.files.downloads import stream_file
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile

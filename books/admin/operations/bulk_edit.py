@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import compare_members
-from books.admin.list_filters import ListFilterForm, build_query, list_unknown_names, resolve_filters
+from books.admin.list.filters import ListFilterForm, build_query, list_unknown_names, resolve_filters
 from books.admin.operations.descriptions import describe_change, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
-from books.admin.pages import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
+from books.admin.views import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
 from books.history.actors import find_actor
 from books.models import Actor, Book
 from books.operations.edits import DELETE, EDIT, MAX_ANNOUNCED_ALWAYS, Edit

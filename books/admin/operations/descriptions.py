@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
-from books.admin.list_filters import RESOLVED_NAMES, ListFilterForm
+from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY

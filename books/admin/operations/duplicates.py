@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from books.admin.descriptions import format_value, history_address, label_member
 from books.admin.operations.descriptions import operation_address
-from books.admin.pages import find_librarian, render_page
+from books.admin.views import find_librarian, render_page
 from books.members import MEMBERS
 from books.models import Book
 from books.search.duplicates import SAME_ISBN, SAME_TITLE, START, Pair, find_pairs, mark_distinct

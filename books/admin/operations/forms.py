@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.list_filters import AVAILABILITIES
+from books.admin.list.filters import AVAILABILITIES
 from books.models import MAX_LENGTHS, YEAR_RANGE
 from books.operations.edits import Edit
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from books.admin import deleted_books
+from books.admin.book import deleted_books
 from books.history import entries
 from books.models import Book, Change
 from books.writing import changes

@@ -17,7 +17,7 @@ GENRES = f"{LIST}genres/"
 def test_genres_are_counted_in_pages_whatever_their_capitals(
     head: Client, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    monkeypatch.setattr("books.admin.genres.GENRES_OF_A_PAGE", 2)
+    monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 2)
     for genre in ("Poetry", "Novel", "NOVEL", "Économie", "a&b=c"):
         create_book(genre=genre)
     with django_assert_max_num_queries(6):

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from pytest_django import Settings
 
-from books.admin import history
+from books.admin.book import history
 from books.history.actors import begin_operation, find_actor
 from books.models import Actor, Change, Operation
 from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from books.admin.lending import MAX_NAMED_BOOKS
+from books.admin.lending.views import MAX_NAMED_BOOKS
 from books.history.entries import Start, read_book_page
 from books.models import Book
 from tests.support.admin_pages import read_inputs, read_text, read_words

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from books.admin import list_settings
+from books.admin.list import settings
 from books.models import Book, ListSettings, Operation, SavedView
 from books.search import quality
 from tests.support.admin_pages import read_text
@@ -205,7 +205,7 @@ def test_a_view_with_the_same_name_is_replaced(librarian: Client) -> None:
 
 
 def test_views_are_named_and_not_endless(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_settings, "MAX_VIEWS", 1)
+    monkeypatch.setattr(settings, "MAX_VIEWS", 1)
     assert "Nothing was saved" in read_text(librarian.post(SAVE_VIEW, {"name": " "}, follow=True))
     librarian.post(SAVE_VIEW, {"name": "One"})
     assert "Nothing was saved" in read_text(librarian.post(SAVE_VIEW, {"name": "Two"}, follow=True))

@@ -173,7 +173,7 @@ def test_for_many_books_one_types_their_number_and_may_leave_out_events(
 
 
 def test_a_mass_action_on_too_many_books_becomes_an_operation(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.admin.mass_actions.MAX_BOOKS", 1)
+    monkeypatch.setattr("books.admin.operations.list_actions.MAX_BOOKS", 1)
     books = [create_book(title="Emma") for _ in range(2)]
     create_book(title="Persuasion")
     form = {"action": "mark_lent", "_selected_action": [books[0].pk], "select_across": "1", "index": "0"}
@@ -250,7 +250,7 @@ def test_a_worker_that_does_not_run_is_noticed(head: Client, berta: User) -> Non
 
 
 def test_operations_are_listed_in_pages(head: Client, berta: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.admin.operations.pages.PAGE_SIZE", 2)
+    monkeypatch.setattr("books.admin.operations.views.PAGE_SIZE", 2)
     operations = [begin_as(berta, Edit({"year": year})) for year in range(3)]
     page = head.get(OPERATIONS)
     assert [row["operation"].pk for row in page.context["operations"]] == [operations[2].pk, operations[1].pk]

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from books.admin import recent_changes
+from books.admin.book import recent_changes
 from books.history.actors import ActorRef, begin_operation
 from books.models import Actor
 from books.writing import changes

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from books.admin.scan import MAX_NUMBERED_BOOKS
+from books.admin.lending.scan import MAX_NUMBERED_BOOKS
 from tests.support.admin_pages import read_text
 from tests.support.books_admin import LIST, create_book, page_address
 

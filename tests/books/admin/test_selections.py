@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone, translation
 
-from books.admin.list_filters import UnresolvedFilter, resolve_filters, select_listed
+from books.admin.list.filters import UnresolvedFilter, resolve_filters, select_listed
 from books.files.export_tasks import iter_workbook
 from books.models import Book, Operation
 from books.operations.edits import DELETE

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from django.utils import translation
 
-from books.admin.warnings import find_warnings
+from books.admin.book.warnings import find_warnings
 from books.search.doubts import doubt_isbn, doubt_year
 
 pytestmark = pytest.mark.database_independent

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
-from books.admin.pages import render_page
+from books.admin.views import render_page
 from books.models import MAX_LENGTHS
 from books.search.genres import count_genres
 

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
-from books.admin.pages import find_librarian, render_page
-from books.admin.scan import build_add_address, explain_absence, explain_layout
+from books.admin.lending.scan import build_add_address, explain_absence, explain_layout
+from books.admin.views import find_librarian, render_page
 from books.history.actors import ActorRef
 from books.isbn import hyphenate_isbn
 from books.models import Book, Change

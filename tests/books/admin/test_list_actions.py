@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from books.admin import mass_actions
+from books.admin.operations import list_actions
 from books.models import Book, Change, Operation
 from books.writing import changes
 from tests.support.admin_pages import read_inputs, read_text
@@ -96,7 +96,7 @@ def test_a_failure_at_the_end_takes_all_changes_back(librarian: Client, action: 
 def test_more_books_than_the_limit_are_not_changed(
     librarian: Client, monkeypatch: pytest.MonkeyPatch, action: str, across: str
 ) -> None:
-    monkeypatch.setattr(mass_actions, "MAX_BOOKS", 2)
+    monkeypatch.setattr(list_actions, "MAX_BOOKS", 2)
     books = [create_book() for _ in range(3)]
     form = {"action": action, "_selected_action": [books[0].pk], "select_across": across, "confirmed": "3"}
     answer = librarian.post(LIST, form, follow=True)

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list_filters import ListFilterForm, build_list_condition, build_query, resolve_filters
-from books.admin.list_settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
+from books.admin.list.filters import ListFilterForm, build_list_condition, build_query, resolve_filters
+from books.admin.list.settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.models import Book
 from books.search.keyset import SORT_KEYS, Page, Section, parse_position, read_page

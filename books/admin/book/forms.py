@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
+from books.admin.book.warnings import BookWarning, find_warnings
 from books.admin.descriptions import ValueLine, compare_members, format_value
-from books.admin.warnings import BookWarning, find_warnings
 from books.isbn import hyphenate_isbn, normalize_isbn
 from books.models import Book
 from books.search.scans import read_scan

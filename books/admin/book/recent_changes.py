@@ -6,7 +6,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
-from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
+from books.admin.views import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
 from books.history.entries import Filters, Page, read_recent_page
 from books.models import Actor, Change
 from library_site.admin.moments import require_utc

@@ -7,10 +7,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
+from books.admin.book.forms import format_isbn_in_use
+from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import describe_entries, history_address
-from books.admin.forms import format_isbn_in_use
-from books.admin.history import find_known_book, redirect_unknown
-from books.admin.pages import PAGE_SIZE, TimeCursor, build_links, find_librarian, read_start, render_page
+from books.admin.views import PAGE_SIZE, TimeCursor, build_links, find_librarian, read_start, render_page
 from books.history.deletions import read_deleted_page
 from books.models import Book
 from books.writing import changes

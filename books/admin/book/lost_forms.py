@@ -6,10 +6,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
-from books.admin.deleted_books import restore_and_report
+from books.admin.book.deleted_books import restore_and_report
+from books.admin.book.history import find_known_book
 from books.admin.descriptions import format_value, history_address, label_member
-from books.admin.history import find_known_book
-from books.admin.pages import ADD_BOOK, VIEW_HISTORY, render_page
+from books.admin.views import ADD_BOOK, VIEW_HISTORY, render_page
 from books.members import MEMBERS
 
 # The name of the button that restores the book before its form is saved.

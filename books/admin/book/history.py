@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import Link, compare_members, describe_entries, history_address, link_book
-from books.admin.pages import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
+from books.admin.views import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
 from books.history.entries import Page, Start, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, UnknownVersion, find_present_state, find_state

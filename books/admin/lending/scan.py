@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from books.admin.pages import render_page
+from books.admin.views import render_page
 from books.isbn import hyphenate_isbn
 from books.models import Book
 from books.search.doubts import EXPLANATIONS

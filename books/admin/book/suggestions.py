@@ -7,7 +7,7 @@ from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 
-from books.admin.forms import write_isbn
+from books.admin.book.forms import write_isbn
 from books.models import Book
 from books.search.suggestions import SUGGESTED_MEMBERS, suggest
 from library_site.db.integers import BIGINT_MAX, parse_integer

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from books.admin.list_filters import build_query
+from books.admin.list.filters import build_query
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 

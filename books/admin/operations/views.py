@@ -26,7 +26,7 @@ from books.admin.operations.descriptions import (
     list_problems,
     operation_address,
 )
-from books.admin.pages import (
+from books.admin.views import (
     BULK_EDIT,
     PAGE_SIZE,
     UNDO_OTHERS,

@@ -19,7 +19,7 @@ from books.admin.operations.bulk_edit import InvalidFilter, read_selection, rend
 from books.admin.operations.descriptions import operation_address
 from books.admin.operations.forms import DELETE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
-from books.admin.pages import BULK_EDIT, find_librarian, render_page
+from books.admin.views import BULK_EDIT, find_librarian, render_page
 from books.history.actors import ActorRef, begin_operation
 from books.models import Book, Operation
 from books.writing import changes

@@ -1,0 +1,1 @@
+"""Lending by scanner, and the scan box of all pages."""
