@@ -6,9 +6,9 @@ from typing import NamedTuple
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
+from books.api.actions import BookRules
 from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_matching
-from books.api.operations import BookRules
 from books.files.downloads import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
 from library_site.api.query import Query

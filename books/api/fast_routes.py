@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from books.api import operations
+from books.api import actions
+from books.api.actions import Caller
 from books.api.conditional import Conditions
-from books.api.operations import Caller
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
 from library_site.db.connections import close_lost_connection
@@ -40,13 +40,13 @@ def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operat
     query, conditions = read_query(request), Conditions.from_environ(request.environ)
     if request.method == "GET":
         authorize(request)
-        return partial(operations.read_book, view.rules, match[1], query, conditions)
+        return partial(actions.read_book, view.rules, match[1], query, conditions)
     if request.method == "DELETE":
-        return make_write(operations.delete_book, view.rules, match[1], query, conditions, authorize(request))
+        return make_write(actions.delete_book, view.rules, match[1], query, conditions, authorize(request))
     values = decode_values(view, request, CHANGE_ACTIONS.get(request.method))
     if values:
         caller = authorize(request)
-        return make_write(operations.change_book, view.rules, match[1], query, values, conditions, caller)
+        return make_write(actions.change_book, view.rules, match[1], query, values, conditions, caller)
     return None
 
 
@@ -58,7 +58,7 @@ def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Oper
     list_path = request.environ["library.version"].home + LIST_PATH
     if values:
         caller = authorize(request)
-        return make_write(operations.create_book, view.rules, read_query(request), values, list_path, caller)
+        return make_write(actions.create_book, view.rules, read_query(request), values, list_path, caller)
     return None
 
 
@@ -68,7 +68,7 @@ def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operat
         return None
     authorize(request)
     conditions = Conditions.from_environ(request.environ)
-    return partial(operations.list_books, view.rules, read_query(request), conditions)
+    return partial(actions.list_books, view.rules, read_query(request), conditions)
 
 
 def make_write(operation: Callable[..., Answer], *arguments: Any) -> Operation:

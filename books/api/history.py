@@ -9,7 +9,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
-from books.api.operations import parse_book_id, require_known_book
+from books.api.actions import parse_book_id, require_known_book
 from books.api.pagination import answer_page
 from books.history.entries import Entry, Filters, Key, Page, Start, read_book_page, read_recent_page
 from books.models import Change

@@ -1,248 +1,139 @@
-"""What the API does with books, for all versions: each operation takes a version's rules and what a request asks for.
+"""Operations on many books, for all versions: what a request asks for, and what an operation shows."""
 
-The viewsets and the fast path both call these operations. An operation returns an Answer, or raises a Refusal or an
-exception of REST framework, which the version's error format words.
-"""
-
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
-import msgspec
-from django_filters.rest_framework.filterset import FilterSet
-from rest_framework.exceptions import ParseError, ValidationError
-from rest_framework.settings import api_settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
 
-from books.api.conditional import Conditions, PreconditionFailed
-from books.api.filters import get_filters, select_books
-from books.history.actors import find_actor
-from books.history.states import find_state
-from books.models import Book, Change
-from books.read_model import Representation, Selection
-from books.rows import BookRow
-from books.writing import changes
-from books.writing.statements import find_book
-from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
-from library_site.api.responses import encode_json
-from library_site.db.integers import parse_integer
-from library_site.http.fast_path import Answer
+from books.api.history import describe_members, format_time
+from books.fields import to_naive_utc
+from books.history.actors import ActorRef, find_actor
+from books.models import Actor, Book, Operation
+from books.operations.edits import DELETE, EDIT, Edit
+from books.operations.lifecycle import cancel_operation, find_operation, find_undo, store_operation, undo_operation
+from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.selections import Selection
+from books.read_model import Representation
+from library_site.api.query import FieldErrors
 from oauth.credentials import Credential
+from oauth.scopes import SCOPES
+from oauth.stored_credentials import describe_credential
 
-Values = Mapping[str, Any]
-# The credential of a request, or None for an anonymous one.
-Caller = Credential | None
-
-
-class BookPagination(Protocol):
-    """A way to page through books. It is created for one request."""
-
-    # The parameters that it reads from a query.
-    parameters: tuple[str, ...]
-
-    def read_parameters(self, query: Query) -> FieldErrors:
-        """Returns their problems."""
-
-    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
-        """Answers a page of these books. To be called after `read_parameters` returned no problems."""
+OTHERS_OPERATIONS = "books.undo_others_operations"
+SCOPE = "write"
+PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
 
 
-@dataclass(frozen=True)
-class BookRules:
-    """What a version shows and accepts. This one ignores unknown parameters of a query.
+class MassChange(NamedTuple):
+    """What is to be done with the books of a selection; without an edit they are deleted."""
 
-    `name` begins its ETags and is the channel of its changes; `deletion` answers DELETE.
-    """
+    selection: Selection
+    edit: Edit | None
+    events: bool
 
-    representation: Representation
-    name: str
-    deletion: Answer
-    filterset_class: type[FilterSet]
-    pagination_class: type["BookPagination"]
+    def list_books(self) -> QuerySet[Book]:
+        """Raises ValidationError, whose problems name the fields of the filter."""
+        try:
+            return self.selection.list_books()
+        except ValidationError as error:
+            raise ValidationError(flatten_problems({"filter": error.detail})) from error
 
-    def validate_query(self, query: Query, known_names: Collection[str] = ()) -> None:
-        """Raises an exception if the query is not valid. `known_names` are the parameters that the operation knows."""
+    def preview(self) -> Preview:
+        books = self.list_books()
+        return preview_edit(books, self.edit) if self.edit else preview_deletion(books)
 
-    def find_problems(self, query: Query) -> FieldErrors:
-        """Returns the problems of a query, without those of pages and filters."""
-        return {}
-
-    def get_representation(self, query: Query) -> Representation:
-        """Returns the representation that an answer uses. To be called after `validate_query`."""
-        return self.representation
-
-    def finish_list(self, answer: Answer, conditions: Conditions) -> Answer:
-        """Returns the answer of a list; a version may check the conditions. Raises PreconditionFailed."""
-        return answer
-
-    def make_etag(self, pk: int, version: int) -> str:
-        return f'"{self.name}-{pk}-{version}"'
-
-
-def list_books(rules: BookRules, query: Query, conditions: Conditions) -> Answer:
-    """Raises ValidationError, UnknownParameter, PreconditionFailed."""
-    paginator = rules.pagination_class()
-    rules.validate_query(query, [*get_filters(rules.filterset_class), *paginator.parameters, "fields"])
-    problems = paginator.read_parameters(query) | rules.find_problems(query)
-    selection = select_books(rules.filterset_class, query.query_params, problems)
-    return rules.finish_list(paginator.build_page(query, selection, rules.get_representation(query)), conditions)
+    def store(self, caller: Credential, now: datetime) -> Operation:
+        edit = self.edit.to_parameters() if self.edit else {}
+        parameters = {"filter": self.selection.to_parameters(), **edit, "events": self.events}
+        return store_operation(
+            EDIT if self.edit else DELETE,
+            parameters,
+            find_caller(caller),
+            now,
+            PERMISSIONS,
+            credential=describe_credential(caller, SCOPE),
+        )
 
 
-def add_etag(answer: Answer, conditions: Conditions) -> Answer:
-    """Adds the ETag of its content to the answer, or returns 304. Raises PreconditionFailed."""
-    etag = f'"{blake2b(answer.body, digest_size=16).hexdigest()}"'
-    if conditions.is_not_modified(etag):
-        return Answer(304, {"ETag": etag})
-    return answer._replace(headers={**answer.headers, "ETag": etag})
+class ForeignOperation(PermissionDenied):
+    """The operation is somebody else's."""
+
+    default_detail = "Only who began the operation, or a head librarian, may do this"
 
 
-def read_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions) -> Answer:
-    """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter."""
-    # Nothing can be wrong with an empty query.
-    if query.query_params:
-        rules.validate_query(query, ["fields"])
-        if problems := rules.find_problems(query):
-            raise ValidationError(problems)
-    pk = parse_book_id(book_id)
-    match = rules.get_representation(query).find_book(pk)
-    if not match:
-        raise changes.BookNotFound
-    book, version = match
-    etag = rules.make_etag(pk, version)
-    if conditions.is_not_modified(etag):
-        return Answer(304, {"ETag": etag})
-    return Answer(200, {"ETag": etag}, encode_json(book))
+def build_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the values of filters as a query has them."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
 
 
-def create_book(
-    rules: BookRules, query: Query, read_values: Callable[[], Values], list_path: str, caller: Caller, now: datetime
-) -> Answer:
-    """`list_path` is the path of the list. Raises IsbnInUse, ConcurrentChange, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
-    book = changes.create_book(read_values(), find_actor(rules.name, credential=caller), now)
-    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
+def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldErrors:
+    """Names problems of inner members as `filter.year_min`."""
+    problems: FieldErrors = {}
+    for name, detail in details.items():
+        if isinstance(detail, Mapping):
+            problems |= flatten_problems(detail, f"{prefix}{name}.")
+        else:
+            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = list(map(keep_code, detail))
+    return problems
 
 
-def change_book(
-    rules: BookRules,
-    book_id: str,
-    query: Query,
-    read_values: Callable[[], Values],
-    conditions: Conditions,
-    caller: Caller,
-    now: datetime,
-) -> Answer:
-    """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
-    values = read_values()
-
-    require_state = make_state_check(rules, conditions)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
-    book = changes.change_book(pk, values, require_state, actor, now)
-    return answer_book(rules, book, 200, {})
+def keep_code(detail: Any) -> ErrorDetail:
+    return detail if isinstance(detail, ErrorDetail) else ErrorDetail(str(detail), "invalid")
 
 
-def delete_book(
-    rules: BookRules, book_id: str, query: Query, conditions: Conditions, caller: Caller, now: datetime
-) -> Answer:
-    """Raises BookNotFound, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
-    changes.remove_book(pk, make_state_check(rules, conditions), actor, now)
-    return rules.deletion
+def cancel(pk: int, caller: Credential) -> Operation:
+    """Raises OperationNotFound, OperationEnded, ForeignOperation."""
+    require_own(find_operation(pk), caller)
+    return cancel_operation(pk)
 
 
-def revert_book(
-    rules: BookRules,
-    book_id: str,
-    query: Query,
-    read_version: Callable[[], int],
-    conditions: Conditions,
-    caller: Caller,
-    now: datetime,
-) -> Answer:
-    """Gives a book the members that it had at an earlier version.
-
-    Raises BookNotFound, UnknownVersion, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError,
-    UnknownParameter.
-    """
-
-    def read_values() -> Values:
-        version, pk = read_version(), parse_book_id(book_id)
-        require_book_exists(pk)
-        return find_state(pk, version)
-
-    return change_book(rules, book_id, query, read_values, conditions, caller, now)
+def undo(pk: int, caller: Credential, now: datetime) -> Operation:
+    """Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo, ForeignOperation."""
+    require_own(find_operation(pk), caller)
+    return undo_operation(pk, find_caller(caller), now, PERMISSIONS, describe_credential(caller, SCOPE))
 
 
-def restore_book(
-    rules: BookRules, book_id: str, query: Query, conditions: Conditions, list_path: str, caller: Caller, now: datetime
-) -> Answer:
-    """Brings a deleted book back. `list_path` is the path of the list.
-
-    Raises BookNotFound, BookExists, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter.
-    """
-    rules.validate_query(query)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
-    require_deleted(rules, pk, conditions)
-    book = changes.restore_book(pk, actor, now)
-    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
+def require_own(operation: Operation, caller: Credential) -> None:
+    """Raises ForeignOperation."""
+    if operation.actor.user_id == caller.user_id:
+        return
+    user = User.objects.filter(pk=caller.user_id).first()
+    if user is None or not user.has_perm(OTHERS_OPERATIONS):
+        raise ForeignOperation
 
 
-def require_deleted(rules: BookRules, pk: int, conditions: Conditions) -> None:
-    """Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""
-    book = find_book(pk)
-    if book:
-        conditions.require_state(rules.make_etag(pk, book.version))
-        raise changes.BookExists
-    if conditions.if_match is not None:
-        require_known_book(pk)
-        raise PreconditionFailed
+def find_caller(caller: Credential) -> ActorRef:
+    return find_actor(Actor.Channel.OPERATION, credential=caller)
 
 
-def make_state_check(rules: BookRules, conditions: Conditions) -> changes.RequireState:
-    """Returns a function that raises PreconditionFailed."""
-
-    def require_state(book: BookRow) -> None:
-        conditions.require_state(rules.make_etag(book.id, book.version))
-
-    return require_state
-
-
-def answer_book(rules: BookRules, book: BookRow, status: int, headers: Mapping[str, str]) -> Answer:
-    struct: msgspec.Struct = rules.representation.to_struct(book)
-    return Answer(status, {"ETag": rules.make_etag(book.id, book.version), **headers}, encode_json(struct))
-
-
-def parse_book_id(book_id: str, problems: Any = ()) -> int:
-    """Returns the integer of the path. Raises ValidationError unless it is ASCII digits with an optional minus.
-
-    `problems` are the other problems of the request; the exception names them, too.
-    """
-    number = parse_integer(book_id)
-    if number is None:
-        raise ValidationError({"book_id": [INVALID_INTEGER], **dict(problems)})
-    return number
+def describe_operation(operation: Operation) -> dict[str, Any]:
+    undo = find_undo(operation)
+    finished_at = operation.finished_at
+    return {
+        "id": operation.pk,
+        "kind": operation.kind,
+        "state": operation.state,
+        "matched": operation.matched,
+        "changed": operation.changed,
+        "unchanged": operation.unchanged,
+        "refused": operation.refused,
+        "undo_of": operation.undo_of_id,
+        "undone_by": undo and undo.pk,
+        "created_at": format_time(to_naive_utc(operation.created_at)),
+        "finished_at": finished_at and format_time(to_naive_utc(finished_at)),
+    }
 
 
-def check_existence_first(book_id: str, error: Exception, require_exists: Callable[[int], None]) -> None:
-    """Raises the exception that comes before this error: what `require_exists` raises for the id, or ValidationError
-    for a malformed id.
-    """
-    if isinstance(error, ParseError):
-        require_exists(parse_book_id(book_id, {api_settings.NON_FIELD_ERRORS_KEY: [error.detail]}))
-    elif isinstance(error, ValidationError | UnknownParameter):
-        require_exists(parse_book_id(book_id, error.detail))
-
-
-def require_book_exists(pk: int) -> None:
-    """Raises BookNotFound if no book has this id."""
-    if not Book.objects.filter(pk=pk).exists():
-        raise changes.BookNotFound
-
-
-def require_known_book(pk: int) -> None:
-    """Raises BookNotFound if no book has this id and the history knows of none."""
-    if not Book.objects.filter(pk=pk).exists() and not Change.objects.filter(book_id=pk).exists():
-        raise changes.BookNotFound
+def describe_preview(representation: Representation, preview: Preview) -> dict[str, Any]:
+    samples = [
+        {
+            "id": sample.id,
+            "before": describe_members(representation, sample.before),
+            "after": describe_members(representation, sample.after),
+        }
+        for sample in preview.samples
+    ]
+    return {"matched": preview.matched, "would_change": preview.would_change, "samples": samples}

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ModelViewSet
 
-from books.api import operations
+from books.api import actions
+from books.api.actions import BookRules, Caller, check_existence_first, require_book_exists
 from books.api.conditional import Conditions
 from books.api.filters import BookFilter
-from books.api.operations import BookRules, Caller, check_existence_first, require_book_exists
 from books.links import get_list_path
 from books.models import Book
 from books.read_model import Representation
@@ -45,15 +45,15 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def list(self, request: Request) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
-        return make_response(operations.list_books(self.rules, read_query(request), conditions))
+        return make_response(actions.list_books(self.rules, read_query(request), conditions))
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
-        return make_response(operations.read_book(self.rules, book_id, read_query(request), conditions))
+        return make_response(actions.read_book(self.rules, book_id, read_query(request), conditions))
 
     def create(self, request: Request) -> HttpResponse:
         read_values = partial(self.read_values, request)
-        answer = operations.create_book(
+        answer = actions.create_book(
             self.rules,
             read_query(request),
             read_values,
@@ -65,7 +65,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def update(self, request: Request, book_id: str) -> HttpResponse:
         read_values, conditions = partial(self.read_values, request), Conditions.from_environ(request.META)
-        answer = operations.change_book(
+        answer = actions.change_book(
             self.rules, book_id, read_query(request), read_values, conditions, get_caller(request), timezone.now()
         )
         return make_response(answer)
@@ -73,7 +73,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
         actor = get_caller(request)
-        answer = operations.delete_book(self.rules, book_id, read_query(request), conditions, actor, timezone.now())
+        answer = actions.delete_book(self.rules, book_id, read_query(request), conditions, actor, timezone.now())
         return make_response(answer)
 
     def handle_exception(self, exc: Exception) -> Response:

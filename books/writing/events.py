@@ -15,10 +15,14 @@ from webhooks.outbox import EventData
 from webhooks.registry import register_kind
 
 BOOK_CREATED = register_kind(
-    "book.created", gettext_noop("A book was added or restored."), "books.api.v2.schema.CREATED_EVENT"
+    "book.created", gettext_noop("A book was added or restored."), "books.api.v2.documents.books.CREATED_EVENT"
 )
-BOOK_UPDATED = register_kind("book.updated", gettext_noop("A book was changed."), "books.api.v2.schema.UPDATED_EVENT")
-BOOK_DELETED = register_kind("book.deleted", gettext_noop("A book was deleted."), "books.api.v2.schema.DELETED_EVENT")
+BOOK_UPDATED = register_kind(
+    "book.updated", gettext_noop("A book was changed."), "books.api.v2.documents.books.UPDATED_EVENT"
+)
+BOOK_DELETED = register_kind(
+    "book.deleted", gettext_noop("A book was deleted."), "books.api.v2.documents.books.DELETED_EVENT"
+)
 
 # Every change changes these members, so events do not list them in `previous`.
 ALWAYS_CHANGED = {"updated_at", "version"}

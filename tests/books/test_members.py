@@ -7,7 +7,7 @@ import pytest
 from books.admin.files.forms import MEMBER_LABELS
 from books.admin.list.settings import COLUMNS as LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
-from books.api.v2.schema import BOOK_EXAMPLE
+from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import BookChangeSerializer, BookSerializer
 from books.files.formats.records import ExportedBook
 from books.files.mapping import COLUMN_NAMES
@@ -41,7 +41,7 @@ def test_members_are_the_columns_that_people_write() -> None:
         ("books.admin.files.forms.MEMBER_LABELS", MEMBER_LABELS, ["id", *MEMBERS]),
         ("books.api.v2.serializers.BookSerializer", BookSerializer.Meta.fields, SHOWN),
         ("books.api.v2.serializers.BookChangeSerializer", BookChangeSerializer().fields, MEMBERS),
-        ("books.api.v2.schema.BOOK_EXAMPLE", BOOK_EXAMPLE, SHOWN),
+        ("books.api.v2.documents.books.BOOK_EXAMPLE", BOOK_EXAMPLE, SHOWN),
     ],
 )
 def test_a_list_has_each_member(place: str, names: Collection[str], expected: Collection[str]) -> None:

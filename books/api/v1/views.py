@@ -1,8 +1,8 @@
 """The views of version 1 (specification, Sections 2-4, 7 and 8)."""
 
 from books.api.filters import BookFilter
+from books.api.v1.documents.books import document_books
 from books.api.v1.pagination import SkipLimitPagination
-from books.api.v1.schema import document_books
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.api.views import BookViewSet
 from books.read_model import Representation

@@ -7,8 +7,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from books.api import history
-from books.api.operations import check_existence_first, require_known_book
-from books.api.v2.history_schema import document_history
+from books.api.actions import check_existence_first, require_known_book
+from books.api.v2.documents.history import document_history
 from books.api.v2.serializers import REPRESENTATION, ChangeFilterSerializer
 from books.api.views import make_response, read_query
 from books.models import Change

@@ -8,10 +8,10 @@ from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from books.api import mass_changes
+from books.api import operations
 from books.api.idempotency import idempotent
-from books.api.mass_changes import MassChange, build_texts, describe_operation, describe_preview, flatten_problems
-from books.api.v2.operations_schema import document_cancel, document_operations, document_undo
+from books.api.operations import MassChange, build_texts, describe_operation, describe_preview, flatten_problems
+from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, MassChangeSerializer, OperationStateSerializer
 from books.models import Operation
 from books.operations.edits import Edit
@@ -50,12 +50,12 @@ class OperationViewSet(APIViewSet):
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
         check_names(request, [])
-        return answer_accepted(mass_changes.cancel(operation_id, get_credential(request)))
+        return answer_accepted(operations.cancel(operation_id, get_credential(request)))
 
     @document_undo
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
         check_names(request, [])
-        return answer_accepted(mass_changes.undo(operation_id, get_credential(request), timezone.now()))
+        return answer_accepted(operations.undo(operation_id, get_credential(request), timezone.now()))
 
     def read_dry_run(self, request: Request) -> bool:
         """Raises UnknownParameter, ValidationError."""

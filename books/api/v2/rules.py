@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from rest_framework.exceptions import ErrorDetail
 
+from books.api.actions import BookRules, add_etag
 from books.api.conditional import Conditions
-from books.api.operations import BookRules, add_etag
 from books.read_model import Representation
 from library_site.api.query import FieldErrors, Query, check_names, read_list
 from library_site.api.suggestions import suggest_names

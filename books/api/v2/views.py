@@ -13,15 +13,15 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
+from books.api.actions import require_known_book, restore_book, revert_book
 from books.api.bulk_body import split_body
 from books.api.conditional import Conditions
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
-from books.api.operations import require_known_book, restore_book, revert_book
 from books.api.pagination import KeysetPagination
+from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.rules import BookRulesV2
-from books.api.v2.schema import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,

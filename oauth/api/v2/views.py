@@ -15,7 +15,7 @@ from library_site.api.query import check_names
 from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import api_keys, makers
-from oauth.api.v2.schema import document_api_keys
+from oauth.api.v2.documents import document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential

@@ -20,8 +20,8 @@ from library_site.api.query import (
 from library_site.api.responses import NO_STORE, json_response
 from library_site.db.integers import BIGINT_MAX
 from webhooks import endpoints
+from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoint
-from webhooks.api.v2.schema import document_deliveries, document_redeliver
 from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, WholeDeliverySerializer
 from webhooks.models import Attempt, Delivery
 

@@ -20,7 +20,7 @@ from oauth.credentials import Credential
 from oauth.makers import Maker
 from oauth.permissions import HasViewScope
 from webhooks import endpoints
-from webhooks.api.v2.schema import (
+from webhooks.api.v2.documents import (
     document_add_secret,
     document_endpoints,
     document_ping,

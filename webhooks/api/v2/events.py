@@ -18,8 +18,8 @@ from library_site.api.query import (
 )
 from library_site.api.responses import NO_STORE, json_response
 from webhooks import stream
+from webhooks.api.v2.documents import document_stream
 from webhooks.api.v2.endpoints import WebhookViewSet
-from webhooks.api.v2.schema import document_stream
 from webhooks.models import Event
 from webhooks.registry import EVENT_KINDS
 from webhooks.stream import StreamCursor

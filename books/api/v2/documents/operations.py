@@ -8,7 +8,7 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 
-from books.api.v2.schema import IDEMPOTENCY_KEY_HEADER
+from books.api.v2.documents.books import IDEMPOTENCY_KEY_HEADER
 from books.api.v2.serializers import MassChangeSerializer, OperationStateSerializer, PreviewSerializer
 from library_site.api.schema import (
     BODY_ERRORS,

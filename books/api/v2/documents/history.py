@@ -14,7 +14,7 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from books.api.schema import BOOK_ID_PARAMETER
-from books.api.v2.schema import BOOK_EXAMPLE
+from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, EntrySerializer, RecentEntrySerializer
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from library_site.api.schema import (
