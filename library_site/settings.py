@@ -146,9 +146,9 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
 # `manage.py clear_expired` deletes the rows that these functions list, in this order.
 EXPIRED_ROWS = [
     "books.api.idempotency.iter_expired",
-    "oauth.purges.iter_expired",
-    "webhooks.purges.iter_expired",
-    "books.history.purges.iter_expired",
+    "oauth.expiry.iter_expired",
+    "webhooks.expiry.iter_expired",
+    "books.history.expiry.iter_expired",
     "books.files.uploads.iter_expired",
     "books.files.export_tasks.iter_expired",
 ]

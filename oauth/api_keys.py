@@ -16,7 +16,7 @@ from library_site.db.sql import CompiledQuery, Parameter
 from library_site.http.refusals import Refusal
 from oauth import scopes
 from oauth.credentials import Credential, sha256_hex
-from oauth.makers import announce_end, lock_maker
+from oauth.issuers import announce_end, lock_maker
 from oauth.models import APIKey, build_active_condition
 from oauth.scopes import ScopeSet
 

@@ -3,17 +3,17 @@
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor
+from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor_pages
 from oauth.accounts.tokens import invitation_tokens
-from oauth.server import consent, endpoints, metadata
+from oauth.server import consent, metadata, views
 
 server_patterns = [
     re_path(r"^oauth/authorize/?$", consent.AuthorizationView.as_view(), name="authorize"),
-    re_path(r"^oauth/token/?$", endpoints.token, name="token"),
-    re_path(r"^oauth/refresh/?$", endpoints.refresh, name="refresh"),
-    re_path(r"^oauth/resource/?$", endpoints.resource, name="resource"),
-    re_path(r"^oauth/revoke/?$", endpoints.revoke, name="revoke"),
-    re_path(r"^oauth/introspect/?$", endpoints.introspect, name="introspect"),
+    re_path(r"^oauth/token/?$", views.token, name="token"),
+    re_path(r"^oauth/refresh/?$", views.refresh, name="refresh"),
+    re_path(r"^oauth/resource/?$", views.resource, name="resource"),
+    re_path(r"^oauth/revoke/?$", views.revoke, name="revoke"),
+    re_path(r"^oauth/introspect/?$", views.introspect, name="introspect"),
     path(".well-known/oauth-authorization-server", metadata.metadata, name="metadata"),
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
@@ -34,7 +34,7 @@ account_patterns = [
         passwords.NewPasswordView.as_view(token_generator=invitation_tokens),
         name="invitation",
     ),
-    re_path(r"^two-factor/?$", two_factor.manage_two_factor, name="two-factor"),
+    re_path(r"^two-factor/?$", two_factor_pages.manage_two_factor, name="two-factor"),
 ]
 urlpatterns = [
     path("", include((server_patterns, "oauth"))),

@@ -18,7 +18,7 @@ from django.utils.translation import gettext, gettext_noop, override
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.refusals import Refusal
 from oauth.accounts.languages import find_language
-from oauth.makers import PERSON, Maker
+from oauth.issuers import PERSON, Maker
 from oauth.scopes import SCOPES, build_permission_condition
 from webhooks.encryption import encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event

@@ -14,10 +14,10 @@ from django.db.models.functions import Now
 from library_site.encryption import DecryptionError
 from library_site.http.refusals import Refusal
 from library_site.jobs.leases import POISONED_REASON, finish_rows, is_poisoned, keep_leased, lease_rows
+from library_site.jobs.retries import get_retry_delay, is_last_attempt, retry_row
 from webhooks.encryption import decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
-from webhooks.queue import get_retry_delay, is_last_attempt, retry_row
 
 log = logging.getLogger(__name__)
 

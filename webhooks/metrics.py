@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from library_site.db.sql import get_database_time
 from library_site.monitoring.sources import get_seconds
-from webhooks.delivery import pending_deliveries
+from webhooks.delivery.leases import pending_deliveries
 from webhooks.models import DeliveryCount
 
 

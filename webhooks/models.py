@@ -269,7 +269,7 @@ class Received(LeasedModel):
 class Clearing(models.Model):
     """When workers delete expired rows again, or when the lease of the worker that does it ends: a single row.
 
-    Only `webhooks.clearing` writes it.
+    Only `webhooks.expiry_schedule` writes it.
     """
 
     # By the database's clock, which all workers share.

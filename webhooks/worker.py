@@ -20,14 +20,15 @@ from django.utils import timezone
 from library_site.db import sql
 from library_site.db.connections import get_libpq_parameters
 from oauth.accounts import mails
-from webhooks import delivery, inbox
-from webhooks.attempts import Outcome, name_result, record_outcomes
-from webhooks.clearing import clear_if_due
-from webhooks.delivery import Backlog, LeasedDelivery
+from webhooks import inbox
+from webhooks.delivery import leases
+from webhooks.delivery.attempts import Outcome, name_result, record_outcomes
+from webhooks.delivery.leases import Backlog, LeasedDelivery
+from webhooks.delivery.sending import DatabaseClock, Sender, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
+from webhooks.expiry_schedule import clear_if_due
 from webhooks.models import Endpoint
 from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
-from webhooks.sending import DatabaseClock, Sender, open_sender, send_delivery
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -116,7 +117,7 @@ class Worker:
                 group.create_task(self.send(sender, leased_delivery))
             if once and was_idle and not deliveries:
                 return
-            if len(deliveries) < delivery.get_claim_limit(self.concurrency) or not self.has_capacity():
+            if len(deliveries) < leases.get_claim_limit(self.concurrency) or not self.has_capacity():
                 await self.wait_for_work(self.claim_executor, is_busy=bool(deliveries))
         while self.in_flight:
             await self.wait_for_work(self.claim_executor, is_busy=True)
@@ -125,7 +126,7 @@ class Worker:
         if self.in_flight.total() >= self.concurrency:
             return []
         claim = await self.run_in_thread(
-            self.claim_executor, partial(delivery.claim_due, self.concurrency, dict(self.in_flight))
+            self.claim_executor, partial(leases.claim_due, self.concurrency, dict(self.in_flight))
         )
         self.mail_owners(claim.disabled_endpoints, group)
         return claim.deliveries
@@ -152,7 +153,7 @@ class Worker:
 
     def has_capacity(self) -> bool:
         """Whether there is capacity for a whole claim: a claim of one delivery costs as much."""
-        return self.concurrency - self.in_flight.total() >= delivery.get_claim_limit(self.concurrency)
+        return self.concurrency - self.in_flight.total() >= leases.get_claim_limit(self.concurrency)
 
     def mail_owners(self, disabled_endpoints: list[Endpoint], group: asyncio.TaskGroup) -> None:
         for endpoint in disabled_endpoints:
@@ -238,14 +239,14 @@ class Worker:
         async with self.report_lock:
             if self.counts or self.in_flight:
                 counts, self.counts = self.counts, Counter()
-                backlog = await self.run_in_thread(self.inbox_executor, delivery.get_backlog)
+                backlog = await self.run_in_thread(self.inbox_executor, leases.get_backlog)
                 self.write_line(format_report(counts, backlog, clock.now()))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
     results = ", ".join(f"{name} {counts[name]:,}" for name in ("sent", "failed", "dead"))
     oldest = f"{max(0, (now - backlog.oldest).total_seconds()):.0f} s" if backlog.oldest else "-"
-    suffix = "+" if backlog.waiting == delivery.MAX_BACKLOG_COUNT else ""
+    suffix = "+" if backlog.waiting == leases.MAX_BACKLOG_COUNT else ""
     return f"{results}, waiting {backlog.waiting:,}{suffix}, oldest {oldest}"
 
 

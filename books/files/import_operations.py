@@ -14,8 +14,8 @@ from books.files.uploads import iter_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
-from library_site.db.purges import purge
 from library_site.http.refusals import Refusal
+from library_site.jobs.expiry import purge
 
 # Checked again when an operation starts, and with each batch.
 PREVIEW_PERMISSIONS = ["books.import_books"]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from library_site.encryption import DecryptionError
-from oauth.accounts import second_factor
+from oauth.accounts import totp
 from oauth.models import APIKey, SecondFactor, build_active_condition
 
 log = logging.getLogger(__name__)
@@ -87,14 +87,14 @@ class CodeForm(AutofocusMixin, forms.Form):
         return self.cleaned_data
 
     def clean_recovery(self) -> None:
-        self.factor = second_factor.use_recovery_code(self.user, self.cleaned_data["recovery_code"])
+        self.factor = totp.use_recovery_code(self.user, self.cleaned_data["recovery_code"])
         if self.factor is None:
             self.add_error("recovery_code", WRONG_RECOVERY_CODE)
 
     def clean_app_code(self) -> None:
         try:
-            self.factor = second_factor.use_code(self.user, self.cleaned_data["code"], timezone.now())
-        except second_factor.TooManyWrongCodes:
+            self.factor = totp.use_code(self.user, self.cleaned_data["code"], timezone.now())
+        except totp.TooManyWrongCodes:
             self.add_error("code", TOO_MANY_WRONG_CODES)
             return
         except DecryptionError:
@@ -118,7 +118,7 @@ class SetUpForm(AutofocusMixin, forms.Form):
 
     def clean_code(self) -> str:
         code: str = self.cleaned_data["code"]
-        self.step = second_factor.find_step(self.secret, second_factor.normalize_code(code), timezone.now())
+        self.step = totp.find_step(self.secret, totp.normalize_code(code), timezone.now())
         if self.step is None:
             raise ValidationError(WRONG_CODE)
         return code

@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from oauth import lockout
-from oauth.accounts import roles, second_factor
+from oauth.accounts import roles, totp
 from oauth.accounts.forms import ProfileForm
 
 
@@ -46,7 +46,7 @@ def save_profile(request: HttpRequest, user: User) -> HttpResponse:
 def render_profile(request: HttpRequest, user: User, form: ProfileForm) -> HttpResponse:
     context = {
         "form": form,
-        "has_second_factor": second_factor.find_factor(user) is not None,
+        "has_second_factor": totp.find_factor(user) is not None,
         "sentences": roles.describe_user(user),
     }
     return render(request, "accounts/profile.html", context)

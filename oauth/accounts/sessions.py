@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
-from oauth.accounts import second_factor
+from oauth.accounts import totp
 from oauth.models import SecondFactor
 
 FACTOR_KEY = "second_factor"
@@ -41,9 +41,9 @@ def get_user(request: Any) -> User | AnonymousUser:
 
 
 def is_complete(session: Any, user: User) -> bool:
-    factor = second_factor.find_factor(user)
+    factor = totp.find_factor(user)
     if factor is None:
-        return FACTOR_KEY not in session and not second_factor.is_demanded(user)
+        return FACTOR_KEY not in session and not totp.is_demanded(user)
     return bool(session.get(FACTOR_KEY) == str(factor.pk))
 
 

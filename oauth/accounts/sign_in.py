@@ -13,7 +13,7 @@ from django.urls import reverse
 from oauth2_provider.models import Application
 
 from oauth import lockout
-from oauth.accounts import second_factor, sessions
+from oauth.accounts import sessions, totp
 from oauth.accounts.forms import CodeForm
 from oauth.accounts.granted_apps import find_application
 from oauth.accounts.next_page import redirect_with_next
@@ -34,8 +34,8 @@ class SignInView(LoginView):
     def form_valid(self, form: Any) -> HttpResponse:
         """The password was right. A person with a second factor is signed in on the next page."""
         user = form.get_user()
-        has_factor = second_factor.find_factor(user) is not None
-        if not has_factor and not second_factor.is_demanded(user):
+        has_factor = totp.find_factor(user) is not None
+        if not has_factor and not totp.is_demanded(user):
             # Another person may have begun to sign in: that one knows what the session holds.
             self.request.session.flush()
             return super().form_valid(form)

@@ -24,8 +24,8 @@ from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
 from oauth.accounts.mails import normalize_address
 from oauth.accounts.sessions import get_session_user_id
+from oauth.issuers import announce_end
 from oauth.lockout import USER_PREFIX
-from oauth.makers import announce_end
 from oauth.management.users import Person
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, SecondFactor
 from oauth.signals import revoke_all_access
@@ -148,7 +148,7 @@ def forget_person(person: Person) -> Counter[str]:
 
 
 def end_access(user_id: int) -> None:
-    """Ends what the account granted, and what was made with it; locks it in the order of `oauth.makers.lock_maker`."""
+    """Ends what the account granted, and what was made with it; locks it in the order of `oauth.issuers.lock_maker`."""
     revoke_all_access(User.objects.filter(pk=user_id))
     api_keys.revoke_keys(APIKey.objects.filter(owner=user_id).order_by("pk"), timezone.now())
     announce_end(Q(owner=user_id))

@@ -25,7 +25,7 @@ from books.history.actors import find_actor
 from books.models import Actor, Change, ImportFile
 from books.writing import changes
 from oauth import api_keys
-from oauth.accounts import mails, second_factor
+from oauth.accounts import mails, totp
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode
 from oauth.tokens.revocations import REVOCATION_LIST
 from tests.support import oauth_flows
@@ -288,7 +288,7 @@ def export(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
     authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
-    factor, _ = second_factor.turn_on(ada.user, second_factor.generate_secret(), 0, timezone.now())
+    factor, _ = totp.turn_on(ada.user, totp.generate_secret(), 0, timezone.now())
     AccountMail.objects.filter(kind=AccountMail.Kind.FACTOR_ON).delete()
     mail = AccountMail.objects.get()
     rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
@@ -421,8 +421,8 @@ def test_secrets_are_not_exported(ada: Scenario, capsys: pytest.CaptureFixture[s
     text = str(export(USERNAME, capsys))
     secrets = [ada.user.password, APIKey.objects.get().digest, EndpointSecret.objects.get().sealed]
     secrets += [AccessToken.objects.get().token_checksum, RefreshToken.objects.get().token_checksum]
-    totp_secret = second_factor.generate_secret()
-    factor, codes = second_factor.turn_on(ada.user, totp_secret, 0, timezone.now())
+    totp_secret = totp.generate_secret()
+    factor, codes = totp.turn_on(ada.user, totp_secret, 0, timezone.now())
     secrets += [totp_secret, factor.encrypted_secret, *codes, *RecoveryCode.objects.values_list("digest", flat=True)]
     secrets += [oauth_flows.SECRET, *ada.headers[0].values(), *Session.objects.values_list("pk", flat=True)]
     assert [secret for secret in secrets if secret in text] == []

@@ -8,10 +8,10 @@ from django.utils import timezone
 from oauth import api_keys
 from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
 from oauth.credentials import Credential
-from oauth.makers import MakerRevoked
+from oauth.issuers import MakerRevoked
 from oauth.models import APIKey, ChangedRights
 from tests.support.concurrency import start_concurrently
-from tests.support.makers import KINDS, MakerCase, create_maker
+from tests.support.issuers import KINDS, MakerCase, create_maker
 from tests.support.oauth_flows import create_reader
 
 pytestmark = pytest.mark.usefixtures("transactional_db")

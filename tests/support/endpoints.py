@@ -9,8 +9,8 @@ from django.utils import timezone
 from books.writing.events import BOOK_CREATED
 from oauth import api_keys
 from oauth.models import APIKey
-from webhooks import delivery
-from webhooks.delivery import LeasedDelivery
+from webhooks.delivery import leases
+from webhooks.delivery.leases import LeasedDelivery
 from webhooks.encryption import encrypt
 from webhooks.models import Endpoint
 from webhooks.outbox import EventData, publish
@@ -52,4 +52,4 @@ def publish_event(number: int = 1) -> None:
 
 def claim_deliveries(limit: int = 10) -> list[LeasedDelivery]:
     """Claims due deliveries as a worker that is sending nothing yet."""
-    return delivery.claim_due(3 * limit, {}).deliveries
+    return leases.claim_due(3 * limit, {}).deliveries

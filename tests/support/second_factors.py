@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from oauth.accounts import second_factor
+from oauth.accounts import totp
 from oauth.models import SecondFactor
 
 
@@ -22,14 +22,14 @@ class Phone(NamedTuple):
 
 
 def set_up_phone(user: User) -> Phone:
-    secret = second_factor.generate_secret()
-    factor, codes = second_factor.turn_on(user, secret, 0, timezone.now())
+    secret = totp.generate_secret()
+    factor, codes = totp.turn_on(user, secret, 0, timezone.now())
     return Phone(secret, codes, factor)
 
 
 def compute_code(secret: str, now: datetime, steps: int = 0) -> str:
     """The code of now, or of a number of time steps later."""
-    return second_factor.compute_code(secret, int(now.timestamp()) // second_factor.STEP_SECONDS + steps)
+    return totp.compute_code(secret, int(now.timestamp()) // totp.STEP_SECONDS + steps)
 
 
 def find_wrong_code(phone: Phone) -> str:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.endpoints import claim_deliveries
-from webhooks.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import Outcome, record_outcomes
 
 ENDPOINTS = "/admin/webhooks/endpoint/"
 DELIVERIES = "/admin/webhooks/delivery/"

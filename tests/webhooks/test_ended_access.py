@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import Application
 
-from library_site.db.purges import purge
+from library_site.jobs.expiry import purge
 from oauth import api_keys
+from oauth.expiry import iter_expired
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
-from oauth.purges import iter_expired
 from oauth.tokens import revocations
 from tests.support.admin_pages import read_text, submit_action
 from tests.support.endpoints import claim_deliveries, create_key_header, create_owner, publish_event

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from tests.support.endpoints import claim_deliveries, create_endpoint, publish_event
-from webhooks.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import Outcome, record_outcomes
 from webhooks.metrics import read_deliveries
 from webhooks.models import Attempt, Delivery, DeliveryCount, Event
 

@@ -9,10 +9,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from oauth.credentials import Credential
-from oauth.makers import MakerRevoked, lock_maker
+from oauth.issuers import MakerRevoked, lock_maker
 from tests.support.concurrency import start_concurrently
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
-from tests.support.makers import KINDS, MakerCase, create_maker
+from tests.support.issuers import KINDS, MakerCase, create_maker
 from webhooks import endpoints
 from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints, TooManyWaiting
 from webhooks.models import Delivery, Endpoint

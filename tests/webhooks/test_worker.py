@@ -18,9 +18,9 @@ from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
 from tests.support.receivers import respond_with, start_receiver
 from webhooks import endpoints
-from webhooks.attempts import DISABLED_REASON
+from webhooks.delivery.attempts import DISABLED_REASON
+from webhooks.delivery.sending import DatabaseClock
 from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.sending import DatabaseClock
 from webhooks.signing import verify
 from webhooks.worker import Worker, close_connection
 

@@ -74,7 +74,9 @@ class Migration(migrations.Migration):
                 (
                     "delivery",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="attempts", to="webhooks.delivery"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attempts",
+                        to="webhooks.delivery",
                     ),
                 ),
             ],

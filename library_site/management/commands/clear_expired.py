@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from library_site.db.purges import purge_all
+from library_site.jobs.expiry import purge_all
 
 
 class Command(BaseCommand):

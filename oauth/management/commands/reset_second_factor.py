@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from oauth.accounts.second_factor import turn_off
+from oauth.accounts.totp import turn_off
 from oauth.management.users import get_active_user
 
 

@@ -14,7 +14,7 @@ from books.files.formats.registry import STREAMED_FORMATS
 from books.files.uploads import KEPT_DAYS
 from books.models import Operation
 from books.operations import worker
-from library_site.db.purges import purge
+from library_site.jobs.expiry import purge
 from tests.support.book_files import read_records
 from tests.support.books_admin import LIST, create_book
 from tests.support.operations import work_off

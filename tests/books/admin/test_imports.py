@@ -24,7 +24,7 @@ from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFin
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
 from books.operations.tasks import LeaseLost
-from library_site.db.purges import purge
+from library_site.jobs.expiry import purge
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book

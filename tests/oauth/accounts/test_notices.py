@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.utils import timezone
 
-from oauth.accounts import mails, second_factor
+from oauth.accounts import mails, totp
 from oauth.models import AccountMail
 from tests.support.account_pages import PASSWORD, submit
 from tests.support.oauth_flows import sign_in
@@ -50,7 +50,7 @@ def test_a_second_factor_is_announced_when_it_is_turned_on_and_off(jane: User) -
     set_up_phone(jane)
     assert list_mails() == [([OLD], "Two-factor sign-in at the library was turned on")]
     mail.outbox.clear()
-    second_factor.turn_off(jane)
+    totp.turn_off(jane)
     assert list_mails() == [([OLD], "Two-factor sign-in at the library was turned off")]
 
 
@@ -78,7 +78,7 @@ def choose_the_first_password(user: User) -> None:
 
 
 def turn_nothing_off(user: User) -> None:
-    second_factor.turn_off(user)
+    totp.turn_off(user)
 
 
 def change_without_an_address(user: User) -> None:

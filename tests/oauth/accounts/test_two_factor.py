@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from oauth.accounts import second_factor, sessions
+from oauth.accounts import sessions, totp
 from oauth.models import RecoveryCode, SecondFactor
 from tests.support.account_pages import PASSWORD, dump_sessions, read_text, submit
 from tests.support.concurrency import start_concurrently
@@ -109,8 +109,8 @@ def test_a_person_without_a_phone_signs_in_with_the_password(api: httpx.Client, 
 
 @pytest.mark.parametrize(("steps", "is_right"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
 def test_the_clock_of_the_phone_may_be_a_step_off(steps: int, is_right: bool) -> None:
-    secret, now = second_factor.generate_secret(), timezone.now()
-    assert (second_factor.find_step(secret, compute_code(secret, now, steps), now) is not None) == is_right
+    secret, now = totp.generate_secret(), timezone.now()
+    assert (totp.find_step(secret, compute_code(secret, now, steps), now) is not None) == is_right
 
 
 def test_a_code_may_have_spaces(api: httpx.Client, phone: Phone) -> None:
@@ -149,7 +149,7 @@ def test_a_code_is_good_once(api: httpx.Client, phone: Phone) -> None:
 def test_a_code_that_is_used_twice_at_the_same_time_is_good_once() -> None:
     user = User.objects.create_user("margaret")
     phone = set_up_phone(user)
-    use_code = partial(second_factor.use_code, user, phone.show_code(), timezone.now())
+    use_code = partial(totp.use_code, user, phone.show_code(), timezone.now())
     with transaction.atomic():
         assert use_code() == phone.factor
         second = start_concurrently(use_code)
@@ -243,8 +243,8 @@ def test_the_right_code_takes_the_failures_back(api: httpx.Client, phone: Phone)
 def test_after_many_wrong_codes_from_anywhere_only_recovery_codes_are_good(
     api: httpx.Client, phone: Phone, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for _ in range(second_factor.MAX_WRONG_CODES):
-        second_factor.use_code(phone.factor.user, find_wrong_code(phone), timezone.now())
+    for _ in range(totp.MAX_WRONG_CODES):
+        totp.use_code(phone.factor.user, find_wrong_code(phone), timezone.now())
     assert "someone may know the password" in caplog.text
     enter_password(api)
     assert "Too many wrong codes were tried" in read_text(enter_code(api, phone.show_code()))
@@ -254,7 +254,7 @@ def test_after_many_wrong_codes_from_anywhere_only_recovery_codes_are_good(
 
 def test_wrong_codes_are_forgotten_after_an_hour(api: httpx.Client, phone: Phone) -> None:
     SecondFactor.objects.update(
-        wrong_codes=second_factor.MAX_WRONG_CODES, first_wrong_at=timezone.now() - timedelta(hours=1, seconds=1)
+        wrong_codes=totp.MAX_WRONG_CODES, first_wrong_at=timezone.now() - timedelta(hours=1, seconds=1)
     )
     enter_password(api)
     enter_code(api, phone.show_code())
@@ -323,7 +323,7 @@ def test_to_turn_it_on_or_off_ends_the_other_sessions(api: httpx.Client, margare
     session_with_factor = api.cookies["sessionid"]
     use_session(api, other_session)
     assert not is_signed_in(api)
-    second_factor.turn_off(margaret)
+    totp.turn_off(margaret)
     use_session(api, session_with_factor)
     assert not is_signed_in(api)
 

@@ -14,10 +14,10 @@ from rest_framework.request import Request
 from library_site.api.query import check_names
 from library_site.api.responses import NO_STORE, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from oauth import makers
+from oauth import issuers
 from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
-from oauth.makers import Maker
+from oauth.issuers import Maker
 from oauth.permissions import HasViewScope
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
@@ -138,15 +138,15 @@ def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
     """Returns those of the user that the credential sees."""
-    made = makers.build_made_condition(cast("Credential", request.auth))
+    made = issuers.build_made_condition(cast("Credential", request.auth))
     return endpoints.own_endpoints(get_owner(request), made)
 
 
 def lock_maker(request: Request) -> Maker:
     """Raises InvalidCredential: a process learns up to five seconds late that access has ended. Needs a transaction."""
     try:
-        return makers.lock_maker(cast("Credential", request.auth), timezone.now())
-    except makers.MakerRevoked as error:
+        return issuers.lock_maker(cast("Credential", request.auth), timezone.now())
+    except issuers.MakerRevoked as error:
         raise InvalidCredential from error
 
 

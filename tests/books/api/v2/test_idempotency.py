@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from books.models import StoredResponse
-from library_site.db.purges import purge_all
+from library_site.jobs.expiry import purge_all
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.logs import kill_worker

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from library_site.db.purges import PurgeStopped, purge_all
+from library_site.jobs.expiry import PurgeStopped, purge_all
 from webhooks.models import Clearing
 
 log = logging.getLogger(__name__)

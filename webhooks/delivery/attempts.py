@@ -12,10 +12,10 @@ from django.utils.translation import gettext_noop
 
 from library_site.db.sql import execute
 from library_site.jobs.leases import finish_rows, keep_leased
-from webhooks.delivery import LeasedDelivery
+from library_site.jobs.retries import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt, retry_row
+from webhooks.delivery.leases import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
-from webhooks.queue import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt, retry_row
 
 # After so many dead deliveries in a row, an endpoint is disabled.
 MAX_DEAD_IN_A_ROW = 10

@@ -14,9 +14,10 @@ from library_site.db import sql
 from library_site.db.sql import execute
 from library_site.jobs.leases import MAX_LOST_WORKERS
 from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
-from webhooks import attempts, delivery, endpoints
-from webhooks.attempts import Outcome, record_outcomes
-from webhooks.delivery import LeasedDelivery
+from webhooks import endpoints
+from webhooks.delivery import attempts, leases
+from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -283,7 +284,7 @@ def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:
     endpoint = create_endpoint()
     endpoint.secrets.update(sealed="nonsense")
     publish_event()
-    assert delivery.claim_due(1, {}) == ([], [endpoint])
+    assert leases.claim_due(1, {}) == ([], [endpoint])
     endpoint.refresh_from_db()
     assert (endpoint.state, endpoint.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
@@ -307,18 +308,18 @@ def test_a_slow_endpoint_leaves_room_for_others() -> None:
     for number in range(20):
         publish_event(number)
     in_flight: Counter[int] = Counter()
-    while deliveries := delivery.claim_due(12, in_flight).deliveries:
+    while deliveries := leases.claim_due(12, in_flight).deliveries:
         in_flight.update(leased.endpoint_id for leased in deliveries)
     assert in_flight == {slow_endpoint.pk: 6}
     Delivery.objects.filter(lease=None).update(endpoint=other_endpoint)
-    assert {leased.endpoint_id for leased in delivery.claim_due(12, in_flight).deliveries} == {other_endpoint.pk}
+    assert {leased.endpoint_id for leased in leases.claim_due(12, in_flight).deliveries} == {other_endpoint.pk}
 
 
 def test_nothing_is_sent_to_an_owner_who_may_no_longer_have_endpoints() -> None:
     endpoint = create_endpoint()
     publish_event()
     endpoint.owner.user_permissions.clear()  # type: ignore[union-attr]  # the endpoint has an owner
-    assert (claim_deliveries(1), delivery.get_backlog().waiting) == ([], 0)
+    assert (claim_deliveries(1), leases.get_backlog().waiting) == ([], 0)
 
 
 def test_a_disabled_endpoint_keeps_its_waiting_deliveries() -> None:
@@ -350,10 +351,10 @@ def count_transaction_queries() -> int:
 
 
 def test_the_backlog_counts_the_waiting_deliveries() -> None:
-    assert delivery.get_backlog() == (0, None)
+    assert leases.get_backlog() == (0, None)
     create_endpoint()
     publish_event()
-    backlog = delivery.get_backlog()
+    backlog = leases.get_backlog()
     assert (backlog.waiting, backlog.oldest) == (1, Delivery.objects.get().created_at)
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webhooks.queue import get_retry_delay, is_last_attempt
+from library_site.jobs.retries import get_retry_delay, is_last_attempt
 
 pytestmark = pytest.mark.database_independent
 

@@ -8,14 +8,14 @@ from django.core.management import call_command
 from django.utils import timezone
 from pytest_django import Settings
 
-from books.history import purges
+from books.history import expiry
 from books.history.actors import begin_operation
-from books.history.purges import iter_expired
+from books.history.expiry import iter_expired
 from books.models import Book, Change, Operation
 from books.operations.lifecycle import build_operation
 from books.rows import BookRow
 from books.writing import changes
-from library_site.db.purges import purge
+from library_site.jobs.expiry import purge
 from tests.support.books import ACTOR, build_book
 
 # The purge deletes what each test would compare with the changes.
@@ -119,7 +119,7 @@ def test_operations_that_have_not_ended_stay(state: str) -> None:
 
 
 def test_an_interrupted_purge_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purges, "ID_RANGE", 3)
+    monkeypatch.setattr(expiry, "ID_RANGE", 3)
     book = create_book(400)
     for number in range(10):
         change_book(book, number, 300 - number)

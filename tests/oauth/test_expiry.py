@@ -10,11 +10,11 @@ from django.core.management import call_command
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
-from library_site.db import purges
-from library_site.db.purges import purge
+from library_site.jobs import expiry
+from library_site.jobs.expiry import purge
 from oauth import api_keys
+from oauth.expiry import iter_expired
 from oauth.models import APIKey, Authorization, ChangedRights
-from oauth.purges import iter_expired
 from oauth.tokens import revocations
 from tests.support import oauth_flows
 
@@ -161,7 +161,7 @@ def test_failed_sign_ins_are_deleted_when_they_no_longer_count(api: httpx.Client
 
 
 def test_one_purge_deletes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purges, "PURGE_BATCH", 3)
+    monkeypatch.setattr(expiry, "PURGE_BATCH", 3)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
     assert purge_expired(now + DAY) == {"changed rights": 10}

@@ -6,11 +6,11 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from library_site.db.purges import purge
+from library_site.jobs.expiry import purge
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
-from webhooks.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.expiry import iter_expired
 from webhooks.models import EVENT_RETENTION, Attempt, Delivery, Endpoint, Event, Received, Source
-from webhooks.purges import iter_expired
 
 pytestmark = pytest.mark.usefixtures("db")
 NOW = timezone.now()

@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from tests.support.concurrency import run_and_disconnect
-from webhooks.clearing import CLEARING_INTERVAL, CLEARING_LEASE, clear_if_due, lease_clearing
+from webhooks.expiry_schedule import CLEARING_INTERVAL, CLEARING_LEASE, clear_if_due, lease_clearing
 from webhooks.models import Clearing
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)

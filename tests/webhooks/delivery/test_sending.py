@@ -18,11 +18,11 @@ from library_site.jobs.leases import POISONED_REASON
 from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import reserve_port
-from webhooks import sending
-from webhooks.attempts import Outcome
-from webhooks.delivery import LeasedDelivery
+from webhooks.delivery import sending
+from webhooks.delivery.attempts import Outcome
+from webhooks.delivery.leases import LeasedDelivery
+from webhooks.delivery.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
 from webhooks.models import MAX_ANSWER_BYTES
-from webhooks.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()

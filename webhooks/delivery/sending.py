@@ -18,8 +18,8 @@ from yarl import URL
 
 from library_site.jobs.leases import POISONED_REASON
 from library_site.monitoring.tracing import trace_delivery
-from webhooks.attempts import Outcome
-from webhooks.delivery import LeasedDelivery
+from webhooks.delivery.attempts import Outcome
+from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
 from webhooks.ssrf import ForbiddenAddress, make_socket_factory, validate_url

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from library_site import encryption
 from oauth import lockout
-from oauth.accounts import second_factor, sessions
+from oauth.accounts import sessions, totp
 from oauth.accounts.forms import CodeForm, SetUpForm
 from oauth.accounts.next_page import get_next_page
 from oauth.models import SecondFactor
@@ -29,10 +29,10 @@ SETUP_KEY = "second_factor_setup"
 def manage_two_factor(request: HttpRequest) -> HttpResponse:
     """Serves who is signed in, and who must turn two-factor sign-in on to be signed in."""
     if isinstance(request.user, User):
-        factor = second_factor.find_factor(request.user)
+        factor = totp.find_factor(request.user)
         return change_factor(request, request.user, factor) if factor else set_up_factor(request, request.user)
     pending_user = sessions.find_pending_user(request)
-    if pending_user is None or second_factor.find_factor(pending_user):
+    if pending_user is None or totp.find_factor(pending_user):
         return redirect_to_login(request.get_full_path())
     return set_up_factor(request, pending_user)
 
@@ -49,8 +49,8 @@ def set_up_factor(request: HttpRequest, user: User) -> HttpResponse:
         "form": form,
         "account": user,
         "secret": " ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
-        "qr_code": segno.make(second_factor.build_uri(secret, user.get_username())).svg_data_uri(scale=5),
-        "is_demanded": second_factor.is_demanded(user),
+        "qr_code": segno.make(totp.build_uri(secret, user.get_username())).svg_data_uri(scale=5),
+        "is_demanded": totp.is_demanded(user),
     }
     return render(request, "accounts/two_factor_setup.html", context)
 
@@ -58,15 +58,15 @@ def set_up_factor(request: HttpRequest, user: User) -> HttpResponse:
 def get_setup_secret(request: HttpRequest) -> str:
     """Returns the secret that the person's page shows; it stays the same when the page is loaded again."""
     try:
-        return encryption.decrypt(request.session[SETUP_KEY], second_factor.PURPOSE)
+        return encryption.decrypt(request.session[SETUP_KEY], totp.PURPOSE)
     except (KeyError, encryption.DecryptionError):
-        secret = second_factor.generate_secret()
-        request.session[SETUP_KEY] = encryption.encrypt(secret, second_factor.PURPOSE)
+        secret = totp.generate_secret()
+        request.session[SETUP_KEY] = encryption.encrypt(secret, totp.PURPOSE)
         return secret
 
 
 def finish_setup(request: HttpRequest, user: User, secret: str, step: int) -> HttpResponse:
-    factor, codes = second_factor.turn_on(user, secret, step, timezone.now())
+    factor, codes = totp.turn_on(user, secret, step, timezone.now())
     del request.session[SETUP_KEY]
     if request.user.is_authenticated:
         lockout.clear_attempts(request, user.get_username())
@@ -86,8 +86,8 @@ def change_factor(request: HttpRequest, user: User, factor: SecondFactor) -> Htt
         return render_factor(request, user, factor, form)
     lockout.clear_attempts(request, user.get_username())
     if "renew" in request.POST:
-        return render_codes(request, second_factor.renew_recovery_codes(factor))
-    second_factor.turn_off(user)
+        return render_codes(request, totp.renew_recovery_codes(factor))
+    totp.turn_off(user)
     sessions.forget_factor(request)
     messages.success(request, gettext("Two-factor sign-in is turned off."))
     return HttpResponseRedirect(resolve_url("accounts:two-factor"))
@@ -98,7 +98,7 @@ def render_factor(request: HttpRequest, user: User, factor: SecondFactor, form: 
         "form": form,
         "factor": factor,
         "codes_left": factor.recovery_codes.count(),
-        "is_demanded": second_factor.is_demanded(user),
+        "is_demanded": totp.is_demanded(user),
     }
     return render(request, "accounts/two_factor.html", context)
 
