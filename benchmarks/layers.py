@@ -77,9 +77,9 @@ LAYERS = {
     "statement of a write": (
         "books.writing.changes.create_book",
         "books.writing.changes.change_book",
-        "books.writing.statements.find_book",
-        "books.writing.statements.insert_book",
-        "books.writing.statements.update_book",
+        "books.writing.statements.select_book",
+        "books.writing.statements.insert_row",
+        "books.writing.statements.update_row",
     ),
     "event and deliveries": (
         "books.writing.events.created_data_parts",

@@ -72,10 +72,10 @@ def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: Actor
     pk = get_copy_id(mirrored_book)
     if pk:
         with suppress(BookNotFound):
-            return changes.apply_change(changes.lock_book(pk), values, actor, now, announce=False)
+            return changes.change_locked_book(changes.lock_book(pk), values, actor, now, announce=False)
         with suppress(BookNotFound):
             return changes.restore_book(pk, actor, now, values, announce=False)
-    return changes.add_book(values, actor, now, announce=False)
+    return changes.create_in_transaction(values, actor, now, announce=False)
 
 
 def get_copy_id(mirrored_book: MirroredBook) -> int | None:
@@ -105,7 +105,7 @@ def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> 
     pk = get_copy_id(mirrored_book)
     if pk:
         with suppress(BookNotFound):
-            changes.delete_book(changes.lock_book(pk), actor, now, announce=False)
+            changes.delete_locked_book(changes.lock_book(pk), actor, now, announce=False)
 
 
 def find_source_actor(received: Received) -> ActorRef:

@@ -27,7 +27,7 @@ DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %
 CACHED_STATEMENTS = 100
 
 
-class Selection(NamedTuple):
+class BookQuery(NamedTuple):
     """Books that match a queryset and all `conditions`, each of which is SQL with the value of its parameter.
 
     Django needs longer to compile a condition than PostgreSQL to find the books.
@@ -71,7 +71,7 @@ class Representation:
         }
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
         # Clients can choose thousands of sets of members, too many for PostgreSQL to keep plans for.
-        self.keep_plan = names is None
+        self.reuse_plan = names is None
         self.list_statements: dict[tuple[Any, ...], ListStatement] = {}
         self.make_partial = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
 
@@ -83,7 +83,7 @@ class Representation:
         """Selects the members and the extra columns as tuples."""
         return books.values_list(*self.columns, *extra_columns)
 
-    def fetch_rows(self, selection: Selection, skip: int, limit: int, *extra_columns: Column) -> list[Row]:
+    def fetch_rows(self, selection: BookQuery, skip: int, limit: int, *extra_columns: Column) -> list[Row]:
         """Returns rows of the books. Each request compiles only the condition; the rest of the statement is cached."""
         try:
             condition, parameters = selection.compile()
@@ -91,7 +91,7 @@ class Representation:
             return []
         return self.get_list_statement(selection.books, extra_columns).fetch_rows(condition, parameters, skip, limit)
 
-    def fetch_page(self, selection: Selection, skip: int, limit: int) -> list[msgspec.Struct]:
+    def fetch_page(self, selection: BookQuery, skip: int, limit: int) -> list[msgspec.Struct]:
         """Returns structs of the books."""
         return self.to_structs(self.fetch_rows(selection, skip, limit))
 
@@ -101,7 +101,7 @@ class Representation:
             sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *extra_columns).query.sql_with_params()
             select_sql, keyword, order_sql = sql.partition(" ORDER BY ")
             self.list_statements[key] = ListStatement(
-                select_sql, keyword + order_sql, is_by_id=key == ("pk",), keep_plan=self.keep_plan
+                select_sql, keyword + order_sql, is_by_id=key == ("pk",), reuse_plan=self.reuse_plan
             )
         return self.list_statements[key]
 
@@ -113,7 +113,7 @@ class Representation:
     @cached_property
     def book_statement(self) -> PreparedStatement:
         sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return PreparedStatement(sql, self.keep_plan)
+        return PreparedStatement(sql, self.reuse_plan)
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Turns rows into structs, without the extra columns."""
@@ -130,14 +130,14 @@ class Representation:
 class ListStatement:
     """The statement of a list in one order, to which a condition can be added."""
 
-    def __init__(self, select_sql: str, order_sql: str, is_by_id: bool, keep_plan: bool) -> None:
+    def __init__(self, select_sql: str, order_sql: str, is_by_id: bool, reuse_plan: bool) -> None:
         self.select_sql, self.page_sql = select_sql, f"{order_sql} LIMIT %s OFFSET %s"
-        self.statement = PreparedStatement(f"{select_sql}{self.page_sql}", keep_plan)
+        self.statement = PreparedStatement(f"{select_sql}{self.page_sql}", reuse_plan)
         # PostgreSQL skips the books before the page by reading only the index.
         deep_sql = f"{select_sql} WHERE {DEEP_OFFSET_SQL}{order_sql} LIMIT %s"
-        self.deep_statement = PreparedStatement(deep_sql, keep_plan) if is_by_id else None
+        self.deep_statement = PreparedStatement(deep_sql, reuse_plan) if is_by_id else None
         # Callers choose the members and the conditions; of all combinations there are too many.
-        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS if keep_plan else 0)(self.build_filtered_statement)
+        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS if reuse_plan else 0)(self.build_filtered_statement)
 
     def fetch_rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
         """Returns the rows of one page. An empty condition matches all books."""
@@ -149,7 +149,7 @@ class ListStatement:
 
     def build_filtered_statement(self, condition: str) -> PreparedStatement:
         """PostgreSQL plans it anew each time, because a plan that is fast for one text is slow for another."""
-        return PreparedStatement(f"{self.select_sql}{condition}{self.page_sql}", keep_plan=False)
+        return PreparedStatement(f"{self.select_sql}{condition}{self.page_sql}", reuse_plan=False)
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:

@@ -175,7 +175,7 @@ BOOK_SELECTIONS = {
 }
 
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
-MAKER_END_HANDLERS = ["webhooks.endpoints.end_made"]
+ACCESS_END_HANDLERS = ["webhooks.endpoints.end_made"]
 
 # Modules that know what an app keeps about a person, which `export_user` and `forget_user` need besides oauth's own.
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]

@@ -15,8 +15,8 @@ from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 from library_site.db.sql import CompiledQuery, Parameter
 from library_site.http.refusals import Refusal
 from oauth import scopes
+from oauth.creators import announce_end, lock_creator
 from oauth.credentials import Credential, sha256_hex
-from oauth.issuers import announce_end, lock_maker
 from oauth.models import APIKey, build_active_condition
 from oauth.scopes import ScopeSet
 
@@ -60,14 +60,14 @@ def create_key(
     expires_at: datetime | None = None,
     maker: Credential | None = None,
 ) -> tuple[APIKey, str]:
-    """Returns a new key and its text, which is not stored. Raises TooManyKeys, MakerRevoked.
+    """Returns a new key and its text, which is not stored. Raises TooManyKeys, CreatorRevoked.
 
     The key expires at the latest with `maker`, the credential that makes it.
     """
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
-        made_by = lock_maker(maker, now)
+        made_by = lock_creator(maker, now)
         # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update(no_key=True).get(pk=owner.pk)
         if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:

@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant
 
-from oauth.issuers import announce_end
+from oauth.creators import announce_end
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext, gettext_noop, override
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.refusals import Refusal
 from oauth.accounts.languages import find_language
-from oauth.issuers import PERSON, Maker
+from oauth.creators import PERSON, Creator
 from oauth.scopes import SCOPES, build_permission_condition
 from webhooks.encryption import encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event
@@ -88,7 +88,7 @@ def reachable_endpoints() -> QuerySet[Endpoint]:
 
 
 def create_endpoint(
-    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, maker: Maker = PERSON
+    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, maker: Creator = PERSON
 ) -> tuple[Endpoint, str]:
     """Returns a new endpoint and its secret. Needs a transaction. Raises TooManyEndpoints."""
     # Without the lock, requests at the same time would each count too few.
@@ -101,7 +101,7 @@ def create_endpoint(
     return own_endpoints(owner).get(pk=endpoint.pk), new_secret
 
 
-def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], maker: Maker = PERSON) -> None:
+def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], maker: Creator = PERSON) -> None:
     """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
 
     An ended endpoint that becomes active, or one that gets another owner, is from then on as if `maker` had made it.
@@ -130,7 +130,7 @@ def disable_endpoints(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoi
 
 
 def end_made(made: Q) -> None:
-    """Disables the endpoints that a credential made; one of MAKER_END_HANDLERS. Needs a transaction."""
+    """Disables the endpoints that a credential made; one of ACCESS_END_HANDLERS. Needs a transaction."""
     ended = Endpoint.objects.ended().filter(state=Endpoint.State.DISABLED)
     endpoints = Endpoint.objects.not_deleted().filter(made).exclude(pk__in=ended)
     # Locked in the order of ids, as everywhere: otherwise two requests could deadlock.
@@ -141,7 +141,7 @@ def end_made(made: Q) -> None:
 
 @transaction.atomic
 def disable_ended() -> None:
-    """Disables active endpoints whose maker has expired, or has ended without MAKER_END_HANDLERS, as by old code."""
+    """Disables active endpoints whose maker has expired, or has ended without ACCESS_END_HANDLERS, as by old code."""
     has_ended = Q(expires_at__lte=Now()) | Q(maker__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
     end_made(has_ended & Q(state=Endpoint.State.ACTIVE))
 
@@ -169,7 +169,7 @@ def write_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
         return gettext("Your webhook is disabled"), "\n".join([*lines, ""])
 
 
-def add_secret(endpoint: Endpoint, secret: str | None, now: datetime) -> str:
+def add_endpoint_secret(endpoint: Endpoint, secret: str | None, now: datetime) -> str:
     """Adds a pending secret, which replaces another pending one. Returns it. Needs a transaction."""
     new_secret = secret or generate_secret()
     EndpointSecret.objects.update_or_create(

@@ -66,7 +66,7 @@ def iter_secrets(source: Source) -> Iterator[str]:
             log.error("A secret of the source %s cannot be read: give it a new one.", source)  # noqa: TRY400  # no traceback needed
 
 
-def add_secret(source: Source, secret: str | None, now: datetime) -> str:
+def add_source_secret(source: Source, secret: str | None, now: datetime) -> str:
     """Adds a secret that the source may sign with: this one, or a generated one. Returns it."""
     new_secret = secret or generate_secret()
     SourceSecret.objects.create(source=source, sealed=encrypt(new_secret), created_at=now)
@@ -97,7 +97,7 @@ def process_due(limit: int, chance: Callable[[], float]) -> int:
         if not has_due():
             return count
         # One at a time: while a handler is slow, the leases of other events could end.
-        for event in claim_due(1):
+        for event in claim_due_event(1):
             process_event(event, chance())
     return limit
 
@@ -108,7 +108,7 @@ def has_due() -> bool:
 
 
 @transaction.atomic(durable=True)
-def claim_due(limit: int) -> list[Received]:
+def claim_due_event(limit: int) -> list[Received]:
     """Leases events that are due, and ends those that too many workers died of."""
     due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
     lease, rows = lease_rows(Received, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])

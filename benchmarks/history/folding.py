@@ -163,8 +163,8 @@ def has_state(states: Mapping[int, Mapping[int, State]], books: Mapping[str, int
     if isinstance(item.book, str) and item.version is None:
         return is_last(states.get(books.get(item.book, 0), {}), item.members)
     book_states = states.get(books.get(item.book, 0) if isinstance(item.book, str) else item.book, {})
-    candidates = book_states.values() if item.version is None else [book_states.get(item.version)]
-    return any(matches(state, item.members) for state in candidates)
+    records = book_states.values() if item.version is None else [book_states.get(item.version)]
+    return any(matches(state, item.members) for state in records)
 
 
 def is_last(states: Mapping[int, State], members: State) -> bool:

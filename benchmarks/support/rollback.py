@@ -9,5 +9,5 @@ from tests.support.books import ACTOR, build_book
 
 def roll_back_creation() -> None:
     with transaction.atomic():
-        changes.add_book(build_book(), ACTOR, timezone.now())
+        changes.create_in_transaction(build_book(), ACTOR, timezone.now())
         transaction.set_rollback(True)

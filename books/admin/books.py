@@ -28,13 +28,13 @@ from books.admin.files.imports import delete_file, receive_chunk, show_check, sh
 from books.admin.lending.scan import show_scan
 from books.admin.lending.views import STATES, change_state, find_scanned, name_state, show_lending
 from books.admin.list.changelist import BookList
-from books.admin.list.filters import build_query, describe_unknown, list_unknown_names
+from books.admin.list.filters import change_query, describe_unknown, list_unknown_names
 from books.admin.list.genres import show_genres
-from books.admin.list.settings import COLUMNS, delete_view, list_views, save_settings, save_view
+from books.admin.list.settings import LIST_COLUMNS, delete_view, list_views, save_settings, save_view
 from books.admin.operations.bulk_edit import show_bulk_edit
 from books.admin.operations.duplicates import merge, show_duplicates
-from books.admin.operations.list_actions import DELETE, MARK_AVAILABLE, MARK_LENT, run_action
-from books.admin.operations.views import cancel, show_operation, show_operations, show_progress, undo
+from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
+from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
 from books.admin.views import (
     ADD_BOOK,
     BULK_EDIT,
@@ -58,7 +58,7 @@ from library_site.db.integers import parse_integer
 @admin.register(Book)
 class BookAdmin(ValidatingAdmin):
     form = BookForm
-    list_display = tuple(COLUMNS.values())
+    list_display = tuple(LIST_COLUMNS.values())
     # The search is that of `BookList`; Django shows its box because of this.
     search_fields = ("title",)
     search_help_text = _(
@@ -140,7 +140,7 @@ class BookAdmin(ValidatingAdmin):
             ("operations/", require_permission(show_operations, VIEW_HISTORY, BULK_EDIT), "operations"),
             ("operations/<int:operation_id>/", show_operation, "operation"),
             ("operations/<int:operation_id>/progress/", show_progress, "operation_progress"),
-            ("operations/<int:operation_id>/cancel/", cancel, "operation_cancel"),
+            ("operations/<int:operation_id>/cancel/", confirm_cancel, "operation_cancel"),
             ("operations/<int:operation_id>/undo/", undo, "operation_undo"),
             ("duplicates/", require_permission(show_duplicates, MERGE_BOOKS), "duplicates"),
             ("duplicates/merge/", require_permission(merge, MERGE_BOOKS), "merge"),
@@ -156,15 +156,15 @@ class BookAdmin(ValidatingAdmin):
 
     @admin.action(description=_("Mark selected books as available"), permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
-        return run_action(request, queryset, MARK_AVAILABLE)
+        return run_list_action(request, queryset, MARK_AVAILABLE)
 
     @admin.action(description=_("Mark selected books as lent"), permissions=["change"])
     def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
-        return run_action(request, queryset, MARK_LENT)
+        return run_list_action(request, queryset, MARK_LENT)
 
     @admin.action(description=_("Delete selected books"), permissions=["delete"])
     def delete_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
-        return run_action(request, queryset, DELETE)
+        return run_list_action(request, queryset, DELETE_ACTION)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         actions = super().get_actions(request)
@@ -220,12 +220,12 @@ class BookAdmin(ValidatingAdmin):
         """Runs in the transaction that Django's view opens, like `delete_model`."""
         if change:
             book = changes.lock_book(obj.pk)
-            changes.apply_change(book, form.read_edits(), find_librarian(request), now=timezone.now())
+            changes.change_locked_book(book, form.read_edits(), find_librarian(request), now=timezone.now())
         else:
-            obj.pk = changes.add_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
+            obj.pk = changes.create_in_transaction(form.cleaned_data, find_librarian(request), now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
-        changes.delete_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
+        changes.delete_locked_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not request.user.has_perm(VIEW_HISTORY):
@@ -236,7 +236,7 @@ class BookAdmin(ValidatingAdmin):
         if unknown_names := list_unknown_names(request.GET):
             # What is not known must not look as if it narrowed the list: an action would then take more books.
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
-            return HttpResponseRedirect(f"{request.path}?{build_query(request.GET)}")
+            return HttpResponseRedirect(f"{request.path}?{change_query(request.GET)}")
         context = {"saved_views": list_views(request)}
         return self.report_conflict(request, super().changelist_view, context)
 

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 
 from books.history.actors import ActorRef, find_actor
-from books.history.entries import Entry, Key, Page, Start
+from books.history.entries import Entry, EntryKey, Page, Start
 from books.models import Actor
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.db.integers import BIGINT_MAX
@@ -104,7 +104,7 @@ def build_links(query: QueryDict, cursor_class: type[Cursor], start: Start, page
     )
 
 
-def build_key(cursor_class: type[Cursor], entry: Entry) -> Key:
+def build_key(cursor_class: type[Cursor], entry: Entry) -> EntryKey:
     return tuple(getattr(entry, name) for name in cursor_class.__struct_fields__)
 
 

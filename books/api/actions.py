@@ -1,6 +1,6 @@
-"""What the API does with books, for all versions: each operation takes a version's rules and what a request asks for.
+"""What the API does with books, for all versions: each action takes a version's profile and what a request asks for.
 
-The viewsets and the fast path both call these operations. An operation returns an Answer, or raises a Refusal or an
+The viewsets and the fast path both call these actions. An action returns an Answer, or raises a Refusal or an
 exception of REST framework, which the version's error format words.
 """
 
@@ -20,10 +20,10 @@ from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
 from books.history.states import find_state
 from books.models import Book, Change
-from books.read_model import Representation, Selection
+from books.read_model import BookQuery, Representation
 from books.rows import BookRow
 from books.writing import changes
-from books.writing.statements import find_book
+from books.writing.statements import select_book
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
@@ -44,12 +44,12 @@ class BookPagination(Protocol):
     def read_parameters(self, query: Query) -> FieldErrors:
         """Returns their problems."""
 
-    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+    def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
         """Answers a page of these books. To be called after `read_parameters` returned no problems."""
 
 
 @dataclass(frozen=True)
-class BookRules:
+class VersionProfile:
     """What a version shows and accepts. This one ignores unknown parameters of a query.
 
     `name` begins its ETags and is the channel of its changes; `deletion` answers DELETE.
@@ -62,7 +62,7 @@ class BookRules:
     pagination_class: type["BookPagination"]
 
     def validate_query(self, query: Query, known_names: Collection[str] = ()) -> None:
-        """Raises an exception if the query is not valid. `known_names` are the parameters that the operation knows."""
+        """Raises an exception if the query is not valid. `known_names` are the parameters that the action knows."""
 
     def find_problems(self, query: Query) -> FieldErrors:
         """Returns the problems of a query, without those of pages and filters."""
@@ -80,13 +80,13 @@ class BookRules:
         return f'"{self.name}-{pk}-{version}"'
 
 
-def list_books(rules: BookRules, query: Query, conditions: Conditions) -> Answer:
+def list_books(profile: VersionProfile, query: Query, conditions: Conditions) -> Answer:
     """Raises ValidationError, UnknownParameter, PreconditionFailed."""
-    paginator = rules.pagination_class()
-    rules.validate_query(query, [*get_filters(rules.filterset_class), *paginator.parameters, "fields"])
-    problems = paginator.read_parameters(query) | rules.find_problems(query)
-    selection = select_books(rules.filterset_class, query.query_params, problems)
-    return rules.finish_list(paginator.build_page(query, selection, rules.get_representation(query)), conditions)
+    paginator = profile.pagination_class()
+    profile.validate_query(query, [*get_filters(profile.filterset_class), *paginator.parameters, "fields"])
+    problems = paginator.read_parameters(query) | profile.find_problems(query)
+    selection = select_books(profile.filterset_class, query.query_params, problems)
+    return profile.finish_list(paginator.build_page(query, selection, profile.get_representation(query)), conditions)
 
 
 def add_etag(answer: Answer, conditions: Conditions) -> Answer:
@@ -97,35 +97,40 @@ def add_etag(answer: Answer, conditions: Conditions) -> Answer:
     return answer._replace(headers={**answer.headers, "ETag": etag})
 
 
-def read_book(rules: BookRules, book_id: str, query: Query, conditions: Conditions) -> Answer:
+def read_book(profile: VersionProfile, book_id: str, query: Query, conditions: Conditions) -> Answer:
     """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter."""
     # Nothing can be wrong with an empty query.
     if query.query_params:
-        rules.validate_query(query, ["fields"])
-        if problems := rules.find_problems(query):
+        profile.validate_query(query, ["fields"])
+        if problems := profile.find_problems(query):
             raise ValidationError(problems)
     pk = parse_book_id(book_id)
-    match = rules.get_representation(query).find_book(pk)
+    match = profile.get_representation(query).find_book(pk)
     if not match:
         raise changes.BookNotFound
     book, version = match
-    etag = rules.make_etag(pk, version)
+    etag = profile.make_etag(pk, version)
     if conditions.is_not_modified(etag):
         return Answer(304, {"ETag": etag})
     return Answer(200, {"ETag": etag}, encode_json(book))
 
 
 def create_book(
-    rules: BookRules, query: Query, read_values: Callable[[], Values], list_path: str, caller: Caller, now: datetime
+    profile: VersionProfile,
+    query: Query,
+    read_values: Callable[[], Values],
+    list_path: str,
+    caller: Caller,
+    now: datetime,
 ) -> Answer:
     """`list_path` is the path of the list. Raises IsbnInUse, ConcurrentChange, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
-    book = changes.create_book(read_values(), find_actor(rules.name, credential=caller), now)
-    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
+    profile.validate_query(query)
+    book = changes.create_book(read_values(), find_actor(profile.name, credential=caller), now)
+    return answer_book(profile, book, 201, {"Location": f"{list_path}/{book.id}"})
 
 
 def change_book(
-    rules: BookRules,
+    profile: VersionProfile,
     book_id: str,
     query: Query,
     read_values: Callable[[], Values],
@@ -134,27 +139,27 @@ def change_book(
     now: datetime,
 ) -> Answer:
     """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
+    profile.validate_query(query)
     values = read_values()
 
-    require_state = make_state_check(rules, conditions)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
+    require_state = make_state_check(profile, conditions)
+    pk, actor = parse_book_id(book_id), find_actor(profile.name, credential=caller)
     book = changes.change_book(pk, values, require_state, actor, now)
-    return answer_book(rules, book, 200, {})
+    return answer_book(profile, book, 200, {})
 
 
 def delete_book(
-    rules: BookRules, book_id: str, query: Query, conditions: Conditions, caller: Caller, now: datetime
+    profile: VersionProfile, book_id: str, query: Query, conditions: Conditions, caller: Caller, now: datetime
 ) -> Answer:
     """Raises BookNotFound, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter."""
-    rules.validate_query(query)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
-    changes.remove_book(pk, make_state_check(rules, conditions), actor, now)
-    return rules.deletion
+    profile.validate_query(query)
+    pk, actor = parse_book_id(book_id), find_actor(profile.name, credential=caller)
+    changes.delete_book(pk, make_state_check(profile, conditions), actor, now)
+    return profile.deletion
 
 
 def revert_book(
-    rules: BookRules,
+    profile: VersionProfile,
     book_id: str,
     query: Query,
     read_version: Callable[[], int],
@@ -173,46 +178,52 @@ def revert_book(
         require_book_exists(pk)
         return find_state(pk, version)
 
-    return change_book(rules, book_id, query, read_values, conditions, caller, now)
+    return change_book(profile, book_id, query, read_values, conditions, caller, now)
 
 
 def restore_book(
-    rules: BookRules, book_id: str, query: Query, conditions: Conditions, list_path: str, caller: Caller, now: datetime
+    profile: VersionProfile,
+    book_id: str,
+    query: Query,
+    conditions: Conditions,
+    list_path: str,
+    caller: Caller,
+    now: datetime,
 ) -> Answer:
     """Brings a deleted book back. `list_path` is the path of the list.
 
     Raises BookNotFound, BookExists, IsbnInUse, ConcurrentChange, PreconditionFailed, ValidationError, UnknownParameter.
     """
-    rules.validate_query(query)
-    pk, actor = parse_book_id(book_id), find_actor(rules.name, credential=caller)
-    require_deleted(rules, pk, conditions)
+    profile.validate_query(query)
+    pk, actor = parse_book_id(book_id), find_actor(profile.name, credential=caller)
+    require_deleted(profile, pk, conditions)
     book = changes.restore_book(pk, actor, now)
-    return answer_book(rules, book, 201, {"Location": f"{list_path}/{book.id}"})
+    return answer_book(profile, book, 201, {"Location": f"{list_path}/{book.id}"})
 
 
-def require_deleted(rules: BookRules, pk: int, conditions: Conditions) -> None:
+def require_deleted(profile: VersionProfile, pk: int, conditions: Conditions) -> None:
     """Raises BookNotFound, BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""
-    book = find_book(pk)
+    book = select_book(pk)
     if book:
-        conditions.require_state(rules.make_etag(pk, book.version))
+        conditions.require_state(profile.make_etag(pk, book.version))
         raise changes.BookExists
     if conditions.if_match is not None:
         require_known_book(pk)
         raise PreconditionFailed
 
 
-def make_state_check(rules: BookRules, conditions: Conditions) -> changes.RequireState:
+def make_state_check(profile: VersionProfile, conditions: Conditions) -> changes.RequireState:
     """Returns a function that raises PreconditionFailed."""
 
     def require_state(book: BookRow) -> None:
-        conditions.require_state(rules.make_etag(book.id, book.version))
+        conditions.require_state(profile.make_etag(book.id, book.version))
 
     return require_state
 
 
-def answer_book(rules: BookRules, book: BookRow, status: int, headers: Mapping[str, str]) -> Answer:
-    struct: msgspec.Struct = rules.representation.to_struct(book)
-    return Answer(status, {"ETag": rules.make_etag(book.id, book.version), **headers}, encode_json(struct))
+def answer_book(profile: VersionProfile, book: BookRow, status: int, headers: Mapping[str, str]) -> Answer:
+    struct: msgspec.Struct = profile.representation.to_struct(book)
+    return Answer(status, {"ETag": profile.make_etag(book.id, book.version), **headers}, encode_json(struct))
 
 
 def parse_book_id(book_id: str, problems: Any = ()) -> int:

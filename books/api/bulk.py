@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
 
-from books.api.bulk_body import MAX_OPERATIONS, parse_slice
+from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.history.actors import ActorRef, begin_operation
 from books.rows import BookRow
 from books.writing import changes
@@ -17,15 +17,15 @@ from library_site.api.query import FieldErrors
 from library_site.api.serializers import RejectUnknownMixin
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-CONFLICT = "conflict"
+CONFLICT_CODE = "conflict"
 # The kind of the operation that all changes of a bulk request belong to.
 BULK = "bulk"
 
 
 class BulkFailed(APIException):
-    """Some operations cannot be carried out.
+    """Some items cannot be carried out.
 
-    Problems have names such as `17.isbn`: the index of the operation, from 0, and the member.
+    Problems have names such as `17.isbn`: the index of the item, from 0, and the member.
     """
 
     default_detail = "Nothing was changed: not every operation can be carried out"
@@ -34,14 +34,14 @@ class BulkFailed(APIException):
     def __init__(self, problems: FieldErrors) -> None:
         super().__init__(dict(sorted(problems.items(), key=lambda item: int(item[0].partition(".")[0]))))
         codes = {problem.code for details in problems.values() for problem in details}
-        self.status_code = 409 if codes == {CONFLICT} else 422
+        self.status_code = 409 if codes == {CONFLICT_CODE} else 422
 
 
 class VersionMismatch(Exception):
-    """The book is at another version than the operation asks for."""
+    """The book is at another version than the item asks for."""
 
 
-class Operation(NamedTuple):
+class BulkItem(NamedTuple):
     op: str
     pk: int
     version: int | None
@@ -50,48 +50,48 @@ class Operation(NamedTuple):
 
 # Returns the address of the book that has this id.
 UrlBuilder = Callable[[int], str]
-# A version's serializer of each operation, by the operation's name.
-OperationSerializers = Mapping[str, serializers.Serializer[Any]]
+# A version's serializer of each item, by the item's name.
+ItemSerializers = Mapping[str, serializers.Serializer[Any]]
 
 
-class OperationsField(serializers.ListField):
+class ItemsField(serializers.ListField):
     def to_internal_value(self, data: Any) -> Any:
         # REST framework checks the length only after it has validated every item.
-        if isinstance(data, list) and len(data) > MAX_OPERATIONS:
-            self.fail("max_length", max_length=MAX_OPERATIONS)
+        if isinstance(data, list) and len(data) > MAX_ITEMS:
+            self.fail("max_length", max_length=MAX_ITEMS)
         return super().to_internal_value(data)
 
 
-class OperationsSerializer(RejectUnknownMixin):
-    operations = OperationsField(min_length=1, max_length=MAX_OPERATIONS)
+class BulkSerializer(RejectUnknownMixin):
+    operations = ItemsField(min_length=1, max_length=MAX_ITEMS)
 
 
-def parse_operations(items: Sequence[Any], rules: OperationSerializers) -> tuple[dict[int, Operation], FieldErrors]:
-    """Returns the valid operations by their index, and the problems of the others. Raises ParseError.
+def parse_items(documents: Sequence[Any], rules: ItemSerializers) -> tuple[dict[int, BulkItem], FieldErrors]:
+    """Returns the valid items by their index, and the problems of the others. Raises ParseError.
 
-    The items are those of a document from `split_body`.
+    They are the slices of a document from `split_body`.
     """
-    operations: dict[int, Operation] = {}
+    items_by_index: dict[int, BulkItem] = {}
     problems: FieldErrors = {}
-    for index, item in enumerate(items):
+    for index, item in enumerate(documents):
         try:
-            operations[index] = parse_operation(parse_slice(item), rules)
+            items_by_index[index] = parse_item(parse_slice(item), rules)
         except ValidationError as error:
             problems |= prefix_problems(index, error.detail)
-    return operations, problems
+    return items_by_index, problems
 
 
-def parse_operation(item: Any, rules: OperationSerializers) -> Operation:
+def parse_item(item: Any, rules: ItemSerializers) -> BulkItem:
     """Raises ValidationError."""
     op = item.get("op") if isinstance(item, dict) else None
     if not isinstance(op, str) or op not in rules:
         raise ValidationError({"op": [ErrorDetail(f"It is one of {', '.join(rules)}.", "enum")]})
     values = rules[op].run_validation(item)
-    return Operation(op, values.get("id", 0), values.get("version"), values.get("book", {}))
+    return BulkItem(op, values.get("id", 0), values.get("version"), values.get("book", {}))
 
 
 def prefix_problems(index: int, details: Any) -> FieldErrors:
-    """Puts the index of an operation before the names of its problems. Those of its book have the names of members."""
+    """Puts the index of an item before the names of its problems. Those of its book have the names of members."""
     problems: FieldErrors = {}
     for name, detail in details.items():
         errors_by_member = detail if isinstance(detail, dict) else {api_settings.NON_FIELD_ERRORS_KEY: detail}
@@ -101,27 +101,27 @@ def prefix_problems(index: int, details: Any) -> FieldErrors:
     return problems
 
 
-def run_operations(
-    operations: Mapping[int, Operation],
+def apply_items(
+    items: Mapping[int, BulkItem],
     problems: FieldErrors,
     build_url: UrlBuilder,
     actor: ActorRef,
     now: datetime,
     dry_run: bool,
 ) -> list[dict[str, Any]]:
-    """Carries out the operations in their order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
+    """Carries out the items in their order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
 
-    `problems` are those that `parse_operations` returned. Raises BulkFailed, ConcurrentChange; then nothing is changed.
+    `problems` are those that `parse_items` returned. Raises BulkFailed, ConcurrentChange; then nothing is changed.
     """
     failures: dict[int, Exception] = {}
     results = []
     with transaction.atomic():
         actor = begin_operation(BULK, actor, now)
-        books = changes.lock_books([operation.pk for operation in operations.values() if operation.op != "create"])
-        for index, operation in operations.items():
+        books = changes.lock_books([item.pk for item in items.values() if item.op != "create"])
+        for index, item in items.items():
             try:
                 with transaction.atomic():
-                    results.append({"op": operation.op, **run_operation(operation, books, actor, now)})
+                    results.append({"op": item.op, **apply_item(item, books, actor, now)})
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
                 drop_tracebacks(error)
                 failures[index] = error
@@ -133,14 +133,14 @@ def run_operations(
 
 
 def drop_tracebacks(error: BaseException | None) -> None:
-    """Django's connection keeps its last error (`rollback_exc`), and the frames of that would keep all operations."""
+    """Django's connection keeps its last error (`rollback_exc`), and the frames of that would keep all items."""
     while error:
         error.__traceback__ = None
         error = error.__cause__
 
 
 def describe_failures(failures: Mapping[int, Exception], build_url: UrlBuilder) -> FieldErrors:
-    """To be called after the rollback, so that no problem links to a book that one of the operations created."""
+    """To be called after the rollback, so that no problem links to a book that one of the items created."""
     descriptions = {index: describe_failure(error, build_url) for index, error in failures.items()}
     return {f"{index}.{name}": [ErrorDetail(message, code)] for index, (name, message, code) in descriptions.items()}
 
@@ -151,22 +151,26 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
         return "id", "Book not found", "not_found"
     if isinstance(error, changes.IsbnInUse):
         holder = error.find_holder()
-        return "isbn", f"The book at {build_url(holder)} has it" if holder else "Another book has this isbn", CONFLICT
-    return "version", "The book is at another version", CONFLICT
+        return (
+            "isbn",
+            f"The book at {build_url(holder)} has it" if holder else "Another book has this isbn",
+            CONFLICT_CODE,
+        )
+    return "version", "The book is at another version", CONFLICT_CODE
 
 
-def run_operation(operation: Operation, books: dict[int, BookRow], actor: ActorRef, now: datetime) -> dict[str, Any]:
+def apply_item(item: BulkItem, books: dict[int, BookRow], actor: ActorRef, now: datetime) -> dict[str, Any]:
     """Raises BookNotFound, IsbnInUse, VersionMismatch, ConcurrentChange."""
-    if operation.op == "create":
-        book = changes.add_book(operation.values, actor, now)
+    if item.op == "create":
+        book = changes.create_in_transaction(item.values, actor, now)
         return {"id": book.id, "version": book.version}
-    if operation.pk not in books:
+    if item.pk not in books:
         raise changes.BookNotFound
-    if operation.version not in (None, books[operation.pk].version):
+    if item.version not in (None, books[item.pk].version):
         raise VersionMismatch
-    if operation.op == "delete":
-        changes.delete_book(books.pop(operation.pk), actor, now)
-        return {"id": operation.pk}
-    book = changes.apply_change(books[operation.pk], operation.values, actor, now)
-    books[operation.pk] = book
+    if item.op == "delete":
+        changes.delete_locked_book(books.pop(item.pk), actor, now)
+        return {"id": item.pk}
+    book = changes.change_locked_book(books[item.pk], item.values, actor, now)
+    books[item.pk] = book
     return {"id": book.id, "version": book.version}

@@ -1,7 +1,7 @@
-"""Splits the body of a bulk request into its operations, without building the values of all at the same time.
+"""Splits the body of a bulk request into its items, without building the values of all at the same time.
 
 As objects a body takes up to fifty times its size. So msgspec checks its syntax and finds its parts, and each
-operation is parsed on its own.
+item is parsed on its own.
 """
 
 import re
@@ -16,9 +16,9 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from library_site.api.negotiation import PayloadTooLarge
 from library_site.api.parsers import MalformedJSON, parse_json
 
-MAX_OPERATIONS = 1_000
-# An operation with the longest texts, each character escaped, has 22,000 bytes.
-MAX_OPERATION_BYTES = 64 * 1024
+MAX_ITEMS = 1_000
+# An item with the longest texts, each character escaped, has 22,000 bytes.
+MAX_ITEM_BYTES = 64 * 1024
 PART_SIZE = 64 * 1024
 ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # By the first character of a value, an empty value of the same type; the others are numbers.
@@ -26,9 +26,9 @@ EMPTY_VALUES: dict[bytes, Any] = {b"{": {}, b"[": [], b'"': ""}
 
 OPTIONAL_SLICE = (Raw | UnsetType, UNSET)
 # As an array: msgspec builds nothing of the elements after the last field, which shows that there are too many.
-OperationList: Any = msgspec.defstruct(
+ItemList: Any = msgspec.defstruct(
     "OperationList",
-    [(f"operation_{index}", *OPTIONAL_SLICE) for index in range(MAX_OPERATIONS + 1)],
+    [(f"item_{index}", *OPTIONAL_SLICE) for index in range(MAX_ITEMS + 1)],
     array_like=True,
     gc=False,
 )
@@ -37,16 +37,16 @@ UsualBody: Any = msgspec.defstruct("UsualBody", [("operations", *OPTIONAL_SLICE)
 AnyObject: Any = msgspec.defstruct("AnyObject", [("operations", *OPTIONAL_SLICE)], gc=False)
 
 decode_usual_body = msgspec.json.Decoder(UsualBody).decode
-decode_operation_list = msgspec.json.Decoder(OperationList).decode
+decode_item_list = msgspec.json.Decoder(ItemList).decode
 decode_object = msgspec.json.Decoder(AnyObject).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_value = msgspec.json.Decoder(Raw).decode
 
 
 def split_body(body: bytes) -> Any:
-    """Returns the JSON of a body, with a slice of the body instead of each operation; of too many, one too many.
+    """Returns the JSON of a body, with a slice of the body instead of each item; of too many, one too many.
 
-    Raises ParseError, and PayloadTooLarge if there is much beside the operations.
+    Raises ParseError, and PayloadTooLarge if there is much beside the items.
     """
     require_utf8(body)
     try:
@@ -74,12 +74,12 @@ def require_utf8(body: bytes) -> None:
 
 
 def split_usual(body: bytes) -> dict[str, Any] | None:
-    """Returns None unless the body is an object with a list of operations only."""
+    """Returns None unless the body is an object with a list of items only."""
     try:
-        operations = decode_usual_body(body).operations
+        items = decode_usual_body(body).operations
     except msgspec.ValidationError:
         return None
-    return None if operations is UNSET else {"operations": split_operations(operations)}
+    return None if items is UNSET else {"operations": split_items(items)}
 
 
 def split_unusual(body: bytes) -> Any:
@@ -87,36 +87,36 @@ def split_unusual(body: bytes) -> Any:
     value = decode_value(body)
     if read_first_character(value) != b"{":
         return parse_or_empty(value)
-    operations = decode_object(body).operations
-    others = parse_others(value, operations)
-    if operations is UNSET:
+    items = decode_object(body).operations
+    others = parse_others(value, items)
+    if items is UNSET:
         return others
-    slices = split_operations(operations)
+    slices = split_items(items)
     # The serializer will refuse the document, but a number that no float can hold makes all of it malformed.
-    for operation in slices if isinstance(slices, list) else ():
-        parse_or_empty(operation)
+    for item in slices if isinstance(slices, list) else ():
+        parse_or_empty(item)
     return {"operations": slices, **others}
 
 
-def split_operations(operations: Raw) -> Any:
-    if read_first_character(operations) != b"[":
-        return parse_or_empty(operations)
-    members = msgspec.structs.astuple(decode_operation_list(operations))
+def split_items(items: Raw) -> Any:
+    if read_first_character(items) != b"[":
+        return parse_or_empty(items)
+    members = msgspec.structs.astuple(decode_item_list(items))
     return [member for member in members if member is not UNSET]
 
 
-def parse_others(value: Raw, operations: Raw | UnsetType) -> dict[str, Any]:
+def parse_others(value: Raw, items: Raw | UnsetType) -> dict[str, Any]:
     """Returns the members that are not known. Raises PayloadTooLarge."""
-    size = len(memoryview(value)) - (0 if operations is UNSET else len(memoryview(operations)))
-    if size > MAX_OPERATION_BYTES:
-        raise PayloadTooLarge(f"What comes beside the operations is over {MAX_OPERATION_BYTES} bytes.")
+    size = len(memoryview(value)) - (0 if items is UNSET else len(memoryview(items)))
+    if size > MAX_ITEM_BYTES:
+        raise PayloadTooLarge(f"What comes beside the operations is over {MAX_ITEM_BYTES} bytes.")
     members = decode_members(value)
     return {name: parse_or_empty(member) for name, member in members.items() if name != "operations"}
 
 
 def parse_or_empty(value: Raw) -> Any:
     """Parses a small value; a large one is empty, but of the same type."""
-    if len(memoryview(value)) > MAX_OPERATION_BYTES:
+    if len(memoryview(value)) > MAX_ITEM_BYTES:
         return EMPTY_VALUES.get(read_first_character(value), 0)
     return parse_json(bytes(value))
 
@@ -125,11 +125,11 @@ def read_first_character(value: Raw) -> bytes:
     return bytes(memoryview(value)[:1])
 
 
-def parse_slice(operation: Any) -> Any:
-    """Parses one operation of a document from `split_body`. Raises ParseError, and ValidationError if it is large."""
-    if not isinstance(operation, Raw):
-        return operation
-    if len(memoryview(operation)) > MAX_OPERATION_BYTES:
-        message = f"The operation is over {MAX_OPERATION_BYTES} bytes."
+def parse_slice(item: Any) -> Any:
+    """Parses one item of a document from `split_body`. Raises ParseError, and ValidationError if it is large."""
+    if not isinstance(item, Raw):
+        return item
+    if len(memoryview(item)) > MAX_ITEM_BYTES:
+        message = f"The operation is over {MAX_ITEM_BYTES} bytes."
         raise ValidationError({"op": [ErrorDetail(message, "max_length")]})
-    return parse_json(bytes(operation))
+    return parse_json(bytes(item))

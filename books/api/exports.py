@@ -6,7 +6,7 @@ from typing import NamedTuple
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 
-from books.api.actions import BookRules
+from books.api.actions import VersionProfile
 from books.api.conditional import Conditions
 from books.api.filters import get_filters, select_matching
 from books.files.downloads import stream_books
@@ -54,13 +54,13 @@ def parse_weight(text: str) -> float:
 
 
 def export_books(
-    rules: BookRules, query: Query, format: Format, conditions: Conditions, is_head: bool
+    profile: VersionProfile, query: Query, format: Format, conditions: Conditions, is_head: bool
 ) -> HttpResponseBase:
     """Answers with a file of the books, page by page. It has no ETag.
 
     Raises ValidationError, UnknownParameter (also for the parameters of pages), PreconditionFailed.
     """
-    rules.validate_query(query, list(get_filters(rules.filterset_class)))
+    profile.validate_query(query, list(get_filters(profile.filterset_class)))
     books = select_matching({name: str(query.query_params[name]) for name in query.query_params})
     if conditions.is_not_modified(""):
         return HttpResponse(status=304)

@@ -1,4 +1,4 @@
-"""Finds the operation of a plain request, for the fast path."""
+"""Finds the action of a plain request, for the fast path."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from books.api.conditional import Conditions
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
 from library_site.db.connections import close_lost_connection
-from library_site.http.fast_path import Answer, FastRequest, FastRoute, Operation
+from library_site.http.fast_path import Action, Answer, FastRequest, FastRoute
 from oauth.authentication import find_credential
 from oauth.permissions import get_required_scope, require_permission
 
@@ -32,53 +32,53 @@ def make_routes(view: type[BookViewSet]) -> list[FastRoute]:
     ]
 
 
-def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Returns the operation that reads, changes or deletes one book."""
+def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+    """Returns the action that reads, changes or deletes one book."""
     match = BOOK_PATH.fullmatch(request.path)
     if not match or (request.query and request.method != "GET"):
         return None
     query, conditions = read_query(request), Conditions.from_environ(request.environ)
     if request.method == "GET":
         authorize(request)
-        return partial(actions.read_book, view.rules, match[1], query, conditions)
+        return partial(actions.read_book, view.profile, match[1], query, conditions)
     if request.method == "DELETE":
-        return make_write(actions.delete_book, view.rules, match[1], query, conditions, authorize(request))
+        return make_write(actions.delete_book, view.profile, match[1], query, conditions, authorize(request))
     values = decode_values(view, request, CHANGE_ACTIONS.get(request.method))
     if values:
         caller = authorize(request)
-        return make_write(actions.change_book, view.rules, match[1], query, values, conditions, caller)
+        return make_write(actions.change_book, view.profile, match[1], query, values, conditions, caller)
     return None
 
 
-def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Returns the operation that creates a book."""
+def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+    """Returns the action that creates a book."""
     if request.method != "POST" or request.path != LIST_PATH or request.query:
         return None
     values = decode_values(view, request, "create")
     list_path = request.environ["library.version"].home + LIST_PATH
     if values:
         caller = authorize(request)
-        return make_write(actions.create_book, view.rules, read_query(request), values, list_path, caller)
+        return make_write(actions.create_book, view.profile, read_query(request), values, list_path, caller)
     return None
 
 
-def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Operation | None:
-    """Returns the operation that reads a page of the list."""
+def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+    """Returns the action that reads a page of the list."""
     if request.method != "GET" or request.path != LIST_PATH:
         return None
     authorize(request)
     conditions = Conditions.from_environ(request.environ)
-    return partial(actions.list_books, view.rules, read_query(request), conditions)
+    return partial(actions.list_books, view.profile, read_query(request), conditions)
 
 
-def make_write(operation: Callable[..., Answer], *arguments: Any) -> Operation:
-    """Returns an operation that writes. It first closes a connection that the database has closed, because a write is
+def make_write(action: Callable[..., Answer], *arguments: Any) -> Action:
+    """Returns an action that writes. It first closes a connection that the database has closed, because a write is
     not repeated.
     """
 
     def write() -> Answer:
         close_lost_connection()
-        return operation(*arguments, timezone.now())
+        return action(*arguments, timezone.now())
 
     return write
 

@@ -15,7 +15,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.isbn import normalize_isbn
 from books.models import FOLDED_COLUMNS, Book
-from books.read_model import Selection
+from books.read_model import BookQuery
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
 from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
@@ -132,14 +132,14 @@ class BookSearchFilter(BookFilter):
     q = WordsFilter(validators=[validate_word_count], help_text="Every word somewhere in title, author or genre.")
 
 
-def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str], problems: FieldErrors) -> Selection:
+def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str], problems: FieldErrors) -> BookQuery:
     """Selects the books that match the filters of a query. `problems` are what else is wrong with it.
 
     Raises ValidationError, which names all problems.
     """
     filters = get_filters(filterset)
     if not problems and filters.keys().isdisjoint(parameters):
-        return Selection(ALL_BOOKS)
+        return BookQuery(ALL_BOOKS)
     texts = {name: str(value) for name, value in parameters.items() if name in filters}
     books = ALL_BOOKS
     try:
@@ -156,7 +156,7 @@ def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str
             conditions.append(text_filter.to_sql(value))
         else:
             books = text_filter.filter(books, value)
-    return Selection(books, conditions)
+    return BookQuery(books, conditions)
 
 
 def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:

@@ -11,7 +11,7 @@ from rest_framework.serializers import Serializer
 
 from books.api.actions import parse_book_id, require_known_book
 from books.api.pagination import answer_page
-from books.history.entries import Entry, Filters, Key, Page, Start, read_book_page, read_recent_page
+from books.history.entries import Entry, EntryKey, Filters, Page, Start, read_book_page, read_recent_page
 from books.models import Change
 from books.read_model import Representation
 from library_site.api.cursors import Cursor
@@ -21,7 +21,7 @@ from library_site.api.query import (
     FieldErrors,
     Query,
     build_link,
-    check_names,
+    check_parameters,
     read_integer,
 )
 from library_site.api.responses import NO_STORE
@@ -30,7 +30,7 @@ from library_site.http.fast_path import Answer
 
 MAX_CURSOR_LENGTH = 200
 PAGE_PARAMETERS = ("limit", "cursor")
-KINDS = {kind.label: kind for kind in Change.Kind}
+CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 # One less than the largest bigint: `include_change` adds one.
 CursorInteger = Annotated[int, msgspec.Meta(ge=1 - BIGINT_MAX, le=BIGINT_MAX - 1)]
 CursorTime = Annotated[datetime, msgspec.Meta(tz=False)]
@@ -59,38 +59,38 @@ class PageQuery(NamedTuple):
     start: Start
     limit: int
 
-    def build_link(self, key: Key | None, backward: bool) -> str | None:
+    def build_link(self, key: EntryKey | None, backward: bool) -> str | None:
         return build_link(self.query, cursor=self.cursor_class(backward, *key).encode()) if key else None
 
 
 def read_book_history(representation: Representation, book_id: str, query: Query) -> Answer:
     """Raises BookNotFound, ValidationError, UnknownParameter."""
-    check_names(query, PAGE_PARAMETERS)
+    check_parameters(query, PAGE_PARAMETERS)
     page_query = read_page_query(query, VersionCursor, {})
     pk = parse_book_id(book_id)
     page = read_book_page(pk, page_query.start, page_query.limit)
     if not page.entries:
         require_known_book(pk)
     keys = [(entry.version,) for entry in page.entries]
-    return answer_entries(page_query, page, keys, [describe_entry(representation, entry) for entry in page.entries])
+    return answer_entries(page_query, page, keys, [represent_entry(representation, entry) for entry in page.entries])
 
 
 def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Query) -> Answer:
     """Raises ValidationError, UnknownParameter."""
     names = list(filter_serializer().fields)
-    check_names(query, [*names, *PAGE_PARAMETERS])
+    check_parameters(query, [*names, *PAGE_PARAMETERS])
     texts = {name: query.query_params[name] for name in names if name in query.query_params}
     serializer = filter_serializer(data=texts)
     problems = {} if serializer.is_valid() else serializer.errors
     page_query = read_page_query(query, TimeCursor, problems)
     page = read_recent_page(build_filters(serializer.validated_data), page_query.start, page_query.limit)
     keys = [(entry.at, entry.id) for entry in page.entries]
-    results = [{"book": entry.book_id, **describe_entry(representation, entry)} for entry in page.entries]
+    results = [{"book": entry.book_id, **represent_entry(representation, entry)} for entry in page.entries]
     return answer_entries(page_query, page, keys, results)
 
 
 def build_filters(values: Mapping[str, Any]) -> Filters:
-    kind = KINDS[values["kind"]] if "kind" in values else None
+    kind = CHANGE_KINDS[values["kind"]] if "kind" in values else None
     return Filters(**{**values, "kind": kind})
 
 
@@ -116,7 +116,7 @@ def read_start(query: Query, cursor_class: type[VersionCursor] | type[TimeCursor
     return Start(tuple(key), backward), {}
 
 
-def answer_entries(page_query: PageQuery, page: Page, keys: list[Key], results: list[dict[str, Any]]) -> Answer:
+def answer_entries(page_query: PageQuery, page: Page, keys: list[EntryKey], results: list[dict[str, Any]]) -> Answer:
     """Answers the entries, whose keys these are, and links to the pages beside them."""
     start = page_query.start
     older, newer = (keys[-1], keys[0]) if keys else [include_change(start)] * 2
@@ -127,13 +127,13 @@ def answer_entries(page_query: PageQuery, page: Page, keys: list[Key], results: 
     return answer._replace(headers={**answer.headers, **NO_STORE})
 
 
-def include_change(start: Start) -> Key:
+def include_change(start: Start) -> EntryKey:
     """Returns a key so that a page in the other direction begins with the change of the cursor."""
     *others, last = start.key or (0,)
     return (*others, last + (1 if start.backward else -1))
 
 
-def describe_entry(representation: Representation, entry: Entry) -> dict[str, Any]:
+def represent_entry(representation: Representation, entry: Entry) -> dict[str, Any]:
     return {
         "version": entry.version,
         "kind": entry.kind.label,

@@ -24,7 +24,7 @@ from oauth.callers import get_caller_key, is_anonymous
 from oauth.credentials import sha256_hex
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
-KEY_PATTERN = re.compile(r"[!-~]{1,255}")
+IDEMPOTENCY_KEY_PATTERN = re.compile(r"[!-~]{1,255}")
 RESPONSE_LIFETIME = timedelta(hours=24)
 STORED_HEADERS = ("Content-Type", "ETag", "Link", "Location")
 
@@ -62,7 +62,7 @@ def idempotent(action: Action) -> Action:
             lock_key(key)
             if stored_response := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
                 return replay_response(stored_response, fingerprint)
-            response = run_action(view, action, parse_error, request, *arguments, **options)
+            response = run_once(view, action, parse_error, request, *arguments, **options)
             store_response(key, fingerprint, response, now)
         return response
 
@@ -71,7 +71,7 @@ def idempotent(action: Action) -> Action:
 
 def validate_key(key: str) -> str:
     """Returns the key. Raises ValidationError."""
-    if not KEY_PATTERN.fullmatch(key):
+    if not IDEMPOTENCY_KEY_PATTERN.fullmatch(key):
         raise ValidationError(
             {IDEMPOTENCY_HEADER: [ErrorDetail("It takes 1 to 255 visible ASCII characters.", "invalid")]}
         )
@@ -111,7 +111,7 @@ def find_parse_error(view: Any, request: Request) -> ParseError | None:
     return None
 
 
-def run_action(
+def run_once(
     view: Any, action: Action, parse_error: ParseError | None, request: Request, *arguments: Any, **options: Any
 ) -> HttpResponse:
     """Returns the response, also of a refusal, which is stored as well.

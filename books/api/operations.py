@@ -15,7 +15,7 @@ from books.models import Actor, Book, Operation
 from books.operations.edits import DELETE, EDIT, Edit
 from books.operations.lifecycle import cancel_operation, find_operation, find_undo, store_operation, undo_operation
 from books.operations.previews import Preview, preview_deletion, preview_edit
-from books.operations.selections import Selection
+from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.query import FieldErrors
 from oauth.credentials import Credential
@@ -24,13 +24,13 @@ from oauth.stored_credentials import describe_credential
 
 OTHERS_OPERATIONS = "books.undo_others_operations"
 SCOPE = "write"
-PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
+BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
 
 
-class MassChange(NamedTuple):
+class OperationRequest(NamedTuple):
     """What is to be done with the books of a selection; without an edit they are deleted."""
 
-    selection: Selection
+    selection: StoredFilter
     edit: Edit | None
     events: bool
 
@@ -53,7 +53,7 @@ class MassChange(NamedTuple):
             parameters,
             find_caller(caller),
             now,
-            PERMISSIONS,
+            BULK_PERMISSIONS,
             credential=describe_credential(caller, SCOPE),
         )
 
@@ -76,27 +76,27 @@ def flatten_problems(details: Mapping[str, Any], prefix: str = "") -> FieldError
         if isinstance(detail, Mapping):
             problems |= flatten_problems(detail, f"{prefix}{name}.")
         else:
-            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = list(map(keep_code, detail))
+            problems[f"{prefix}{name}".removesuffix(".non_field_errors")] = list(map(with_code, detail))
     return problems
 
 
-def keep_code(detail: Any) -> ErrorDetail:
+def with_code(detail: Any) -> ErrorDetail:
     return detail if isinstance(detail, ErrorDetail) else ErrorDetail(str(detail), "invalid")
 
 
-def cancel(pk: int, caller: Credential) -> Operation:
+def cancel_own(pk: int, caller: Credential) -> Operation:
     """Raises OperationNotFound, OperationEnded, ForeignOperation."""
-    require_own(find_operation(pk), caller)
+    require_operator(find_operation(pk), caller)
     return cancel_operation(pk)
 
 
-def undo(pk: int, caller: Credential, now: datetime) -> Operation:
+def undo_own(pk: int, caller: Credential, now: datetime) -> Operation:
     """Raises OperationNotFound, OperationUnderWay, OperationUndone, NothingToUndo, ForeignOperation."""
-    require_own(find_operation(pk), caller)
-    return undo_operation(pk, find_caller(caller), now, PERMISSIONS, describe_credential(caller, SCOPE))
+    require_operator(find_operation(pk), caller)
+    return undo_operation(pk, find_caller(caller), now, BULK_PERMISSIONS, describe_credential(caller, SCOPE))
 
 
-def require_own(operation: Operation, caller: Credential) -> None:
+def require_operator(operation: Operation, caller: Credential) -> None:
     """Raises ForeignOperation."""
     if operation.actor.user_id == caller.user_id:
         return
@@ -109,8 +109,8 @@ def find_caller(caller: Credential) -> ActorRef:
     return find_actor(Actor.Channel.OPERATION, credential=caller)
 
 
-def describe_operation(operation: Operation) -> dict[str, Any]:
-    undo = find_undo(operation)
+def represent_operation(operation: Operation) -> dict[str, Any]:
+    undo_own = find_undo(operation)
     finished_at = operation.finished_at
     return {
         "id": operation.pk,
@@ -121,7 +121,7 @@ def describe_operation(operation: Operation) -> dict[str, Any]:
         "unchanged": operation.unchanged,
         "refused": operation.refused,
         "undo_of": operation.undo_of_id,
-        "undone_by": undo and undo.pk,
+        "undone_by": undo_own and undo_own.pk,
         "created_at": format_time(to_naive_utc(operation.created_at)),
         "finished_at": finished_at and format_time(to_naive_utc(finished_at)),
     }

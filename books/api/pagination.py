@@ -11,7 +11,7 @@ from rest_framework.pagination import BasePagination
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
-from books.read_model import Column, Representation, Selection
+from books.read_model import BookQuery, Column, Representation
 from books.search.keyset import SORT_KEYS, build_after_condition, order_by, parse_bigint
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.api.query import (
@@ -66,13 +66,13 @@ class KeysetPagination(BasePagination):
         self.cursor, cursor_errors = (None, {}) if sort_errors else read_cursor_parameter(query, self.sort)
         return sort_errors | limit_errors | count_errors | cursor_errors
 
-    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+    def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
         """Answers a JSON object. To be called after `read_parameters` returned no problems."""
         count = {"count": selection.count_books()} if self.has_count else {}
         results = self.fetch_page(selection, representation)
         return answer_page(results, self.next, self.previous, **count)
 
-    def fetch_page(self, selection: Selection, representation: Representation) -> list[msgspec.Struct]:
+    def fetch_page(self, selection: BookQuery, representation: Representation) -> list[msgspec.Struct]:
         """Returns the structs of the page, and sets the links to the next and the previous page."""
         name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
         backward = bool(self.cursor and self.cursor.backward)

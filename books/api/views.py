@@ -1,4 +1,4 @@
-"""Calls the operations for Django REST framework; the versions themselves are `books.api.v1` and `books.api.v2`."""
+"""Calls the actions for Django REST framework; the versions themselves are `books.api.v1` and `books.api.v2`."""
 
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ModelViewSet
 
 from books.api import actions
-from books.api.actions import BookRules, Caller, check_existence_first, require_book_exists
+from books.api.actions import Caller, VersionProfile, check_existence_first, require_book_exists
 from books.api.conditional import Conditions
 from books.api.filters import BookFilter
 from books.links import get_list_path
@@ -24,13 +24,13 @@ from library_site.http.fast_path import Answer
 
 
 class BookViewSet(APIViewSet, ModelViewSet[Book]):
-    """A version declares its serializers, filters and pages here. Its rules are made of these declarations."""
+    """A version declares its serializers, filters and pages here. Its profile are made of these declarations."""
 
     queryset = Book.objects.order_by("pk")
     filter_backends = [DjangoFilterBackend]
     lookup_url_kwarg = "book_id"
-    rules_class: ClassVar[type[BookRules]] = BookRules
-    rules: ClassVar[BookRules]
+    profile_class: ClassVar[type[VersionProfile]] = VersionProfile
+    profile: ClassVar[VersionProfile]
     representation: ClassVar[Representation]
     version_name: ClassVar[str]
     filterset_class: ClassVar[type[BookFilter]]
@@ -39,22 +39,22 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.rules = cls.rules_class(
+        cls.profile = cls.profile_class(
             cls.representation, cls.version_name, cls.deletion, cls.filterset_class, cast("Any", cls.pagination_class)
         )
 
     def list(self, request: Request) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
-        return make_response(actions.list_books(self.rules, read_query(request), conditions))
+        return make_response(actions.list_books(self.profile, read_query(request), conditions))
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
-        return make_response(actions.read_book(self.rules, book_id, read_query(request), conditions))
+        return make_response(actions.read_book(self.profile, book_id, read_query(request), conditions))
 
     def create(self, request: Request) -> HttpResponse:
         read_values = partial(self.read_values, request)
         answer = actions.create_book(
-            self.rules,
+            self.profile,
             read_query(request),
             read_values,
             get_list_path(request),
@@ -66,14 +66,14 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
     def update(self, request: Request, book_id: str) -> HttpResponse:
         read_values, conditions = partial(self.read_values, request), Conditions.from_environ(request.META)
         answer = actions.change_book(
-            self.rules, book_id, read_query(request), read_values, conditions, get_caller(request), timezone.now()
+            self.profile, book_id, read_query(request), read_values, conditions, get_caller(request), timezone.now()
         )
         return make_response(answer)
 
     def destroy(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
         actor = get_caller(request)
-        answer = actions.delete_book(self.rules, book_id, read_query(request), conditions, actor, timezone.now())
+        answer = actions.delete_book(self.profile, book_id, read_query(request), conditions, actor, timezone.now())
         return make_response(answer)
 
     def handle_exception(self, exc: Exception) -> Response:

@@ -13,7 +13,7 @@ from books.isbn import normalize_isbn
 from books.models import Change
 
 
-class Key(IntEnum):
+class RecordKey(IntEnum):
     """What a value is: the isbn, the isbn13 or the id that a record has, or the id of the book that it is about."""
 
     ISBN = 1
@@ -44,7 +44,7 @@ class EarlierRecords:
         self.database.execute("BEGIN")
         self.position = 0
         self.has_changes = False
-        self.batch: dict[tuple[Key, str | int], int] = {}
+        self.batch: dict[tuple[RecordKey, str | int], int] = {}
 
     def begin_batch(self, position: int) -> None:
         """`position` is that of the first record."""
@@ -52,28 +52,28 @@ class EarlierRecords:
             self.store(self.batch)
         self.position, self.batch = position, {}
 
-    def store(self, lines: dict[tuple[Key, str | int], int]) -> None:
+    def store(self, lines: dict[tuple[RecordKey, str | int], int]) -> None:
         insertion = "INSERT INTO lines VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET line = min(line, excluded.line)"
         self.database.executemany(insertion, [(key, value, line) for (key, value), line in lines.items()])
 
-    def find(self, key: Key, value: str | int | None) -> int | None:
+    def find(self, key: RecordKey, value: str | int | None) -> int | None:
         """Returns the line of the first record with this key; for a former isbn, the lowest id of a book."""
-        if value is None or (key >= Key.FORMER_ISBN and not self.has_changes):
+        if value is None or (key >= RecordKey.FORMER_ISBN and not self.has_changes):
             return None
         row = self.database.execute("SELECT line FROM lines WHERE key = ? AND value = ?", (key, value)).fetchone()
         found = [*(row or ()), *((self.batch[key, value],) if (key, value) in self.batch else ())]
         return min(found, default=None)
 
-    def remember(self, key: Key, value: str | int | None, line: int) -> None:
+    def remember(self, key: RecordKey, value: str | int | None, line: int) -> None:
         if value is not None:
             self.batch[key, value] = min(line, self.batch.get((key, value), line))
 
     def remember_former(self, pk: int, isbn: str) -> None:
         """The book with this id had this isbn before the import."""
         self.has_changes = True
-        self.remember(Key.FORMER_ISBN, isbn, pk)
-        self.remember(Key.FORMER_ISBN13, normalize_isbn(isbn), pk)
-        self.remember(Key.CHANGED_BOOK, pk, pk)
+        self.remember(RecordKey.FORMER_ISBN, isbn, pk)
+        self.remember(RecordKey.FORMER_ISBN13, normalize_isbn(isbn), pk)
+        self.remember(RecordKey.CHANGED_BOOK, pk, pk)
 
     def load_former(self) -> None:
         """Reads from the history which isbns the import has changed, before another worker goes on with it."""

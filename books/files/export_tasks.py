@@ -15,10 +15,10 @@ from books.fields import to_naive_utc
 from books.files.exports import iter_pages
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import write_xlsx
-from books.files.uploads import CHUNK_BYTES, KEPT_DAYS
+from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
-from books.operations.selections import read_selection
+from books.operations.selections import read_stored_filter
 from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
 from library_site.db.integers import BIGINT_MAX
 
@@ -38,7 +38,7 @@ class ExportTask:
 
     def plan(self, operation: Operation) -> Plan:
         """The number of the last part is known when the first one is written."""
-        return Plan(list_books(operation).count(), 0, BIGINT_MAX)
+        return Plan(select_exported(operation).count(), 0, BIGINT_MAX)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         if self.chunks is None:
@@ -49,12 +49,12 @@ class ExportTask:
     def iter_chunks(self, operation: Operation) -> Iterator[tuple[int, bytes]]:
         with TemporaryFile() as file:
             write_xlsx(self.iter_pages(operation), cast("BinaryIO", file))
-            self.part_count = ceil(file.seek(0, SEEK_END) / CHUNK_BYTES)
+            self.part_count = ceil(file.seek(0, SEEK_END) / PART_BYTES)
             file.seek(0)
-            yield from enumerate(iter(lambda: file.read(CHUNK_BYTES), b""), 1)
+            yield from enumerate(iter(lambda: file.read(PART_BYTES), b""), 1)
 
     def iter_pages(self, operation: Operation) -> Iterator[list[ExportedBook]]:
-        for page in iter_pages(list_books(operation)):
+        for page in iter_pages(select_exported(operation)):
             self.book_count += len(page)
             renew_lease(operation)
             yield page
@@ -73,12 +73,12 @@ class ExportTask:
         chunks = ExportChunk.objects.filter(operation=operation).order_by("number")
         sizes = list(chunks.values_list("number", Length("content")))
         numbers = list(range(1, max(1, operation.last or 0) + 1))
-        if [number for number, _size in sizes] != numbers or any(size != CHUNK_BYTES for _number, size in sizes[:-1]):
+        if [number for number, _size in sizes] != numbers or any(size != PART_BYTES for _number, size in sizes[:-1]):
             raise OperationFailed(_("Parts of the workbook are missing. Export it again."))
 
 
-def list_books(operation: Operation) -> QuerySet[Book]:
-    return read_selection((operation.parameters or {})["filter"]).list_books()
+def select_exported(operation: Operation) -> QuerySet[Book]:
+    return read_stored_filter((operation.parameters or {})["filter"]).list_books()
 
 
 def iter_workbook(operation: Operation) -> Iterator[bytes]:

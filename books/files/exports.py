@@ -15,7 +15,7 @@ PAGE_BOOKS = 5_000
 # The first page costs little, since the file can be refused after it.
 FIRST_PAGE_BOOKS = 100
 TIMES = ("created_at", "updated_at")
-COLUMNS: list[Combinable] = [
+PAGE_COLUMNS: list[Combinable] = [
     FormattedTimestamp(name, "Z") if name in TIMES else F(name) for name in ExportedBook.__struct_fields__
 ]
 
@@ -24,17 +24,17 @@ def iter_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:
     """Yields the books in the order of their ids. The last page, which alone may be empty, is read with the others."""
     last, size = None, FIRST_PAGE_BOOKS
     while True:
-        page = read_page(books, last, size)
+        page = read_exported_page(books, last, size)
         yield page
         if len(page) < size:
             return
         last, size = page[-1].id, PAGE_BOOKS
 
 
-def read_page(books: QuerySet[Book], last: int | None, size: int) -> list[ExportedBook]:
+def read_exported_page(books: QuerySet[Book], last: int | None, size: int) -> list[ExportedBook]:
     """Returns as many of the books behind this id, or all that there are."""
     rest = books if last is None else books.filter(pk__gt=last)
-    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*COLUMNS)[:size]))
+    return list(starmap(ExportedBook, rest.order_by("pk").values_list(*PAGE_COLUMNS)[:size]))
 
 
 def begin_pages(books: QuerySet[Book]) -> Iterator[list[ExportedBook]]:

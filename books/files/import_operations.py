@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from books.files.import_tasks import CHECK, IMPORT, PREVIEW, WRITTEN_KINDS, get_counts, get_encoding, get_rules
-from books.files.matching import Kind
+from books.files.matching import Verdict
 from books.files.parsing import ImportRules
 from books.files.uploads import iter_rows
 from books.history.actors import ActorRef
@@ -19,7 +19,7 @@ from library_site.jobs.expiry import purge
 
 # Checked again when an operation starts, and with each batch.
 PREVIEW_PERMISSIONS = ["books.import_books"]
-PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
+IMPORT_PERMISSIONS = [*PREVIEW_PERMISSIONS, "books.add_book", "books.change_book"]
 
 
 class FileInUse(Refusal):
@@ -83,7 +83,7 @@ def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime
     cancel_under_way(file.check_operation)
     stored_rules = msgspec.to_builtins(rules)
     parameters = {"file": file.pk, "encoding": file.encoding, "rules": stored_rules}
-    operation = store_operation(CHECK, parameters, actor, now, PERMISSIONS)
+    operation = store_operation(CHECK, parameters, actor, now, IMPORT_PERMISSIONS)
     ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
 
 
@@ -109,14 +109,14 @@ def begin_import(
         "rules": msgspec.to_builtins(rules),
         "events": events,
     }
-    operation = store_operation(IMPORT, parameters, actor, now, PERMISSIONS, f"import {file.pk}")
+    operation = store_operation(IMPORT, parameters, actor, now, IMPORT_PERMISSIONS, f"import {file.pk}")
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)
 
 
 def count_writable(check: Operation, *, take_doubtful: bool) -> int:
     """Returns how many records an import would write, or look at again because they are doubtful."""
     counts = get_counts(check)
-    return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Kind.DOUBTFUL] if take_doubtful else [])))
+    return sum(counts.get(kind, 0) for kind in (*WRITTEN_KINDS, *([Verdict.DOUBTFUL] if take_doubtful else [])))
 
 
 def cancel_under_way(operation: Operation | None) -> None:

@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import show_undecodable
 from books.files.formats.records import Record, UnreadableFile
-from books.files.matching import RETURNED_KINDS, Judgement, Kind, judge_records, read_books, write_judgements
-from books.files.parsing import Candidate, ImportRules, iter_candidates
-from books.files.sandbox.client import Head, Source, count_records, iter_records, read_head
+from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
+from books.files.parsing import ImportRules, ParsedRecord, parse_records
+from books.files.sandbox.client import Head, StoredFile, count_records, iter_records, read_head
 from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
@@ -26,15 +26,15 @@ from books.writing.changes import lock_books
 
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # So many records of each kind are shown; all that come back are kept.
-MAX_SAMPLES = 100
+MAX_SHOWN_RECORDS = 100
 MAX_SHOWN_TEXT = 200
-# Records that are judged again together when a worker goes on with a file.
-JUDGED_AGAIN = 500
-WRITTEN_KINDS = (Kind.NEW, Kind.CHANGED)
+# Records that are decided again together when a worker goes on with a file.
+DECIDED_AGAIN = 500
+WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
 
 
 class FileTask:
-    """Judges the records of a file; its keys are their positions.
+    """Decides what becomes of the records of a file; its keys are their positions.
 
     What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
     it is checked, by other rules. Its iterator is not read again after a failure: the worker makes another task, which
@@ -42,7 +42,7 @@ class FileTask:
     """
 
     def __init__(self) -> None:
-        self.candidates: Iterator[Candidate] | None = None
+        self.records: Iterator[ParsedRecord] | None = None
         self.earlier = EarlierRecords()
 
     def plan(self, operation: Operation) -> Plan:
@@ -54,55 +54,55 @@ class FileTask:
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
         with report_unreadable():
-            if self.candidates is None:
-                self.candidates = self.open_candidates(operation)
+            if self.records is None:
+                self.records = self.open_records(operation)
             rest = (operation.last or 0) - (operation.cursor or 0)
-            candidates = list(islice(self.candidates, min(limit, rest)))
-            if not candidates:
+            records = list(islice(self.records, min(limit, rest)))
+            if not records:
                 raise UnreadableFile(_("The file ends before its last record."))
-        return Batch(candidates[-1].position, candidates)
+        return Batch(records[-1].position, records)
 
-    def open_candidates(self, operation: Operation) -> Iterator[Candidate]:
-        """Returns the records behind the cursor. The earlier ones are judged again: these may repeat them."""
+    def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
+        """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        candidates = iter_candidates(iter_records(open_source(operation)), rules)
-        earlier_candidates = islice(candidates, operation.cursor or 0)
+        records = parse_records(iter_records(open_source(operation)), rules)
+        earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
-        while batch := list(islice(earlier_candidates, JUDGED_AGAIN)):
-            judge_records(batch, rules, read_books, self.earlier, get_day(operation))
+        while batch := list(islice(earlier_records, DECIDED_AGAIN)):
+            decide_records(batch, rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
-        return candidates
+        return records
 
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
         file = get_file(operation)
-        judgements = self.judge(operation, get_rules(operation), batch.items, actor, now)
-        counts = Counter(judgement.kind for judgement in judgements)
+        decisions = self.decide(operation, get_rules(operation), batch.items, actor, now)
+        counts = Counter(decision.verdict for decision in decisions)
         earlier_counts = get_counts(operation)
-        store_findings(file, operation, judgements, earlier_counts)
+        store_findings(file, operation, decisions, earlier_counts)
         Operation.objects.filter(pk=operation.pk).update(result={"counts": dict(earlier_counts + counts)})
         changed = self.count_changed(counts)
-        refused = sum(counts[kind] for kind in RETURNED_KINDS)
-        return Outcome(changed, len(judgements) - changed - refused, refused)
+        refused = sum(counts[kind] for kind in REJECTED_VERDICTS)
+        return Outcome(changed, len(decisions) - changed - refused, refused)
 
     def require_complete(self, operation: Operation) -> None:
-        """Each record was judged once."""
+        """Each record was decided once."""
         if (operation.changed or 0) + (operation.unchanged or 0) + (operation.refused or 0) != operation.matched:
             raise OperationFailed(_("Not each record of the file was read once."))
 
-    def judge(
+    def decide(
         self,
         operation: Operation,
         rules: ImportRules,
-        candidates: Sequence[Candidate],
+        records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Judgement]:
+    ) -> list[Decision]:
         raise NotImplementedError
 
-    def count_changed(self, counts: Counter[Kind]) -> int:
+    def count_changed(self, counts: Counter[Verdict]) -> int:
         raise NotImplementedError
 
 
@@ -112,17 +112,17 @@ class CheckTask(FileTask):
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         return EarlierRecords()
 
-    def judge(
+    def decide(
         self,
         operation: Operation,
         rules: ImportRules,
-        candidates: Sequence[Candidate],
+        records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Judgement]:
-        return judge_records(candidates, rules, read_books, self.earlier, get_day(operation))
+    ) -> list[Decision]:
+        return decide_records(records, rules, read_books, self.earlier, get_day(operation))
 
-    def count_changed(self, counts: Counter[Kind]) -> int:
+    def count_changed(self, counts: Counter[Verdict]) -> int:
         return 0
 
 
@@ -130,18 +130,18 @@ class ImportTask(FileTask):
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         return EarlierRecords(operation.pk)
 
-    def judge(
+    def decide(
         self,
         operation: Operation,
         rules: ImportRules,
-        candidates: Sequence[Candidate],
+        records: Sequence[ParsedRecord],
         actor: ActorRef,
         now: datetime,
-    ) -> list[Judgement]:
-        judgements = judge_records(candidates, rules, lock_books, self.earlier, get_day(operation))
-        return write_judgements(judgements, actor, now, is_announced(operation))
+    ) -> list[Decision]:
+        decisions = decide_records(records, rules, lock_books, self.earlier, get_day(operation))
+        return write_decisions(decisions, actor, now, is_announced(operation))
 
-    def count_changed(self, counts: Counter[Kind]) -> int:
+    def count_changed(self, counts: Counter[Verdict]) -> int:
         return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
@@ -183,7 +183,7 @@ def get_file(operation: Operation) -> ImportFile:
     return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
 
 
-def open_source(operation: Operation) -> Source:
+def open_source(operation: Operation) -> StoredFile:
     """Returns the file of an operation, whose lease is renewed while a reader is at work."""
     return build_source(get_file(operation), get_encoding(operation), keep_alive=partial(renew_lease, operation))
 
@@ -211,28 +211,28 @@ def get_counts(operation: Operation) -> Counter[str]:
 
 
 def store_findings(
-    file: ImportFile, operation: Operation, judgements: Sequence[Judgement], earlier_counts: Counter[str]
+    file: ImportFile, operation: Operation, decisions: Sequence[Decision], earlier_counts: Counter[str]
 ) -> None:
     """Stores what comes back, and of the others as many as are shown."""
     counts = Counter(earlier_counts)
     findings = []
-    for judgement in judgements:
-        counts[judgement.kind] += 1
-        if judgement.kind in RETURNED_KINDS or counts[judgement.kind] <= MAX_SAMPLES:
-            findings.append(build_finding(file, operation, judgement))
+    for decision in decisions:
+        counts[decision.verdict] += 1
+        if decision.verdict in REJECTED_VERDICTS or counts[decision.verdict] <= MAX_SHOWN_RECORDS:
+            findings.append(build_finding(file, operation, decision))
     ImportFinding.objects.bulk_create(findings)
 
 
-def build_finding(file: ImportFile, operation: Operation, judgement: Judgement) -> ImportFinding:
-    candidate, book = judgement.candidate, judgement.book
-    values: dict[str, Any] = dict(judgement.values or candidate.values) or describe_record(candidate.record)
+def build_finding(file: ImportFile, operation: Operation, decision: Decision) -> ImportFinding:
+    record, book = decision.record, decision.book
+    values: dict[str, Any] = dict(decision.values or record.values) or describe_record(record.raw)
     return ImportFinding(
         file=file,
         operation_id=operation.pk,
-        kind=judgement.kind,
-        position=candidate.position,
-        line=candidate.record.line,
-        reason=make_storable(judgement.reason),
+        kind=decision.verdict,
+        position=record.position,
+        line=record.raw.line,
+        reason=make_storable(decision.reason),
         book_id=book.id if book else None,
         before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
         after=values,

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from books.fields import to_naive_utc
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.records import Table
-from books.files.matching import RETURNED_KINDS, Judgement, Kind, judge_records, read_books, write_judgements
-from books.files.parsing import ImportRules, iter_candidates
+from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
+from books.files.parsing import ImportRules, parse_records
 from books.files.progress import iter_batches
 from books.history.actors import ActorRef, begin_operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
@@ -20,11 +20,11 @@ from books.writing.changes import lock_books
 
 # The kind of the operation that all changes of an import belong to.
 IMPORT = "import"
-# Records that are judged together, and keep nobody waiting.
+# Records that are decided together, and keep nobody waiting.
 CHECKED_BATCH = 500
-Counts = Counter[Kind]
+Counts = Counter[Verdict]
 # Is called for each record that is refused or doubtful, before the transaction of its batch ends.
-ReportReturned = Callable[[Judgement], None]
+ReportReturned = Callable[[Decision], None]
 
 
 def count_records(table: Table) -> int:
@@ -33,13 +33,13 @@ def count_records(table: Table) -> int:
 
 
 def check_books(table: Table, rules: ImportRules, report: ReportReturned, now: datetime, count: int) -> Counts:
-    """Judges the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
+    """Decides what becomes of the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
     earlier = EarlierRecords()
-    for batch in iter_batches(iter_candidates(table.records, rules), lambda: CHECKED_BATCH, "Checking books", count):
-        judgements = judge_records(batch, rules, read_books, earlier, to_naive_utc(now).date())
-        report_returned(judgements, report)
-        counts.update(judgement.kind for judgement in judgements)
+    for batch in iter_batches(parse_records(table.records, rules), lambda: CHECKED_BATCH, "Checking books", count):
+        decisions = decide_records(batch, rules, read_books, earlier, to_naive_utc(now).date())
+        report_returned(decisions, report)
+        counts.update(decision.verdict for decision in decisions)
     return counts
 
 
@@ -60,20 +60,20 @@ def import_books(
     counts: Counts = Counter()
     actor = begin_operation(IMPORT, actor, now)
     limit, earlier = BatchLimit(), EarlierRecords(actor.operation_id)
-    for batch in iter_batches(iter_candidates(table.records, rules), lambda: limit.size, "Importing books", count):
+    for batch in iter_batches(parse_records(table.records, rules), lambda: limit.size, "Importing books", count):
         start = time.monotonic()
         with transaction.atomic():
-            judgements = judge_records(batch, rules, lock_books, earlier, to_naive_utc(now).date())
-            judgements = write_judgements(judgements, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
-            report_returned(judgements, report)
-        counts.update(judgement.kind for judgement in judgements)
+            decisions = decide_records(batch, rules, lock_books, earlier, to_naive_utc(now).date())
+            decisions = write_decisions(decisions, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
+            report_returned(decisions, report)
+        counts.update(decision.verdict for decision in decisions)
         limit.adapt(time.monotonic() - start)
         # Other writers get their turn.
         time.sleep(PAUSES[connection.vendor])
     return counts
 
 
-def report_returned(judgements: Iterable[Judgement], report: ReportReturned) -> None:
-    for judgement in judgements:
-        if judgement.kind in RETURNED_KINDS:
-            report(judgement)
+def report_returned(decisions: Iterable[Decision], report: ReportReturned) -> None:
+    for decision in decisions:
+        if decision.verdict in REJECTED_VERDICTS:
+            report(decision)

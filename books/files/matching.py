@@ -1,4 +1,4 @@
-"""Judges what becomes of records: the same judgements are shown before an import and written by it."""
+"""Decides what becomes of records: the same decisions are shown before an import and written by it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books.files.earlier_records import EarlierRecords, Key
+from books.files.earlier_records import EarlierRecords, RecordKey
 from books.files.formats.records import name_member
-from books.files.parsing import REQUIRED_MEMBERS, Candidate, ImportRules
+from books.files.parsing import REQUIRED_MEMBERS, ImportRules, ParsedRecord
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
 from books.models import Book
@@ -22,7 +22,7 @@ from books.writing import changes
 LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]
 
 
-class Kind(StrEnum):
+class Verdict(StrEnum):
     """What becomes of a record. A book that it leaves is there, or is not to be added."""
 
     NEW = "new"
@@ -34,12 +34,15 @@ class Kind(StrEnum):
 
 
 # The columns of what records match by, and what stands for them in books whose isbn the import has changed.
-KEY_COLUMNS = {Key.ISBN: ("isbn", Key.FORMER_ISBN), Key.ISBN13: ("isbn13", Key.FORMER_ISBN13)}
+COLUMNS_BY_KEY = {
+    RecordKey.ISBN: ("isbn", RecordKey.FORMER_ISBN),
+    RecordKey.ISBN13: ("isbn13", RecordKey.FORMER_ISBN13),
+}
 # Records of these come back.
-RETURNED_KINDS = (Kind.DOUBTFUL, Kind.REFUSED)
+REJECTED_VERDICTS = (Verdict.DOUBTFUL, Verdict.REFUSED)
 
 
-class Match(NamedTuple):
+class BookMatch(NamedTuple):
     """The id of the book that a record is about, what is doubtful about that, and the id of the owner of its isbn."""
 
     pk: int
@@ -47,74 +50,71 @@ class Match(NamedTuple):
     owner: int | None = None
 
 
-class Judgement(NamedTuple):
+class Decision(NamedTuple):
     """`values` are those to be written; `book` is the one that the record matches, as it is."""
 
-    candidate: Candidate
-    kind: Kind
+    record: ParsedRecord
+    verdict: Verdict
     reason: str = ""
     values: Mapping[str, Any] = {}
     book: BookRow | None = None
 
 
-def judge_records(
-    candidates: Sequence[Candidate], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
-) -> list[Judgement]:
-    """Returns a judgement of each record, in order, and remembers the records as earlier ones. `today` is in UTC."""
-    earlier.begin_batch(candidates[0].position)
-    matches = find_matches([candidate for candidate in candidates if not candidate.problem], rules, earlier)
+def decide_records(
+    records: Sequence[ParsedRecord], rules: ImportRules, load_books: LoadBooks, earlier: EarlierRecords, today: date
+) -> list[Decision]:
+    """Returns a decision of each record, in order, and remembers the records as earlier ones. `today` is in UTC."""
+    earlier.begin_batch(records[0].position)
+    matches = find_matches([record for record in records if not record.problem], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
-    return [
-        judge_record(candidate, matches.get(candidate.position), books, rules, earlier, today)
-        for candidate in candidates
-    ]
+    return [decide_record(record, matches.get(record.position), books, rules, earlier, today) for record in records]
 
 
-def judge_record(
-    candidate: Candidate,
-    match: Match | None,
+def decide_record(
+    record: ParsedRecord,
+    match: BookMatch | None,
     books: Mapping[int, BookRow],
     rules: ImportRules,
     earlier: EarlierRecords,
     today: date,
-) -> Judgement:
-    if candidate.problem:
-        return Judgement(candidate, Kind.REFUSED, candidate.problem)
+) -> Decision:
+    if record.problem:
+        return Decision(record, Verdict.REFUSED, record.problem)
     book = books.get(match.pk) if match else None
-    isbn13 = find_isbn13(candidate, rules)
-    if repetition := find_repetition(candidate, isbn13, book, earlier):
-        return Judgement(candidate, Kind.REFUSED, repetition)
-    if line := earlier.find(Key.ISBN13, isbn13):
-        candidate = candidate._replace(doubts=(*candidate.doubts, describe_other_writing(line)))
-    remember_record(candidate, isbn13, book, earlier)
+    isbn13 = find_isbn13(record, rules)
+    if repetition := find_repetition(record, isbn13, book, earlier):
+        return Decision(record, Verdict.REFUSED, repetition)
+    if line := earlier.find(RecordKey.ISBN13, isbn13):
+        record = record._replace(doubts=(*record.doubts, describe_other_writing(line)))
+    remember_record(record, isbn13, book, earlier)
     if match is None or book is None:
-        return judge_new(candidate, rules, today)
-    if earlier.find(Key.FORMER_ISBN, candidate.values.get("isbn")) is not None:
+        return decide_new(record, rules, today)
+    if earlier.find(RecordKey.FORMER_ISBN, record.values.get("isbn")) is not None:
         # An earlier record gives the book another isbn, so this one is free.
         match = match._replace(owner=None)
-    judgement = judge_match(candidate, match, book, rules, today)
-    if judgement.kind == Kind.CHANGED and "isbn" in judgement.values:
+    decision = decide_match(record, match, book, rules, today)
+    if decision.verdict == Verdict.CHANGED and "isbn" in decision.values:
         earlier.remember_former(book.id, book.isbn)
-    return judgement
+    return decision
 
 
-def find_isbn13(candidate: Candidate, rules: ImportRules) -> str | None:
+def find_isbn13(record: ParsedRecord, rules: ImportRules) -> str | None:
     """Returns the ISBN that counts in any writing, None if only the isbn counts."""
-    return None if rules.match_by == "isbn" else normalize_isbn(candidate.values.get("isbn", ""))
+    return None if rules.match_by == "isbn" else normalize_isbn(record.values.get("isbn", ""))
 
 
 def find_repetition(
-    candidate: Candidate, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords
+    record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords
 ) -> str | None:
     """Returns why a record is refused that is about the same book as an earlier one."""
-    if line := earlier.find(Key.ISBN, candidate.values.get("isbn")):
+    if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
         return name_member("isbn", describe_earlier(line))
-    if line := earlier.find(Key.ID, candidate.pk):
+    if line := earlier.find(RecordKey.ID, record.pk):
         return name_member("id", describe_earlier(line))
     if book:
-        line = earlier.find(Key.BOOK, book.id)
+        line = earlier.find(RecordKey.BOOK, book.id)
         return _("It is about the same book as line %(line)s.") % {"line": line} if line else None
-    line = earlier.find(Key.ISBN13, isbn13)
+    line = earlier.find(RecordKey.ISBN13, isbn13)
     return describe_other_writing(line) if line else None
 
 
@@ -126,12 +126,12 @@ def describe_other_writing(line: int) -> str:
     return name_member("isbn", _("The book on line %(line)s has it in another writing.") % {"line": line})
 
 
-def remember_record(candidate: Candidate, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
-    line = candidate.record.line
-    earlier.remember(Key.ISBN, candidate.values.get("isbn"), line)
-    earlier.remember(Key.ISBN13, isbn13, line)
-    earlier.remember(Key.ID, candidate.pk, line)
-    earlier.remember(Key.BOOK, book.id if book else None, line)
+def remember_record(record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
+    line = record.raw.line
+    earlier.remember(RecordKey.ISBN, record.values.get("isbn"), line)
+    earlier.remember(RecordKey.ISBN13, isbn13, line)
+    earlier.remember(RecordKey.ID, record.pk, line)
+    earlier.remember(RecordKey.BOOK, book.id if book else None, line)
 
 
 def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
@@ -139,26 +139,26 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
     return {book.id: book for book in changes.read_rows(Book.objects.filter(pk__in=pks))}
 
 
-def find_matches(candidates: Sequence[Candidate], rules: ImportRules, earlier: EarlierRecords) -> dict[int, Match]:
+def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords) -> dict[int, BookMatch]:
     """Returns the matches by the positions of the records, among the books as they were before the import."""
-    ids = find_ids([candidate.pk for candidate in candidates if candidate.pk is not None], earlier)
-    isbns = find_by(Key.ISBN, [candidate.values.get("isbn") for candidate in candidates], earlier)
-    matches: dict[int, Match] = {}
+    ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
+    isbns = find_by(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
+    matches: dict[int, BookMatch] = {}
     others: dict[int, str | None] = {}
-    for candidate in candidates:
-        isbn = candidate.values.get("isbn", "")
-        if candidate.pk in ids:
-            matches[candidate.position] = Match(candidate.pk or 0, owner=isbns.get(isbn))
+    for record in records:
+        isbn = record.values.get("isbn", "")
+        if record.pk in ids:
+            matches[record.position] = BookMatch(record.pk or 0, owner=isbns.get(isbn))
         elif isbn in isbns:
-            matches[candidate.position] = Match(isbns[isbn])
+            matches[record.position] = BookMatch(isbns[isbn])
         elif rules.match_by != "isbn":
-            others[candidate.position] = normalize_isbn(isbn)
-    isbn13s = find_by(Key.ISBN13, list(others.values()), earlier)
+            others[record.position] = normalize_isbn(isbn)
+    isbn13s = find_by(RecordKey.ISBN13, list(others.values()), earlier)
     for position, isbn13 in others.items():
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
             doubt = _("Book %(id)s has it in another writing.") % {"id": pk}
-            matches[position] = Match(pk, name_member("isbn", doubt))
+            matches[position] = BookMatch(pk, name_member("isbn", doubt))
     return matches
 
 
@@ -167,42 +167,42 @@ def find_ids(pks: Collection[int], earlier: EarlierRecords) -> set[int]:
     return ids - earlier.find_added(ids)
 
 
-def find_by(key: Key, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
+def find_by(key: RecordKey, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
     """Returns the id of the first book with each of these texts."""
-    column, former = KEY_COLUMNS[key]
+    column, former = COLUMNS_BY_KEY[key]
     wanted = {text for text in texts if text}
     rows = Book.objects.filter(**{f"{column}__in": wanted}).order_by("-pk").values_list(column, "pk") if wanted else []
     added = earlier.find_added([pk for _text, pk in rows])
-    books = {text: pk for text, pk in rows if pk not in added and earlier.find(Key.CHANGED_BOOK, pk) is None}
+    books = {text: pk for text, pk in rows if pk not in added and earlier.find(RecordKey.CHANGED_BOOK, pk) is None}
     for text in wanted:
         if (pk := earlier.find(former, text)) is not None:
             books[text] = min(pk, books.get(text, pk))
     return books
 
 
-def judge_new(candidate: Candidate, rules: ImportRules, today: date) -> Judgement:
-    missing = [name for name in REQUIRED_MEMBERS if name not in candidate.values]
+def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decision:
+    missing = [name for name in REQUIRED_MEMBERS if name not in record.values]
     if rules.on_none == "leave":
-        return Judgement(candidate, Kind.LEFT)
+        return Decision(record, Verdict.LEFT)
     if missing:
         reasons = [name_member(name, _("This field is required.")) for name in missing]
-        return Judgement(candidate, Kind.REFUSED, " ".join(reasons))
-    return hold_doubtful(Judgement(candidate, Kind.NEW, values={"available": True, **candidate.values}), rules, today)
+        return Decision(record, Verdict.REFUSED, " ".join(reasons))
+    return hold_doubtful(Decision(record, Verdict.NEW, values={"available": True, **record.values}), rules, today)
 
 
-def judge_match(candidate: Candidate, match: Match, book: BookRow, rules: ImportRules, today: date) -> Judgement:
+def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:
     if rules.on_match == "refuse":
-        return Judgement(candidate, Kind.REFUSED, match.doubt or describe_owner(), book=book)
+        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(), book=book)
     if rules.on_match == "leave":
-        return Judgement(candidate, Kind.LEFT, book=book)
-    values = {name: value for name, value in candidate.values.items() if getattr(book, name) != value}
+        return Decision(record, Verdict.LEFT, book=book)
+    values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
     if rules.on_match == "fill":
         values = {name: value for name, value in values.items() if is_gap(getattr(book, name))}
     if not values:
-        return Judgement(candidate, Kind.SAME, book=book)
+        return Decision(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
-        return Judgement(candidate, Kind.REFUSED, describe_owner(), values=values, book=book)
-    return hold_doubtful(Judgement(candidate, Kind.CHANGED, values=values, book=book), rules, today, match.doubt)
+        return Decision(record, Verdict.REFUSED, describe_owner(), values=values, book=book)
+    return hold_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
 
 
 def describe_owner() -> str:
@@ -213,12 +213,12 @@ def is_gap(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def hold_doubtful(judgement: Judgement, rules: ImportRules, today: date, doubt: str = "") -> Judgement:
-    """Returns the judgement of a record that would be written: with doubts it is not, unless the rules take those."""
-    doubts = [*judgement.candidate.doubts, *find_doubts(judgement.values, today), doubt]
+def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
+    """Returns the decision of a record that would be written: with doubts it is not, unless the rules take those."""
+    doubts = [*decision.record.doubts, *find_doubts(decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
     is_held = reason and not rules.take_doubtful
-    return judgement._replace(reason=reason, kind=Kind.DOUBTFUL if is_held else judgement.kind)
+    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL if is_held else decision.verdict)
 
 
 def find_doubts(values: Mapping[str, Any], today: date) -> Iterator[str]:
@@ -229,25 +229,25 @@ def find_doubts(values: Mapping[str, Any], today: date) -> Iterator[str]:
         yield name_member("year", doubt)
 
 
-def write_judgements(
-    judgements: Sequence[Judgement], actor: ActorRef, now: datetime, announce: bool = True
-) -> list[Judgement]:
+def write_decisions(
+    decisions: Sequence[Decision], actor: ActorRef, now: datetime, announce: bool = True
+) -> list[Decision]:
     """Writes what is new and changed in the caller's transaction, in which the books are locked.
 
-    Returns the judgements; a record whose isbn another book got in the meantime is refused. Raises ConcurrentChange.
+    Returns the decisions; a record whose isbn another book got in the meantime is refused. Raises ConcurrentChange.
     """
-    new_values = [judgement.values for judgement in judgements if judgement.kind == Kind.NEW]
-    new_isbns = changes.add_books(new_values, actor, now, announce)
+    new_values = [decision.values for decision in decisions if decision.verdict == Verdict.NEW]
+    new_isbns = changes.create_books(new_values, actor, now, announce)
     pairs = [
-        (judgement.book, judgement.book._replace(**judgement.book.find_changes(judgement.values, now)))
-        for judgement in judgements
-        if judgement.kind == Kind.CHANGED and judgement.book
+        (decision.book, decision.book._replace(**decision.book.find_changes(decision.values, now)))
+        for decision in decisions
+        if decision.verdict == Verdict.CHANGED and decision.book
     ]
     refused_ids = set(write_pairs(pairs, actor, now, announce))
-    return [refuse_conflict(judgement, new_isbns, refused_ids) for judgement in judgements]
+    return [refuse_conflict(decision, new_isbns, refused_ids) for decision in decisions]
 
 
-def refuse_conflict(judgement: Judgement, new_isbns: Collection[str], refused_ids: Collection[int]) -> Judgement:
-    is_lost = judgement.kind == Kind.NEW and judgement.values["isbn"] not in new_isbns
-    is_taken = judgement.kind == Kind.CHANGED and judgement.book is not None and judgement.book.id in refused_ids
-    return judgement._replace(kind=Kind.REFUSED, reason=describe_owner()) if is_lost or is_taken else judgement
+def refuse_conflict(decision: Decision, new_isbns: Collection[str], refused_ids: Collection[int]) -> Decision:
+    is_lost = decision.verdict == Verdict.NEW and decision.values["isbn"] not in new_isbns
+    is_taken = decision.verdict == Verdict.CHANGED and decision.book is not None and decision.book.id in refused_ids
+    return decision._replace(verdict=Verdict.REFUSED, reason=describe_owner()) if is_lost or is_taken else decision

@@ -63,21 +63,21 @@ class ImportRules(msgspec.Struct, frozen=True):
     defaults: Mapping[str, str] = {}
 
 
-class Candidate(NamedTuple):
+class ParsedRecord(NamedTuple):
     """A record with values of a book, or with the problem because of which it has none.
 
     `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter.
     """
 
     position: int
-    record: Record
+    raw: Record
     values: Mapping[str, Any]
     pk: int | None = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
 
 
-def require_columns(rules: ImportRules) -> None:
+def require_mapped_members(rules: ImportRules) -> None:
     """Raises UnreadableFile if no record of the file can be imported."""
     has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
     only_changes = rules.on_none == "leave" and has_key
@@ -87,23 +87,23 @@ def require_columns(rules: ImportRules) -> None:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
 
-def iter_candidates(records: Iterable[Record], rules: ImportRules) -> Iterator[Candidate]:
+def parse_records(records: Iterable[Record], rules: ImportRules) -> Iterator[ParsedRecord]:
     """Raises UnreadableFile."""
     for position, record in enumerate(records, 1):
-        yield read_candidate(position, record, rules)
+        yield parse_record(position, record, rules)
 
 
-def read_candidate(position: int, record: Record, rules: ImportRules) -> Candidate:
+def parse_record(position: int, record: Record, rules: ImportRules) -> ParsedRecord:
     if record.problem:
-        return Candidate(position, record, {}, problem=record.problem)
+        return ParsedRecord(position, record, {}, problem=record.problem)
     cells = {member: record.values.get(column) for member, column in rules.mapping.items()}
     cells |= {member: text for member, text in rules.defaults.items() if cells.get(member) in (None, "")}
     try:
         values, doubts = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
     except ValidationError as error:
-        return Candidate(position, record, {}, problem=format_errors(replace_surrogate_errors(error, cells)))
-    return Candidate(position, record, values, pk, doubts=(*record.doubts, *doubts))
+        return ParsedRecord(position, record, {}, problem=format_errors(replace_surrogate_errors(error, cells)))
+    return ParsedRecord(position, record, values, pk, doubts=(*record.doubts, *doubts))
 
 
 def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -111,7 +111,7 @@ def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
     texts = {name: cells[name] for name in REQUIRED_MEMBERS if cells.get(name) is not None}
     doubt = ""
     if isinstance(texts.get("isbn"), str):
-        texts["isbn"], doubt = mend_isbn(texts["isbn"])
+        texts["isbn"], doubt = repair_isbn(texts["isbn"])
     if isinstance(texts.get("year"), str):
         texts["year"] = parse_integer(texts["year"].strip())
     values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
@@ -119,7 +119,7 @@ def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, .
     return {**values, **({} if available is None else {"available": available})}, (doubt,) if doubt else ()
 
 
-def mend_isbn(text: str) -> tuple[str, str]:
+def repair_isbn(text: str) -> tuple[str, str]:
     """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
     if ROUNDED_PATTERN.fullmatch(text.strip()):
         return text, name_member("isbn", _("A spreadsheet has rounded the number."))

@@ -15,10 +15,10 @@ def iter_batches(
 ) -> Iterator[list[Item]]:
     """Yields the items in lists, each of the size that is wanted by then. The bar moves with the lists."""
     iterator = iter(items)
-    return show_progress(iter(lambda: list(islice(iterator, get_size())), []), description, total)
+    return show_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
-def show_progress(lists: Iterable[list[Item]], description: str, total: int | None = None) -> Iterator[list[Item]]:
+def show_bar(lists: Iterable[list[Item]], description: str, total: int | None = None) -> Iterator[list[Item]]:
     """Yields the same lists. The bar counts their items."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from books.files.import_tasks import get_encoding
-from books.files.matching import RETURNED_KINDS
+from books.files.matching import REJECTED_VERDICTS
 from books.files.sandbox import client
 from books.files.uploads import build_source
 from books.models import ImportFile, ImportFinding, Operation
@@ -25,6 +25,6 @@ def iter_returned_file(file: ImportFile, operation: Operation) -> Generator[byte
 def list_returned(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
     """Returns the positions of the next records behind this one, and why they come back."""
     findings = ImportFinding.objects.filter(
-        file=file, operation_id=operation.pk, kind__in=RETURNED_KINDS, position__gt=position
+        file=file, operation_id=operation.pk, kind__in=REJECTED_VERDICTS, position__gt=position
     )
     return list(findings.order_by("position").values_list("position", "reason")[:REASONS_OF_A_PAGE])

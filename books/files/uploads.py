@@ -17,11 +17,11 @@ from books.fields import to_naive_utc
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.mapping import guess_mapping
 from books.files.parsing import ImportRules
-from books.files.sandbox.client import Source
+from books.files.sandbox.client import StoredFile
 from books.models import ColumnMapping, ImportChunk, ImportFile
 
-CHUNK_BYTES = 512 * 1024
-MAX_FILE_BYTES = 2 * 2**30
+PART_BYTES = 512 * 1024
+MAX_UPLOAD_BYTES = 2 * 2**30
 KEPT_DAYS = 7
 MAX_NAME_LENGTH = 255
 
@@ -41,7 +41,7 @@ def begin_upload(user_id: int, name: str, size: int, fingerprint: str, now: date
     The fingerprint tells files apart by their content; without one the file is new. Raises UnreadableFile for an empty
     file, one that is too large or beyond the person's quota, and for texts that no database stores.
     """
-    if not 0 < size <= MAX_FILE_BYTES:
+    if not 0 < size <= MAX_UPLOAD_BYTES:
         raise UnreadableFile(_("The file is empty.") if size <= 0 else _("The file is too large."))
     if "\0" in name + fingerprint:
         raise UnreadableFile(_("The name of the file has a NUL character."))
@@ -80,8 +80,8 @@ def count_chunks(file: ImportFile) -> int:
 
 def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
     """Adds the next part. One that is there already is not added again. Raises WrongChunk, OtherContent."""
-    start = number * CHUNK_BYTES
-    if len(content) != min(CHUNK_BYTES, file.size - start) or number > count_chunks(file):
+    start = number * PART_BYTES
+    if len(content) != min(PART_BYTES, file.size - start) or number > count_chunks(file):
         raise WrongChunk
     chunk, _is_new = ImportChunk.objects.get_or_create(file=file, number=number, defaults={"content": content})
     if bytes(chunk.content) != content:
@@ -92,21 +92,21 @@ def add_chunk(file: ImportFile, number: int, content: bytes) -> None:
 def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: datetime) -> ImportFile:
     """Stores a file that came in one request. Raises UnreadableFile."""
     file = begin_upload(user_id, name, size, "", now)
-    for number, content in enumerate(iter(lambda: stream.read(CHUNK_BYTES), b"")):
+    for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
         add_chunk(file, number, content)
     return file
 
 
 def is_complete(file: ImportFile) -> bool:
     """Adds the parts up only when the last one is there."""
-    if count_chunks(file) * CHUNK_BYTES < file.size:
+    if count_chunks(file) * PART_BYTES < file.size:
         return False
     return bool(file.chunks.aggregate(size=Sum(Length("content")))["size"] == file.size)
 
 
 def read_chunk(file: ImportFile, number: int) -> bytes:
     """Returns a part, or nothing behind the end of the file. Raises UnreadableFile if a part is missing."""
-    size = min(CHUNK_BYTES, file.size - number * CHUNK_BYTES)
+    size = min(PART_BYTES, file.size - number * PART_BYTES)
     if size <= 0:
         return b""
     rows = ImportChunk.objects.filter(file=file, number=number).values_list("content", flat=True)
@@ -116,9 +116,9 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
     return content
 
 
-def build_source(file: ImportFile, encoding: str, **options: Any) -> Source:
+def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
     """Returns the file as a reader is given it."""
-    return Source(file.size, CHUNK_BYTES, encoding, partial(read_chunk, file), **options)
+    return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), **options)
 
 
 def hash_header(columns: Sequence[str]) -> str:

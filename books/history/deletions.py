@@ -1,6 +1,6 @@
 """Reads pages of the books that are deleted."""
 
-from books.history.entries import Condition, Order, Page, Scan, Start, read_scan
+from books.history.entries import Condition, IndexRange, Order, Page, Start, read_range
 from books.models import Change
 
 # A book with a later change was restored.
@@ -14,5 +14,5 @@ def read_deleted_page(start: Start, limit: int) -> Page:
     """Returns a page of the deletions of books that are still deleted."""
     order = Order(("at", "id"), start)
     kind = Condition("kind = %s", (Change.Kind.DELETED.value,))
-    scan = Scan([[kind, *order.build_conditions()]], [IS_LAST])
-    return read_scan(scan, order, limit)
+    scan = IndexRange([[kind, *order.build_conditions()]], [IS_LAST])
+    return read_range(scan, order, limit)

@@ -24,7 +24,7 @@ MAX_MERGED_ACTORS = 100
 MAX_SCANNED_CHANGES = 5_000
 # The number of changes that an iteration holds in memory.
 ITERATION_PAGE = 1_000
-COLUMNS = "id, book_id, version, kind, at, actor_id, operation_id, before, after"
+ENTRY_COLUMNS = "id, book_id, version, kind, at, actor_id, operation_id, before, after"
 NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
 ACTOR_COLUMNS = ("id", "channel", *NAME_COLUMNS)
 # A part of a UNION ALL whose rows the database merges in their order. PostgreSQL does so if each part is sorted and has
@@ -33,7 +33,7 @@ MERGED_PART = {"postgresql": "({select}{order} LIMIT {limit})", "sqlite": "{sele
 TIMESTAMP = TimestampField()
 
 # The version of a book's change, or the time and the id of any change.
-Key = tuple[Any, ...]
+EntryKey = tuple[Any, ...]
 
 
 class ActorNames(NamedTuple):
@@ -70,7 +70,7 @@ class Start(NamedTuple):
     Without a key it begins with the newest change.
     """
 
-    key: Key | None = None
+    key: EntryKey | None = None
     backward: bool = False
 
 
@@ -78,7 +78,7 @@ class Page(NamedTuple):
     """Entries, the newest first, and the key beyond which the next page begins, None if this is the last one."""
 
     entries: list[Entry]
-    end: Key | None
+    end: EntryKey | None
 
 
 class Filters(NamedTuple):
@@ -129,7 +129,7 @@ class Order(NamedTuple):
         ]
 
 
-class Scan(NamedTuple):
+class IndexRange(NamedTuple):
     """Changes along an index. Each of `spans` has the conditions of one span; the index lacks those of `rest`."""
 
     spans: Sequence[Sequence[Condition]]
@@ -141,7 +141,9 @@ def read_book_page(book_id: int, start: Start, limit: int) -> Page:
     if abs(book_id) > BIGINT_MAX:
         return Page([], None)
     order = Order(("version",), start)
-    rows = fetch_rows(Scan([[Condition("book_id = %s", (book_id,)), *order.build_conditions()]], []), order, limit + 1)
+    rows = fetch_rows(
+        IndexRange([[Condition("book_id = %s", (book_id,)), *order.build_conditions()]], []), order, limit + 1
+    )
     return build_page(rows[:limit], get_version_key(rows[limit - 1]) if len(rows) > limit else None, start)
 
 
@@ -158,7 +160,7 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
         rows = fetch_rows(scan, order, limit + 1)
         if len(rows) > limit:
             return build_page(rows[:limit], get_time_key(rows[limit - 1]), start)
-        end = find_end(scan, order, rows)
+        end = find_range_end(scan, order, rows)
         if end is None:
             return build_page(rows, None, start)
         pages.append((end, rows))
@@ -175,14 +177,14 @@ def read_operation_page(filters: Filters, start: Start, limit: int) -> Page:
     rest = [*build_kind_conditions(filters), *build_time_conditions(filters)]
     if actor_conditions := build_actor_conditions(filters):
         rest.append(build_actor_lookup(actor_conditions))
-    return read_scan(Scan([span], rest), order, limit)
+    return read_range(IndexRange([span], rest), order, limit)
 
 
-def read_scan(scan: Scan, order: Order, limit: int) -> Page:
+def read_range(scan: IndexRange, order: Order, limit: int) -> Page:
     rows = fetch_rows(scan, order, limit + 1)
     if len(rows) > limit:
         return build_page(rows[:limit], get_time_key(rows[limit - 1]), order.start)
-    return build_page(rows, find_end(scan, order, rows), order.start)
+    return build_page(rows, find_range_end(scan, order, rows), order.start)
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
@@ -191,20 +193,20 @@ def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
     while True:
         order = Order(("at", "id"), start)
         span = [Condition("actor_id = %s", (actor_id,)), *order.build_conditions()]
-        rows = fetch_rows(Scan([span], []), order, ITERATION_PAGE)
+        rows = fetch_rows(IndexRange([span], []), order, ITERATION_PAGE)
         yield from (build_entry(row, names) for row in rows)
         if len(rows) < ITERATION_PAGE:
             return
         start = Start(get_time_key(rows[-1]), backward=True)
 
 
-def build_scans(filters: Filters, order: Order) -> Iterator[Scan]:
+def build_scans(filters: Filters, order: Order) -> Iterator[IndexRange]:
     """Yields the ways to read the changes; none if no actor matches."""
     span = [*build_time_conditions(filters), *order.build_conditions()]
     kinds = build_kind_conditions(filters)
     actor_conditions = build_actor_conditions(filters)
     if not actor_conditions:
-        yield Scan([[*kinds, *span]], [])
+        yield IndexRange([[*kinds, *span]], [])
         return
     sql, parameters = select_actors(actor_conditions)
     actor_ids = [pk for (pk,) in fetch_all(f"{sql} LIMIT {MAX_MERGED_ACTORS + 1}", parameters)]
@@ -212,9 +214,9 @@ def build_scans(filters: Filters, order: Order) -> Iterator[Scan]:
         return
     is_merged = len(actor_ids) <= MAX_MERGED_ACTORS
     if kinds or not is_merged:
-        yield Scan([[*kinds, *span]], [build_actor_lookup(actor_conditions)])
+        yield IndexRange([[*kinds, *span]], [build_actor_lookup(actor_conditions)])
     if is_merged:
-        yield Scan([[Condition("actor_id = %s", (pk,)), *span] for pk in actor_ids], kinds)
+        yield IndexRange([[Condition("actor_id = %s", (pk,)), *span] for pk in actor_ids], kinds)
 
 
 def build_kind_conditions(filters: Filters) -> list[Condition]:
@@ -247,17 +249,17 @@ def select_actors(conditions: Sequence[Condition]) -> tuple[str, tuple[Any, ...]
     return f"SELECT id FROM books_actor WHERE {sql}", parameters
 
 
-def fetch_rows(scan: Scan, order: Order, limit: int) -> list[Row]:
+def fetch_rows(scan: IndexRange, order: Order, limit: int) -> list[Row]:
     """Fetches rows that match the whole scan, in the order of reading."""
     if not scan.rest:
         return fetch_all(*select_spans(scan, order, limit))
     sql, parameters = select_spans(scan, order, MAX_SCANNED_CHANGES)
     condition, rest_parameters = join_conditions(scan.rest)
-    statement = f"SELECT {COLUMNS} FROM ({sql}) AS scanned WHERE {condition}{order.sql} LIMIT {limit}"
+    statement = f"SELECT {ENTRY_COLUMNS} FROM ({sql}) AS scanned WHERE {condition}{order.sql} LIMIT {limit}"
     return fetch_all(statement, [*parameters, *rest_parameters])
 
 
-def find_end(scan: Scan, order: Order, rows: Sequence[Row]) -> Key | None:
+def find_range_end(scan: IndexRange, order: Order, rows: Sequence[Row]) -> EntryKey | None:
     """Returns the key of the last change that a scan looked at, None if it looked at all.
 
     That change is never before the last row, although changes may have come since.
@@ -272,7 +274,7 @@ def find_end(scan: Scan, order: Order, rows: Sequence[Row]) -> Key | None:
 
 
 def select_spans(
-    scan: Scan, order: Order, limit: int, offset: int = 0, columns: str = COLUMNS
+    scan: IndexRange, order: Order, limit: int, offset: int = 0, columns: str = ENTRY_COLUMNS
 ) -> tuple[str, list[Any]]:
     """Returns a statement for the changes of all spans, and its parameters."""
     conditions = [join_conditions(span) for span in scan.spans]
@@ -289,7 +291,7 @@ def join_conditions(conditions: Sequence[Condition]) -> tuple[str, tuple[Any, ..
     return " AND ".join(condition.sql for condition in conditions), parameters
 
 
-def build_page(rows: Sequence[Row], end: Key | None, start: Start) -> Page:
+def build_page(rows: Sequence[Row], end: EntryKey | None, start: Start) -> Page:
     """`rows` are in the order of reading."""
     names = read_actor_names({row[5] for row in rows})
     return Page([build_entry(row, names) for row in (reversed(rows) if start.backward else rows)], end)
@@ -307,11 +309,11 @@ def read_actor_names(pks: Iterable[int]) -> dict[int, ActorNames]:
     return {pk: ActorNames(channel, *(name or None for name in names)) for pk, channel, *names in rows}
 
 
-def get_version_key(row: Row) -> Key:
+def get_version_key(row: Row) -> EntryKey:
     return (row[2],)
 
 
-def get_time_key(row: Row) -> Key:
+def get_time_key(row: Row) -> EntryKey:
     return to_datetime(row[4]), row[0]
 
 

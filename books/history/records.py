@@ -15,10 +15,10 @@ from books.rows import BookRow
 from library_site.api.responses import encode_json
 from library_site.db.sql import execute
 
-INSERT_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
+INSERT_RECORD_SQL = "INSERT INTO books_change (book_id, version, kind, at, actor_id, operation_id, before, after)"
 PLACEHOLDERS = "(%s, %s, %s, %s, %s, %s, %s, %s)"
 # To follow the statement `changed`, which returns the id of a book. PostgreSQL knows JSON as a type of its own.
-HISTORY_CTE = f"history AS ({INSERT_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
+HISTORY_CTE = f"history AS ({INSERT_RECORD_SQL} SELECT id, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb FROM changed)"  # noqa: S608  # our own SQL
 RECORD_BATCH = 500
 # The member of `after` that names the book into which another one was merged.
 MERGED_INTO = "merged_into"
@@ -78,4 +78,4 @@ def insert_records(records: Iterable[ChangeRecord], actor: ActorRef, now: dateti
     while batch := list(islice(iterator, RECORD_BATCH)):
         rows = [(*record[:3], at, actor.id, actor.operation_id, *record[3:]) for record in batch]
         values = [value for row in rows for value in row]
-        execute(f"{INSERT_SQL} VALUES {', '.join([PLACEHOLDERS] * len(rows))}", values)
+        execute(f"{INSERT_RECORD_SQL} VALUES {', '.join([PLACEHOLDERS] * len(rows))}", values)

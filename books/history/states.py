@@ -28,14 +28,14 @@ class UnknownVersion(Refusal):
         return Failure(self.status, self.message, [problem])
 
 
-class State(NamedTuple):
+class BookState(NamedTuple):
     """The MEMBERS of a book at a version."""
 
     version: int
     members: dict[str, Any]
 
 
-class Step(NamedTuple):
+class ChangeStep(NamedTuple):
     """What it takes to undo a change."""
 
     version: int
@@ -52,13 +52,13 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
     state, changes = find_present_state(book_id), []
     for step in iter_later_steps(book_id, version):
         if step.kind in DELETIONS:
-            state = State(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
+            state = BookState(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
             break
         changes.append(step)
     return undo_changes(state, [step for step in changes if step.version <= state.version], version)
 
 
-def undo_changes(state: State, changes: list[Step], version: int) -> dict[str, Any]:
+def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> dict[str, Any]:
     """Undoes the changes after the version, in the order of their versions. Raises UnknownVersion if one is missing."""
     is_complete = 0 < version == state.version - len(changes) and all(
         step[:2] == (number, Change.Kind.CHANGED) for number, step in enumerate(changes, version + 1)
@@ -71,15 +71,15 @@ def undo_changes(state: State, changes: list[Step], version: int) -> dict[str, A
     return members
 
 
-def find_present_state(book_id: int) -> State:
+def find_present_state(book_id: int) -> BookState:
     """Returns version 0 if there is no book."""
     rows = Book.objects.filter(pk=book_id).values_list("version", *MEMBERS)
-    return next((State(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), State(0, {}))
+    return next((BookState(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), BookState(0, {}))
 
 
-def iter_later_steps(book_id: int, version: int) -> Iterator[Step]:
+def iter_later_steps(book_id: int, version: int) -> Iterator[ChangeStep]:
     changes = Change.objects.filter(book_id=book_id, version__gt=version).order_by("version")
-    return map(Step._make, changes.values_list("version", "kind", "before").iterator())
+    return map(ChangeStep._make, changes.values_list("version", "kind", "before").iterator())
 
 
 def read_deleted_book(pk: int, now: datetime) -> BookRow | None:

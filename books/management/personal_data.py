@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from books.api.history import describe_entry
+from books.api.history import represent_entry
 from books.api.v2.serializers import REPRESENTATION
 from books.fields import FormattedTimestamp
 from books.history.entries import Entry, iter_actor_entries
@@ -28,7 +28,7 @@ def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     yield "list_settings", ListSettings.objects.filter(user=person.user_id).values("columns", "rows").first()
     yield "saved_views", list(SavedView.objects.filter(user=person.user_id).order_by("pk").values(*VIEW_MEMBERS))
     yield "uploaded_files", list_files(person)
-    yield "changes", map(describe_change, chain.from_iterable(map(iter_actor_entries, actor_ids)))
+    yield "changes", map(export_entry, chain.from_iterable(map(iter_actor_entries, actor_ids)))
 
 
 def list_files(person: Person) -> list[dict[str, Any]]:
@@ -43,8 +43,8 @@ def find_actors(person: Person) -> QuerySet[Actor]:
     return Actor.objects.filter(Q(user_id=person.user_id) | Q(is_deleted, user_name=person.name))
 
 
-def describe_change(entry: Entry) -> dict[str, Any]:
-    return {"book": entry.book_id, **describe_entry(REPRESENTATION, entry)}
+def export_entry(entry: Entry) -> dict[str, Any]:
+    return {"book": entry.book_id, **represent_entry(REPRESENTATION, entry)}
 
 
 def forget(person: Person) -> Counter[str]:

@@ -10,7 +10,7 @@ from django.db.models import Count, Max
 from books.history.actors import ActorRef
 from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Operation, OperationProblem
-from books.operations.selections import Key, Selection, SelectionReader, lock_matching, read_selection
+from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
 from books.operations.tasks import Batch, Outcome, Plan, Problem
 from books.rows import BookRow
 from books.writing import changes
@@ -89,7 +89,7 @@ class SelectionTask:
         return limit
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
-        keys: Sequence[Key] = batch.items
+        keys: Sequence[BookKey] = batch.items
         books = lock_matching(get_selection(operation), keys)
         missed = [Problem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
         outcome = self.write_books(operation, list(books.values()), actor, now)
@@ -135,7 +135,7 @@ def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: 
     """Writes locked books: each as it is and as it is to be. Returns the ids of those whose new isbn is in use."""
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
-        changes.apply_changes(together, actor, now, announce)
+        changes.change_locked_books(together, actor, now, announce)
     others = [pair for pair in pairs if pair[0].isbn != pair[1].isbn]
     return [old.id for old, new in others if not write_with_isbn(old, new, actor, now, announce)]
 
@@ -144,7 +144,7 @@ def write_with_isbn(book: BookRow, changed_book: BookRow, actor: ActorRef, now: 
     """Returns false if another book has the isbn."""
     try:
         with transaction.atomic():
-            changes.apply_change(book, pick_members(changed_book), actor, now, announce)
+            changes.change_locked_book(book, pick_members(changed_book), actor, now, announce)
     except changes.IsbnInUse:
         return False
     return True
@@ -154,5 +154,5 @@ def pick_members(book: BookRow) -> dict[str, Any]:
     return {name: getattr(book, name) for name in MEMBERS}
 
 
-def get_selection(operation: Operation) -> Selection:
-    return read_selection((operation.parameters or {})["filter"])
+def get_selection(operation: Operation) -> StoredFilter:
+    return read_stored_filter((operation.parameters or {})["filter"])

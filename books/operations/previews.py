@@ -14,9 +14,9 @@ from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow
 from books.writing import changes
 
-MAX_SAMPLES = 20
+MAX_PREVIEWED_BOOKS = 20
 # All that `str.strip` takes off; a database takes off spaces only unless it is told what.
-BLANKS = (
+BLANK_CHARACTERS = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
@@ -45,7 +45,7 @@ class Preview(NamedTuple):
 
 def preview_deletion(books: QuerySet[Book]) -> Preview:
     count = books.count()
-    rows = changes.read_rows(books.order_by("pk")[:MAX_SAMPLES])
+    rows = changes.read_rows(books.order_by("pk")[:MAX_PREVIEWED_BOOKS])
     return Preview(count, count, 0, 0, [Sample(row.id, row.title, pick(row, MEMBERS), None) for row in rows])
 
 
@@ -73,7 +73,7 @@ def annotate_replaced(books: QuerySet[Book], edit: Edit) -> QuerySet[Any]:
 
 
 def strip(name: str) -> Func:
-    return Func(F(name), Value(BLANKS), function="TRIM", output_field=TextField())
+    return Func(F(name), Value(BLANK_CHARACTERS), function="TRIM", output_field=TextField())
 
 
 def count_conflicts(books: QuerySet[Any], edit: Edit) -> int:
@@ -91,7 +91,7 @@ def find_samples(books: QuerySet[Any], edit: Edit) -> list[Sample]:
     """Returns the first books that change. Of an isbn in use only the operation knows."""
     now = timezone.now()
     samples = []
-    for row in changes.read_rows(books.order_by("pk")[:MAX_SAMPLES]):
+    for row in changes.read_rows(books.order_by("pk")[:MAX_PREVIEWED_BOOKS]):
         # Somebody can have changed the book since it was selected.
         with suppress(InvalidEdit):
             columns = row.find_changes(edit.build_values(row), now)

@@ -15,7 +15,7 @@ from books.writing import changes
 READ_AHEAD = 5_000
 
 
-class Selection(NamedTuple):
+class StoredFilter(NamedTuple):
     """A filter as it is stored: a form of BOOK_SELECTIONS, and the values of its fields."""
 
     form: str
@@ -30,12 +30,12 @@ class Selection(NamedTuple):
         return {"form": self.form, "values": dict(self.values)}
 
 
-def read_selection(parameters: Mapping[str, Any]) -> Selection:
+def read_stored_filter(parameters: Mapping[str, Any]) -> StoredFilter:
     """Returns what `to_parameters` stored."""
-    return Selection(parameters["form"], parameters["values"])
+    return StoredFilter(parameters["form"], parameters["values"])
 
 
-class Key(NamedTuple):
+class BookKey(NamedTuple):
     """A book that matched when it was read, at this version."""
 
     id: int
@@ -46,18 +46,18 @@ class SelectionReader:
     """Reads the keys of the books of a selection in the order of their ids, many at a time."""
 
     def __init__(self) -> None:
-        self.keys: list[Key] = []
+        self.keys: list[BookKey] = []
 
-    def read(self, selection: Selection, cursor: int, last: int, limit: int) -> list[Key]:
+    def read(self, selection: StoredFilter, cursor: int, last: int, limit: int) -> list[BookKey]:
         """Returns at most so many keys beyond the cursor."""
         self.keys = [key for key in self.keys if key.id > cursor]
         if not self.keys:
             books = selection.list_books().filter(pk__gt=cursor, pk__lte=last).order_by("pk")
-            self.keys = [Key(*row) for row in books.values_list("pk", "version")[:READ_AHEAD]]
+            self.keys = [BookKey(*row) for row in books.values_list("pk", "version")[:READ_AHEAD]]
         return self.keys[:limit]
 
 
-def lock_matching(selection: Selection, keys: Sequence[Key]) -> dict[int, BookRow]:
+def lock_matching(selection: StoredFilter, keys: Sequence[BookKey]) -> dict[int, BookRow]:
     """Locks those of the books that still match, and returns them by id.
 
     A book at the version that was read still matches. The others are looked at again. Raises ConcurrentChange.

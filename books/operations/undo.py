@@ -22,7 +22,7 @@ UNDO = "undo"
 Reason = OperationProblem.Reason
 
 
-class Step(NamedTuple):
+class UndoStep(NamedTuple):
     """A change that is to be taken back."""
 
     id: int
@@ -40,17 +40,17 @@ class UndoTask:
         self.related_ids: set[int] = set()
 
     def plan(self, operation: Operation) -> Plan:
-        steps = list_changes(operation)
+        steps = list_operation_changes(operation)
         newest = steps.aggregate(newest=Max("pk"))["newest"] or 0
         return Plan(steps.count(), -newest - 1, 0)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
-        rows = list_changes(operation).filter(pk__lt=-(operation.cursor or 0)).order_by("-pk")
-        steps = [Step(*row) for row in rows.values_list(*Step._fields)[:limit]]
+        rows = list_operation_changes(operation).filter(pk__lt=-(operation.cursor or 0)).order_by("-pk")
+        steps = [UndoStep(*row) for row in rows.values_list(*UndoStep._fields)[:limit]]
         return Batch(-steps[-1].id if steps else operation.last or 0, steps)
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
-        steps: Sequence[Step] = batch.items
+        steps: Sequence[UndoStep] = batch.items
         book_ids = {step.book_id for step in steps}
         books = changes.lock_books(book_ids)
         writer = UndoWriter(books, find_last_versions(book_ids), actor, now, is_announced(operation))
@@ -88,7 +88,7 @@ class UndoWriter:
         self.waiting_kind = ""
         self.waiting: dict[int, tuple[BookRow, BookRow]] = {}
 
-    def change(self, step: Step, is_touched: bool, is_undone: bool) -> None:
+    def change(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
         """Gives each member its value of before, if it still has the one of after."""
         book = self.find_book(step)
         if book is None:
@@ -106,7 +106,7 @@ class UndoWriter:
         if columns:
             self.wait("change", book, book._replace(**columns))
 
-    def delete(self, step: Step, is_touched: bool) -> None:
+    def delete(self, step: UndoStep, is_touched: bool) -> None:
         """Deletes a book that the operation added, unless somebody changed it since."""
         book = self.find_book(step)
         if book is not None and is_touched:
@@ -114,7 +114,7 @@ class UndoWriter:
         elif book is not None:
             self.wait("delete", book, book)
 
-    def restore(self, step: Step, is_touched: bool, is_undone: bool) -> None:
+    def restore(self, step: UndoStep, is_touched: bool, is_undone: bool) -> None:
         """Writes a deleted book again, unless somebody or an earlier undo restored it since."""
         if self.find_book(step) is not None:
             if not is_undone:
@@ -129,7 +129,7 @@ class UndoWriter:
         book = make_row(values, self.now)._replace(id=step.book_id, version=version)
         self.wait("restore", book, book)
 
-    def find_book(self, step: Step) -> BookRow | None:
+    def find_book(self, step: UndoStep) -> BookRow | None:
         """Returns the book as the steps before this one leave it."""
         if step.book_id in self.waiting:
             self.flush()
@@ -173,7 +173,7 @@ class UndoWriter:
         return Outcome(self.changed, step_count - self.changed - refused, refused, problems=self.problems)
 
 
-def list_changes(operation: Operation) -> QuerySet[Change]:
+def list_operation_changes(operation: Operation) -> QuerySet[Change]:
     return Change.objects.filter(operation_id=operation.undo_of_id or 0)
 
 

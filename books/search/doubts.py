@@ -7,13 +7,13 @@ from django.utils.translation import gettext_lazy as _
 
 from books.isbn import normalize_isbn
 from books.search.quality import is_probable_year
-from books.search.scans import Kind, read_scan
+from books.search.scans import ScanKind, read_scan
 
 # Codes that are no ISBN.
 EXPLANATIONS = {
-    Kind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
-    Kind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
-    Kind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
+    ScanKind.MISREAD: _("This ISBN was misread: a digit is wrong, missing or too many. Scan it again."),
+    ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
+    ScanKind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
 }
 
 

@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.keyset import Section, read_page
-from books.search.scans import Kind, Scan
+from books.search.scans import Scan, ScanKind
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.db.integers import BIGINT_MAX
 
@@ -33,9 +33,9 @@ def find_first(books: QuerySet[Book], scan: Scan, limit: int) -> list[Book]:
 
 def build_search(scan: Scan) -> Search:
     """Every book matches if nothing was asked for."""
-    if scan.kind is Kind.WORDS:
+    if scan.kind is ScanKind.WORDS:
         return search_words(scan.text)
-    if scan.kind is Kind.ID:
+    if scan.kind is ScanKind.ID:
         return search_id(scan)
     condition = build_code_condition(scan)
     return Search(condition, [Section(condition)])
@@ -43,16 +43,16 @@ def build_search(scan: Scan) -> Search:
 
 def build_code_condition(scan: Scan) -> Q:
     """A book can have any text in place of an ISBN."""
-    if scan.kind is Kind.NOTHING:
+    if scan.kind is ScanKind.NOTHING:
         return Q()
-    return Q(isbn13=scan.isbn13) | Q(isbn=scan.text) if scan.kind is Kind.ISBN else Q(isbn=scan.text)
+    return Q(isbn13=scan.isbn13) | Q(isbn=scan.text) if scan.kind is ScanKind.ISBN else Q(isbn=scan.text)
 
 
 def find_by_code(scan: Scan, limit: int) -> list[Book]:
     """Returns the books for which a code stands. Unlike a search, it compares no titles, authors and genres."""
-    if scan.kind is Kind.NOTHING:
+    if scan.kind is ScanKind.NOTHING:
         return []
-    condition = build_id_condition(scan) if scan.kind is Kind.ID else Q(pk__in=[])
+    condition = build_id_condition(scan) if scan.kind is ScanKind.ID else Q(pk__in=[])
     if not scan.is_marked:
         condition |= build_code_condition(scan)
     return list(Book.objects.filter(condition).order_by("pk")[:limit])

@@ -39,7 +39,7 @@ LAYOUTS = {
 TRANSLATIONS = {name: str.maketrans(keys, "0123456789") for name, keys in LAYOUTS.items()}
 
 
-class Kind(Enum):
+class ScanKind(Enum):
     NOTHING = "nothing"
     ISBN = "ISBN"
     MISREAD = "misread ISBN"
@@ -55,7 +55,7 @@ class Scan(NamedTuple):
     `layout` is the keyboard layout through which the digits were typed as other characters.
     """
 
-    kind: Kind
+    kind: ScanKind
     text: str
     isbn13: str = ""
     number: int = 0
@@ -66,8 +66,8 @@ class Scan(NamedTuple):
 def read_scan(text: str) -> Scan:
     text = CONTROL_CHARACTERS.sub(" ", INVISIBLE_CHARACTERS.sub("", text[:MAX_SCAN_LENGTH])).strip()
     if not text:
-        return Scan(Kind.NOTHING, "")
-    return read_code(text) or read_other_layout(text) or read_id(text) or Scan(Kind.WORDS, text)
+        return Scan(ScanKind.NOTHING, "")
+    return read_code(text) or read_other_layout(text) or read_id(text) or Scan(ScanKind.WORDS, text)
 
 
 def read_code(text: str) -> Scan | None:
@@ -78,12 +78,12 @@ def read_code(text: str) -> Scan | None:
     number = remove_add_on(compact_number(unicodedata.normalize("NFKC", text)))
     isbn13 = normalize_isbn(number)
     if isbn13:
-        return Scan(Kind.ISBN, text, isbn13)
+        return Scan(ScanKind.ISBN, text, isbn13)
     if PERIODICAL.fullmatch(number) and ean.is_valid(number):
-        return Scan(Kind.PERIODICAL, text)
+        return Scan(ScanKind.PERIODICAL, text)
     if MUSIC.fullmatch(number) and ean.is_valid(number):
-        return Scan(Kind.MUSIC, text)
-    return Scan(Kind.MISREAD, text) if is_misread(text, number) else None
+        return Scan(ScanKind.MUSIC, text)
+    return Scan(ScanKind.MISREAD, text) if is_misread(text, number) else None
 
 
 def remove_add_on(number: str) -> str:
@@ -102,7 +102,7 @@ def read_other_layout(text: str) -> Scan | None:
     composed = unicodedata.normalize("NFC", text).replace(" ", "")
     scans = [(name, read_translated(composed, name)) for name in LAYOUTS]
     readable = [scan._replace(layout=name) for name, scan in scans if scan]
-    return next((scan for scan in readable if scan.kind is not Kind.MISREAD), readable[0] if readable else None)
+    return next((scan for scan in readable if scan.kind is not ScanKind.MISREAD), readable[0] if readable else None)
 
 
 def read_translated(text: str, layout: str) -> Scan | None:
@@ -111,7 +111,7 @@ def read_translated(text: str, layout: str) -> Scan | None:
     if text == number or not NUMBER.fullmatch(number) or len(set(number)) == 1:
         return None
     scan = read_code(number)
-    is_doubtful = scan and scan.kind is Kind.MISREAD and not number.startswith("97")
+    is_doubtful = scan and scan.kind is ScanKind.MISREAD and not number.startswith("97")
     return None if is_doubtful else scan
 
 
@@ -120,4 +120,4 @@ def read_id(text: str) -> Scan | None:
     number = parse_integer(marked[1] if marked else text)
     if number is None or number < 0:
         return None
-    return Scan(Kind.ID, text, number=number, is_marked=bool(marked))
+    return Scan(ScanKind.ID, text, number=number, is_marked=bool(marked))

@@ -21,7 +21,7 @@ from library_site.db.integers import BIGINT_MAX
 register = template.Library()
 
 MAX_CHANGES = 8
-MAX_OPERATIONS = 5
+MAX_SHOWN_OPERATIONS = 5
 # Those that need no look at all books.
 COUNTED_QUALITIES = ("no_isbn", "year", "duplicates")
 
@@ -45,18 +45,18 @@ def show_first_page(context: Context) -> dict[str, Any]:
         "counts": count_qualities() if may_view else [],
         "may_view_history": request.user.has_perm(VIEW_HISTORY),
         "operations": list_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
-        "changes": list_changes() if request.user.has_perm(VIEW_HISTORY) else [],
+        "changes": list_recent_changes() if request.user.has_perm(VIEW_HISTORY) else [],
     }
 
 
-def list_changes() -> list[Description]:
+def list_recent_changes() -> list[Description]:
     return describe_entries(read_recent_page(Filters(), Start(), MAX_CHANGES).entries)
 
 
 def list_operations() -> list[dict[str, Any]]:
     """Returns the operations under way, the oldest first."""
     operations = Operation.objects.exclude(next_at=None).select_related("actor").order_by("pk")
-    return [describe_row(operation) for operation in operations[:MAX_OPERATIONS]]
+    return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]
 
 
 def count_qualities() -> list[QualityCount]:

@@ -1,5 +1,5 @@
 """The only functions that write books. Each also writes the history and an event, in the transaction that its caller
-opened; `create_book`, `change_book`, `remove_book` and `restore_book` need none.
+opened; `create_book`, `change_book`, `delete_book` and `restore_book` need none.
 
 With `announce=False` there is no event: for books of another library, which announced them itself, and for seeds.
 """
@@ -91,7 +91,7 @@ class ConcurrentChange(Refusal):
 def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
     with nullcontext() if can_combine_statements() else transaction.atomic():
-        return add_book(values, actor, now)
+        return create_in_transaction(values, actor, now)
 
 
 def change_book(
@@ -100,19 +100,19 @@ def change_book(
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange."""
     if can_combine_statements():
         with suppress(StaleVersion):
-            return apply_change(find_book(pk, require_state), values, actor, now)
+            return change_locked_book(find_book(pk, require_state), values, actor, now)
     with transaction.atomic():
         book = lock_book(pk)
         require_state(book)
-        return apply_change(book, values, actor, now)
+        return change_locked_book(book, values, actor, now)
 
 
-def remove_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
+def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
     """Deletes a book, unless `require_state` raises. Raises BookNotFound, ConcurrentChange."""
     with transaction.atomic():
         book = lock_book(pk)
         require_state(book)
-        delete_book(book, actor, now)
+        delete_locked_book(book, actor, now)
 
 
 def restore_book(
@@ -133,7 +133,7 @@ def restore_book(
             raise BookNotFound
         book = deleted_book._replace(**add_derived_values(values or {}))
         with translate_db_errors(book.isbn):
-            is_written = statements.restore_book(book, actor, now, announce)
+            is_written = statements.reinsert_row(book, actor, now, announce)
         if not is_written:
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
     return book
@@ -145,24 +145,24 @@ def is_there(pk: int) -> bool:
 
 def find_book(pk: int, require_state: RequireState) -> BookRow:
     """Returns a book, which is not locked. Raises BookNotFound."""
-    book = statements.find_book(pk)
+    book = statements.select_book(pk)
     if book is None:
         raise BookNotFound
     require_state(book)
     return book
 
 
-def add_book(values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True) -> BookRow:
+def create_in_transaction(values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True) -> BookRow:
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
     book = make_row(values, now)
     with translate_db_errors(book.isbn):
-        pk = statements.insert_book(book, actor, now, announce)
+        pk = statements.insert_row(book, actor, now, announce)
     if pk is None:
         raise IsbnInUse(book.isbn)
     return book._replace(id=pk)
 
 
-def add_books(
+def create_books(
     rows: Sequence[Mapping[str, Any]], actor: ActorRef | None, now: datetime, announce: bool = True
 ) -> set[str]:
     """Adds books, but none whose isbn another book has. Returns the isbns of the books that were added.
@@ -215,7 +215,7 @@ def lock_books(pks: Collection[int]) -> dict[int, BookRow]:
         return {book.id: book for book in read_rows(books.select_for_update().order_by("pk"))}
 
 
-def apply_change(
+def change_locked_book(
     book: BookRow, values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True
 ) -> BookRow:
     """Writes those values that differ from the book's own. Returns the changed book.
@@ -227,7 +227,7 @@ def apply_change(
         return book
     changed_book = book._replace(**columns)
     with translate_db_errors(changed_book.isbn):
-        is_written = statements.update_book(book, changed_book, tuple(columns), actor, now, announce)
+        is_written = statements.update_row(book, changed_book, tuple(columns), actor, now, announce)
     if not is_written:
         raise StaleVersion
     return changed_book
@@ -238,12 +238,12 @@ def set_available(books: QuerySet[Book], available: bool, actor: ActorRef, now: 
     count = 0
     for batch in iter_locked_batches(books.filter(available=not available)):
         pairs = [(book, book._replace(**book.find_changes({"available": available}, now))) for book in batch]
-        apply_changes(pairs, actor, now)
+        change_locked_books(pairs, actor, now)
         count += len(batch)
     return count
 
 
-def apply_changes(
+def change_locked_books(
     pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
 ) -> None:
     """Writes locked books together: each as it is and as it is to be. All differ, and none gets another isbn.
@@ -252,7 +252,7 @@ def apply_changes(
     """
     columns = [name for name in BookRow._fields if any(getattr(old, name) != getattr(new, name) for old, new in pairs)]
     with translate_db_errors():
-        statements.update_books([new for _, new in pairs], columns)
+        statements.update_rows([new for _, new in pairs], columns)
     insert_records((record_change(*pair) for pair in pairs), actor, now)
     if announce:
         publish((events.updated_event(*pair) for pair in pairs), now)
@@ -264,7 +264,7 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     Returns their ids, without those of books whose id or isbn another book has. Raises ConcurrentChange.
     """
     with translate_db_errors():
-        restored_ids = statements.restore_books(books)
+        restored_ids = statements.reinsert_rows(books)
     restored_books = [book for book in books if book.id in restored_ids]
     insert_records(map(record_restoration, restored_books), actor, now)
     if announce:
@@ -272,12 +272,12 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     return restored_ids
 
 
-def delete_book(
+def delete_locked_book(
     book: BookRow, actor: ActorRef, now: datetime, announce: bool = True, merged_into: int | None = None
 ) -> None:
     """Deletes a locked book; `merged_into` is the id of the book that replaces it. Raises ConcurrentChange."""
     with translate_db_errors():
-        statements.delete_book(book, actor, now, announce, merged_into)
+        statements.delete_row(book, actor, now, announce, merged_into)
 
 
 def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:

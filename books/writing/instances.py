@@ -17,7 +17,7 @@ from books.models import Actor, Book, UnrecordedWrite
 from books.rows import BookRow
 from books.writing import changes
 
-COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
+BOOK_COLUMNS = frozenset(field.name for field in Book._meta.concrete_fields)
 CREATED_AT = Book._meta.get_field("created_at")
 # PostgreSQL cannot store NUL, and nothing can encode half a surrogate pair.
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -26,7 +26,7 @@ GIVEN_ID = (
     " bring a deleted one back with books.writing.changes.restore_book()."
 )
 FIXED_CREATION = "The library sets created_at when it adds a book, and never changes it."
-UNKNOWN_VERSION = "The version of the book was not loaded, so nobody knows what others changed. Do not defer it."
+UNLOADED_VERSION = "The version of the book was not loaded, so nobody knows what others changed. Do not defer it."
 
 
 class StaleBook(changes.ConcurrentChange):
@@ -45,7 +45,7 @@ def save_book(book: Book, *, force_insert: bool, force_update: bool, update_fiel
     The options are Django's. Equal values change nothing. Raises ValidationError, UnrecordedWrite, ConcurrentChange,
     StaleBook, IntegrityError if another book has the isbn, and Book.DoesNotExist if the book is deleted.
     """
-    names = None if update_fields is None else require_columns(frozenset(update_fields))
+    names = None if update_fields is None else require_known_columns(frozenset(update_fields))
     if force_insert and (force_update or names):
         raise ValueError("Cannot force both insert and updating in model saving.")
     if names is not None and not names:
@@ -61,9 +61,9 @@ def save_book(book: Book, *, force_insert: bool, force_update: bool, update_fiel
         raise Book.DoesNotExist(f"{error.message}: {book.pk}") from error
 
 
-def require_columns(names: frozenset[str]) -> frozenset[str]:
+def require_known_columns(names: frozenset[str]) -> frozenset[str]:
     """Raises ValueError, as Django does, for a name that is no column but the id."""
-    if unknown_names := names - (COLUMNS - {"id"}):
+    if unknown_names := names - (BOOK_COLUMNS - {"id"}):
         raise ValueError(f"These fields do not exist, or cannot be saved: {', '.join(sorted(unknown_names))}.")
     return names
 
@@ -81,9 +81,9 @@ def add_instance(book: Book, is_update: bool) -> None:
 
 def change_instance(book: Book, names: frozenset[str] | None) -> None:
     """Writes the loaded members that differ; with `names` only these."""
-    loaded_names = COLUMNS - book.get_deferred_fields()
+    loaded_names = BOOK_COLUMNS - book.get_deferred_fields()
     if "version" not in loaded_names:
-        raise UnrecordedWrite(UNKNOWN_VERSION)
+        raise UnrecordedWrite(UNLOADED_VERSION)
     actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
     with transaction.atomic():
         row = changes.lock_book(book.pk)
@@ -91,7 +91,7 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
         saved_names = loaded_names if names is None else loaded_names & names
         members = [name for name in MEMBERS if name in saved_names and getattr(book, name) != getattr(row, name)]
         clean_members(book, members)
-        changed_row = changes.apply_change(row, {name: getattr(book, name) for name in members}, actor, now)
+        changed_row = changes.change_locked_book(row, {name: getattr(book, name) for name in members}, actor, now)
     columns = changed_row._asdict().items()
     set_columns(book, {name: value for name, value in columns if value != getattr(row, name)})
 
@@ -106,7 +106,7 @@ def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) ->
 
 def clean_members(book: Book, members: Iterable[str]) -> None:
     """Converts these members, as a form does. Raises ValidationError, which names each that is wrong."""
-    book.clean_fields(exclude=COLUMNS - frozenset(members))
+    book.clean_fields(exclude=BOOK_COLUMNS - frozenset(members))
     wrong_members = [name for name in members if UNSTORABLE.search(str(getattr(book, name)))]
     if wrong_members:
         raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_members})
@@ -123,7 +123,7 @@ def delete_book(book: Book) -> int:
     if book.pk is None:
         raise ValueError("A book without an id cannot be deleted.")
     try:
-        changes.remove_book(book.pk, accept_any, find_actor(Actor.Channel.COMMAND), timezone.now())
+        changes.delete_book(book.pk, accept_any, find_actor(Actor.Channel.COMMAND), timezone.now())
         count = 1
     except changes.BookNotFound:
         count = 0

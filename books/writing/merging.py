@@ -40,10 +40,10 @@ def merge_books(
             raise ConcurrentChange
         if MirroredBook.objects.filter(book=other_id).exists():
             raise MirroredBookMerged
-        changes.delete_book(books[other_id], operation, now, merged_into=kept_id)
+        changes.delete_locked_book(books[other_id], operation, now, merged_into=kept_id)
         # The isbn of the other book is free now.
         values = {member: getattr(books[pk], member) for member, pk in sources.items()}
-        merged_book = changes.apply_change(books[kept_id], values, operation, now)
+        merged_book = changes.change_locked_book(books[kept_id], values, operation, now)
         changed = 1 + (merged_book.version > books[kept_id].version)
         counts = {"matched": 2, "changed": changed, "unchanged": 2 - changed, "refused": 0, "missed": 0}
         Operation.objects.filter(pk=operation.operation_id or 0).update(**counts)

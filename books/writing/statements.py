@@ -43,7 +43,7 @@ from webhooks.outbox import (
 FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
 INSERT_COLUMNS = tuple(name for name in BookRow._fields if name != "id")
 get_insert_values = attrgetter(*INSERT_COLUMNS)
-INSERT_SQL = (
+INSERT_BOOK_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
     " ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
@@ -73,21 +73,21 @@ def can_combine_statements() -> bool:
     return connection.vendor == "postgresql"
 
 
-def find_book(pk: int) -> BookRow | None:
+def select_book(pk: int) -> BookRow | None:
     """Returns a book, which is not locked. The values are those of PostgreSQL's driver."""
     rows = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
     return BookRow._make(rows[0]) if rows else None
 
 
-def insert_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
+def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
     """Writes a new book. Returns its id, or None if another book has its isbn."""
     values = column_values(INSERT_COLUMNS, book)
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
         event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
-        rows = execute_combined(with_history_sql(INSERT_SQL), parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
+        rows = execute_combined(with_history_sql(INSERT_BOOK_SQL), parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
         return rows[0][0] if rows else None
-    rows = fetch_all(INSERT_SQL, values)
+    rows = fetch_all(INSERT_BOOK_SQL, values)
     if not rows:
         return None
     new_book = book._replace(id=rows[0][0])
@@ -95,7 +95,7 @@ def insert_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -
     return new_book.id
 
 
-def update_book(
+def update_row(
     previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
 ) -> bool:
     """Writes these columns of a book. Returns false if the book in the database is not at the previous version."""
@@ -104,13 +104,13 @@ def update_book(
     return execute_write(update_sql(columns), parameters, record_change(previous, book), event, actor, now)
 
 
-def restore_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
+def reinsert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
     """Writes a deleted book under its old id. Returns false if a book has the id or the isbn."""
     values, event = column_values(BookRow._fields, book), events.created_event(book) if announce else None
     return execute_write(RESTORE_SQL, values, record_restoration(book), event, actor, now)
 
 
-def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool, merged_into: int | None = None) -> bool:
+def delete_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool, merged_into: int | None = None) -> bool:
     """Deletes a locked book. Returns false if the book in the database is not at this version."""
     execute(RELEASE_MIRRORED_SQL, [book.id])
     event = events.deleted_event(book) if announce else None
@@ -118,7 +118,7 @@ def delete_book(book: BookRow, actor: ActorRef, now: datetime, announce: bool, m
     return execute_write(DELETE_SQL, [book.id, book.version], record, event, actor, now)
 
 
-def update_books(books: Sequence[BookRow], columns: Sequence[str]) -> None:
+def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
     """Writes these columns of locked books, by one statement on PostgreSQL."""
     rows = [column_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
@@ -133,7 +133,7 @@ def update_books(books: Sequence[BookRow], columns: Sequence[str]) -> None:
             cursor.executemany(f"UPDATE books_book SET {assignments} WHERE id = %s", rows)
 
 
-def restore_books(books: Sequence[BookRow]) -> set[int]:
+def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
     """Writes deleted books under their old ids, but none whose id or isbn a book has. Returns the ids of the others."""
     rows = ", ".join([f"({', '.join('%s' for _ in BookRow._fields)})"] * len(books))
     values = [value for book in books for value in column_values(BookRow._fields, book)]

@@ -16,7 +16,10 @@ from library_site.http.versions import API_ROOT
 Document = dict[str, Any]
 BUILD_LOCK = Lock()
 # The header of answers 429 and 503.
-RETRY_AFTER = {"schema": {"type": "integer", "minimum": 1}, "description": "Seconds until the caller may go on."}
+RETRY_AFTER_DOCUMENT = {
+    "schema": {"type": "integer", "minimum": 1},
+    "description": "Seconds until the caller may go on.",
+}
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
@@ -105,7 +108,7 @@ def document_unavailability(result: Document, **_: Any) -> Document:
     """A hook: every 503 has the header Retry-After."""
     for operation in iter_operations(result, API_ROOT):
         for status in operation["responses"].keys() & {"503"}:
-            operation["responses"][status]["headers"] = {"Retry-After": RETRY_AFTER}
+            operation["responses"][status]["headers"] = {"Retry-After": RETRY_AFTER_DOCUMENT}
     return result
 
 
@@ -115,7 +118,7 @@ def document_rate_limit(result: Document, **_: Any) -> Document:
         error = operation["responses"]["503"]["content"]["application/json"]["schema"]
         operation["responses"]["429"] = {
             "description": "The caller has asked too often.",
-            "headers": {"Retry-After": RETRY_AFTER},
+            "headers": {"Retry-After": RETRY_AFTER_DOCUMENT},
             "content": {"application/json": {"schema": error}},
         }
     return result

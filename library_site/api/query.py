@@ -55,7 +55,7 @@ class UnknownParameter(APIException):
     default_code = "unknown_parameter"
 
 
-def check_names(query: Query | Request, known_names: Collection[str], list_names: Collection[str] = ()) -> None:
+def check_parameters(query: Query | Request, known_names: Collection[str], list_names: Collection[str] = ()) -> None:
     """Raises UnknownParameter, and ValidationError for a repeated parameter that takes one value.
 
     `list_names` are those that take several. `version` is known everywhere, and already removed from the query.

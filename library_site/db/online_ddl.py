@@ -9,7 +9,7 @@ from psycopg import errors
 
 # A request waits ten times as long (DATABASE_LOCK_TIMEOUT).
 LOCK_TIMEOUT = "200ms"
-RETRY_INTERVAL = 1.0
+DDL_RETRY_INTERVAL = 1.0
 
 
 def execute_with_short_locks(database: BaseDatabaseWrapper, statements: Iterable[str]) -> None:
@@ -20,7 +20,7 @@ def execute_with_short_locks(database: BaseDatabaseWrapper, statements: Iterable
     """
     statements = list(statements)
     while not try_execute(database, statements):
-        time.sleep(RETRY_INTERVAL)
+        time.sleep(DDL_RETRY_INTERVAL)
 
 
 def try_execute(database: BaseDatabaseWrapper, statements: Iterable[str]) -> bool:

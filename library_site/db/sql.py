@@ -91,14 +91,14 @@ def execute(statement: str, parameters: Sequence[Any] = ()) -> int:
 class PreparedStatement:
     """Fetches rows like `fetch_all`, without the cursors of Django and psycopg: one libpq call, binary rows.
 
-    Parameters are texts, bytes, integers, booleans, times and None. With `keep_plan`, PostgreSQL keeps the plan
+    Parameters are texts, bytes, integers, booleans, times and None. With `reuse_plan`, PostgreSQL keeps the plan
     as long as the connection: for statements whose best plan does not depend on the parameters.
     """
 
-    def __init__(self, sql: str, keep_plan: bool = True) -> None:
+    def __init__(self, sql: str, reuse_plan: bool = True) -> None:
         self.sql = sql
         self.numbered = number_placeholders(sql).encode()
-        self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if keep_plan else b""
+        self.name = blake2b(self.numbered, digest_size=16).hexdigest().encode() if reuse_plan else b""
 
     def fetch_all(self, parameters: Sequence[Any] = ()) -> list[Row]:
         database = thread_connection.database

@@ -16,7 +16,7 @@ from threading import Lock
 from library_site.db.timeouts import WriterRefused
 
 # Seconds between two tries to lock the folder: `flock` can wait by itself, but without an end.
-POLL_INTERVAL = 0.002
+LOCK_POLL_INTERVAL = 0.002
 # Seconds without the end of a turn, of this process or of another, after which writers beyond `max_writers` wait no
 # longer: somebody holds the lock. Until then they hold threads that could answer reads.
 STALL_TIMEOUT = 1.0
@@ -117,7 +117,7 @@ class WriterQueue:
         while not self.try_lock_folder():
             if time.monotonic() > deadline:
                 raise WriterRefused("The writers of another process took too long.")
-            time.sleep(POLL_INTERVAL)
+            time.sleep(LOCK_POLL_INTERVAL)
 
     def try_lock_folder(self) -> bool:
         with suppress(BlockingIOError):

@@ -1,6 +1,6 @@
 """Answers plain requests without Django's handler.
 
-The routes of a version find the operation of a request. The headers are copied from Django's own answers to earlier
+The routes of a version find the action of a request. The headers are copied from Django's own answers to earlier
 requests. Django answers what the fast path cannot tell for sure: a request with an origin, with a cookie, or with a
 header that is unknown here, and every request while a rate limit is set. A write that began is never handed on: Django
 only words its failure.
@@ -36,10 +36,10 @@ Headers = list[tuple[str, str]]
 LearnedHeaders = dict[tuple[int, frozenset[str]], dict[str, str] | None]
 
 BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])
-METHODS = BODY_METHODS | {"GET", "DELETE"}
+FAST_METHODS = BODY_METHODS | {"GET", "DELETE"}
 # Keys that cannot change the answer, or that are checked. The server adds the process's environment variables.
 PLAIN_ENVIRON_KEYS = frozenset(os.environ) | set(
-    "library.asked_for library.body_limit library.refusal library.version"
+    "library.requested_url library.body_limit library.refusal library.version"
     " wsgi.errors wsgi.file_wrapper wsgi.input wsgi.input_terminated wsgi.multiprocess wsgi.multithread wsgi.run_once"
     " wsgi.url_scheme wsgi.version"
     " CONTENT_LENGTH CONTENT_TYPE GATEWAY_INTERFACE PATH_INFO QUERY_STRING REMOTE_ADDR REMOTE_HOST REMOTE_PORT"
@@ -59,11 +59,11 @@ CONSTANT_HEADERS = frozenset(
     "allow cache-control content-type cross-origin-opener-policy referrer-policy strict-transport-security vary"
     " x-content-type-options".split()
 )
-# Headers that an operation sets, and the length of its body.
+# Headers that an action sets, and the length of its body.
 VARYING_HEADERS = frozenset(["ETag", "Link", "Location"])
 LENGTH_HEADER = "content-length"
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-# The environ's key of an operation's failure. The view raises it, so that Django words it.
+# The environ's key of an action's failure. The view raises it, so that Django words it.
 FAILURE_KEY = "library.failure"
 
 
@@ -76,7 +76,7 @@ class LearnedRoute:
 
 
 class Answer(NamedTuple):
-    """What an operation answers; `headers` has some of VARYING_HEADERS."""
+    """What an action answers; `headers` has some of VARYING_HEADERS."""
 
     status: int
     headers: Mapping[str, str] = {}
@@ -106,9 +106,9 @@ class FastRequest(NamedTuple):
         return body if len(body) == int(length) else None
 
 
-Operation = Callable[[], Answer]
-# Finds the operation of a request; returns None for a request that Django must answer.
-FastRoute = Callable[[FastRequest], Operation | None]
+Action = Callable[[], Answer]
+# Finds the action of a request; returns None for a request that Django must answer.
+FastRoute = Callable[[FastRequest], Action | None]
 
 
 def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
@@ -119,10 +119,10 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         version: Version | None = environ.get("library.version")
         if not version or not is_plain(environ):
             return application(environ, start_response)
-        match = find_operation(version, environ)
+        match = find_action(version, environ)
         if not match:
             return application(environ, start_response)
-        index, operation = match
+        index, action = match
         method = environ["REQUEST_METHOD"]
         key = (version.number, index, method, environ["wsgi.url_scheme"], environ.get("HTTP_X_FORWARDED_PROTO"))
         learned = learned_routes[key]
@@ -132,7 +132,7 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
         headers = next(iter(learned.headers.values()), None)
         if method != "GET" and not headers:
             return application(environ, learn_headers(start_response, learned, environ))
-        answer = run_operation(operation, environ)
+        answer = run_action(action, environ)
         if not answer:
             return application(environ, start_response)
         if method == "GET":
@@ -148,7 +148,7 @@ def try_fast_path(application: "WSGIApplication") -> "WSGIApplication":
 
 def is_plain(environ: "WSGIEnvironment") -> bool:
     return (
-        environ["REQUEST_METHOD"] in METHODS
+        environ["REQUEST_METHOD"] in FAST_METHODS
         and not environ["library.refusal"]
         and environ.keys() <= PLAIN_ENVIRON_KEYS
         and environ.get("HTTP_ACCEPT") in JSON_ACCEPTS
@@ -163,7 +163,7 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
 
 
 def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
-    """Whether a request changes nothing, so that its operation may have run before Django answers it."""
+    """Whether a request changes nothing, so that its action may have run before Django answers it."""
     return environ["REQUEST_METHOD"] == "GET" and not has_credential(environ)
 
 
@@ -184,33 +184,33 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
     return True
 
 
-def find_operation(version: "Version", environ: "WSGIEnvironment") -> tuple[int, Operation] | None:
-    """Returns the number of the route that serves the request, and the operation."""
+def find_action(version: "Version", environ: "WSGIEnvironment") -> tuple[int, Action] | None:
+    """Returns the number of the route that serves the request, and the action."""
     path = environ["PATH_INFO"].removeprefix(version.home)
     request = FastRequest(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), environ)
     try:
         for index, route in enumerate(version.fast_routes):
-            if operation := route(request):
-                return index, operation
+            if action := route(request):
+                return index, action
     except Exception as error:
         # Nothing is written yet.
-        keep_failure(error, environ)
+        store_failure(error, environ)
     return None
 
 
-def run_operation(operation: Operation, environ: "WSGIEnvironment") -> Answer | None:
+def run_action(action: Action, environ: "WSGIEnvironment") -> Answer | None:
     """Returns None if Django must answer: it words the failure, or reads once more."""
     try:
-        return operation()
+        return action()
     except Exception as error:
         if environ["REQUEST_METHOD"] == "GET":
-            keep_failure(error, environ)
+            store_failure(error, environ)
         else:
             environ[FAILURE_KEY] = error
         return None
 
 
-def keep_failure(error: Exception, environ: "WSGIEnvironment") -> None:
+def store_failure(error: Exception, environ: "WSGIEnvironment") -> None:
     """Keeps a failure for Django if that would only wait for the same; it tries all others once more."""
     is_away = isinstance(error, DatabaseError) and connection.connection is None
     if isinstance(error, Refusal) or is_timeout(error) or is_away:

@@ -27,7 +27,7 @@ QUERY_SAFE = "/?:@!$&'()*+,;=%"
 class APIRequest(WSGIRequest):
     def get_full_path(self, force_append_slash: bool = False) -> str:
         """The address that the client requested: a redirect to HTTPS must lead there, not to the version's own path."""
-        path, query = self.META["library.asked_for"]
+        path, query = self.META["library.requested_url"]
         return quote(path, encoding="latin-1") + (f"?{quote(query, QUERY_SAFE, 'latin-1')}" if query else "")
 
 
@@ -83,7 +83,7 @@ def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIAppl
         if not path.startswith(API_PREFIXES):
             return pages(environ, start_response)
         # `negotiate_version` has set it for addresses of a version.
-        environ.setdefault("library.asked_for", (path, environ.get("QUERY_STRING", "")))
+        environ.setdefault("library.requested_url", (path, environ.get("QUERY_STRING", "")))
         environ["PATH_INFO"] = path.removesuffix("/")
         return api(environ, start_response)
 

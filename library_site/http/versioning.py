@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 # Requests repeat the same few texts.
-parse_integer = lru_cache(maxsize=100)(integers.parse_integer)
+parse_version_number = lru_cache(maxsize=100)(integers.parse_integer)
 
 API_PREFIX = f"{API_ROOT}/"
 VERSION_PATH = re.compile(rf"{API_ROOT}/v([^/]*)(/.*)?", re.DOTALL)
@@ -49,7 +49,7 @@ def negotiate_version(
         version, path, media_type, refusal = choose_version(environ, versions, default)
         environ |= {
             "PATH_INFO": version.home + path,
-            "library.asked_for": requested_address,
+            "library.requested_url": requested_address,
             "library.version": version,
             "library.refusal": refusal,
         }
@@ -88,7 +88,7 @@ def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], 
         path = requested_path
     media_type, vendor_number = choose_vendor_type(environ.get("HTTP_ACCEPT", ""), versions)
     selectors = [*([segment[1]] if segment else []), *([vendor_number] if media_type else [])]
-    numbers = {parse_integer(text) for text in [*selectors, *pop_query_versions(environ)]} or {default}
+    numbers = {parse_version_number(text) for text in [*selectors, *pop_query_versions(environ)]} or {default}
     if len(numbers) > 1:
         return refuse_version(path, "The request names more than one version", versions)
     number = numbers.pop()
@@ -112,7 +112,7 @@ def choose_vendor_type(accept: str, versions: Mapping[int, Version]) -> tuple[st
     latest = str(max(versions))
     preferences = sorted(iter_vendor_types(accept.lower()), key=lambda candidate: -candidate[0])
     candidates = [(name, latest if number is None else number) for weight, name, number in preferences if weight]
-    served_candidates = [candidate for candidate in candidates if parse_integer(candidate[1]) in versions]
+    served_candidates = [candidate for candidate in candidates if parse_version_number(candidate[1]) in versions]
     return next(iter(served_candidates or candidates), ("", ""))
 
 

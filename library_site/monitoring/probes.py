@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-METHODS = ("GET", "HEAD")
+PROBE_METHODS = ("GET", "HEAD")
 
 
 class ProbeAnswer(NamedTuple):
@@ -42,7 +42,7 @@ def answer_probes(application: "WSGIApplication") -> "WSGIApplication":
         if probe is None:
             return application(environ, start_response)
         method = environ["REQUEST_METHOD"]
-        status, headers, body = probe(environ) if method in METHODS else refuse_method()
+        status, headers, body = probe(environ) if method in PROBE_METHODS else refuse_method()
         headers["Content-Length"] = str(len(body))
         start_response(f"{status.value} {status.phrase}", list(headers.items()))
         return [b"" if method == "HEAD" else body]
@@ -80,4 +80,4 @@ def report_metrics(environ: "WSGIEnvironment") -> ProbeAnswer:
 
 
 def refuse_method() -> ProbeAnswer:
-    return ProbeAnswer(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(METHODS)}, b"")
+    return ProbeAnswer(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(PROBE_METHODS)}, b"")

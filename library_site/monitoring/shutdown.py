@@ -21,7 +21,7 @@ log = logging.getLogger("library_site.process")
 # Seconds before the kill at which statements are cancelled, so that their requests are answered 503, and at which the
 # requests that are left are logged.
 CANCEL_MARGIN, CUT_MARGIN = 1.5, 0.3
-POLL_INTERVAL = 0.05
+END_POLL_INTERVAL = 0.05
 
 
 def watch_for_stop() -> None:
@@ -47,7 +47,7 @@ def end_requests(killed_at: float) -> None:
     while requests_under_way and time.monotonic() < killed_at - CUT_MARGIN:
         if time.monotonic() > killed_at - CANCEL_MARGIN:
             cancel_statements()
-        time.sleep(POLL_INTERVAL)
+        time.sleep(END_POLL_INTERVAL)
     log_cut_requests()
 
 

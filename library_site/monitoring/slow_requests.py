@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LINE_FORMAT = "Slow: %(method)s %(path)s %(status)d %(duration_ms)s ms, %(statements)d statements %(statements_ms)s ms"
+SLOW_LINE_FORMAT = (
+    "Slow: %(method)s %(path)s %(status)d %(duration_ms)s ms, %(statements)d statements %(statements_ms)s ms"
+)
 
 
 def log_slower_than(milliseconds: int) -> RequestObserver:
@@ -22,7 +24,7 @@ def log_slower_than(milliseconds: int) -> RequestObserver:
         count, statement_seconds = statement_totals.take()
         if seconds * 1000 < milliseconds:
             return
-        path, _ = environ.get("library.asked_for", (environ["PATH_INFO"], ""))
+        path, _ = environ.get("library.requested_url", (environ["PATH_INFO"], ""))
         members = {
             "method": method,
             "path": quote(path, encoding="latin-1", errors="replace"),

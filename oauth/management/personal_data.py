@@ -24,7 +24,7 @@ from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
 from oauth.accounts.mails import normalize_address
 from oauth.accounts.sessions import get_session_user_id
-from oauth.issuers import announce_end
+from oauth.creators import announce_end
 from oauth.lockout import USER_PREFIX
 from oauth.management.users import Person
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, SecondFactor
@@ -34,7 +34,7 @@ ACCOUNT_COLUMNS = (
     "id", "username", "first_name", "last_name", "email", "is_active", "is_staff", "is_superuser", "date_joined",
     "last_login",
 )  # fmt: skip
-KEY_COLUMNS = (
+EXPORTED_KEY_COLUMNS = (
     "id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "authorization_id",
 )  # fmt: skip
 APP_COLUMNS = ("client_id", "name", "client_type", "redirect_uris", "created", "updated")
@@ -56,7 +56,7 @@ def export_person(person: Person) -> Iterator[tuple[str, Any]]:
 def export_data(person: Person) -> Iterator[tuple[str, Any]]:
     user_id = person.user_id
     yield "account", export_account(user_id)
-    yield "api_keys", list(APIKey.objects.filter(owner=user_id).order_by("pk").values(*KEY_COLUMNS))
+    yield "api_keys", list(APIKey.objects.filter(owner=user_id).order_by("pk").values(*EXPORTED_KEY_COLUMNS))
     yield "apps", list(Application.objects.filter(user=user_id).order_by("pk").values(*APP_COLUMNS))
     authorizations = Authorization.objects.filter(user=user_id).order_by("created_at")
     app_columns = {"app": F("application__name"), "client_id": F("application__client_id")}
@@ -148,7 +148,7 @@ def forget_person(person: Person) -> Counter[str]:
 
 
 def end_access(user_id: int) -> None:
-    """Ends what the account granted, and what was made with it; locks it in the order of `oauth.issuers.lock_maker`."""
+    """Ends what the account granted, and what was made with it; locks it in the order of `lock_creator`."""
     revoke_all_access(User.objects.filter(pk=user_id))
     api_keys.revoke_keys(APIKey.objects.filter(owner=user_id).order_by("pk"), timezone.now())
     announce_end(Q(owner=user_id))

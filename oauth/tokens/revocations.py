@@ -18,7 +18,7 @@ from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from oauth import api_keys, scopes
-from oauth.issuers import announce_end
+from oauth.creators import announce_end
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import ScopeSet
 

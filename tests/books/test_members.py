@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from books.admin.files.forms import MEMBER_LABELS
-from books.admin.list.settings import COLUMNS as LIST_COLUMNS
+from books.admin.list.settings import LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import BookChangeSerializer, BookSerializer
@@ -23,17 +23,17 @@ COLUMNS = [field.name for field in Book._meta.concrete_fields]
 # The library decides what these are.
 GIVEN = {"id", "created_at", "updated_at", "version", *(field.name for field in DERIVED_FIELDS)}
 FOLDED = {"title_folded", "author_folded", "genre_folded"}
-SHOWN = [name for name in COLUMNS if name not in FOLDED]
+SHOWN = [name for name in LIST_COLUMNS if name not in FOLDED]
 
 
 def test_members_are_the_columns_that_people_write() -> None:
-    assert [name for name in COLUMNS if name not in GIVEN] == list(MEMBERS)
+    assert [name for name in LIST_COLUMNS if name not in GIVEN] == list(MEMBERS)
 
 
 @pytest.mark.parametrize(
     ("place", "names", "expected"),
     [
-        ("books.rows.BookRow", BookRow._fields, COLUMNS),
+        ("books.rows.BookRow", BookRow._fields, LIST_COLUMNS),
         ("books.files.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
         ("books.files.parsing.REQUIRED_MEMBERS", {*REQUIRED_MEMBERS, "available"}, MEMBERS),
         ("books.files.parsing.ImportedBookSerializer", {*ImportedBookSerializer().fields, "available"}, MEMBERS),
@@ -53,7 +53,7 @@ def test_a_list_has_each_member(place: str, names: Collection[str], expected: Co
     [
         ("books.search.keyset.SORT_KEYS", {*SORT_KEYS, "available"}),
         (
-            "books.admin.list.settings.COLUMNS",
+            "books.admin.list.settings.LIST_COLUMNS",
             {"available" if name == "availability" else name for name in LIST_COLUMNS},
         ),
         ("books.api.filters.BookSearchFilter", {name.partition("_")[0] for name in get_filters(BookSearchFilter)}),

@@ -31,9 +31,9 @@ def deliver_events(consumer: Consumer, form: str) -> None:
     endpoint = create_endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
     now = timezone.now()
     with transaction.atomic():
-        book = changes.add_book(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
-        changes.apply_change(changes.lock_book(book.id), {"year": 1814}, ACTOR, now)
-        changes.delete_book(changes.lock_book(book.id), ACTOR, now)
+        book = changes.create_in_transaction(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
+        changes.change_locked_book(changes.lock_book(book.id), {"year": 1814}, ACTOR, now)
+        changes.delete_locked_book(changes.lock_book(book.id), ACTOR, now)
         create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)
 

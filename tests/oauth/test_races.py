@@ -7,11 +7,11 @@ from django.utils import timezone
 
 from oauth import api_keys
 from oauth.api_keys import MAX_KEYS_PER_USER, TooManyKeys
+from oauth.creators import CreatorRevoked
 from oauth.credentials import Credential
-from oauth.issuers import MakerRevoked
 from oauth.models import APIKey, ChangedRights
 from tests.support.concurrency import start_concurrently
-from tests.support.issuers import KINDS, MakerCase, create_maker
+from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.oauth_flows import create_reader
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -29,8 +29,8 @@ def make_key(owner: User, maker: Credential | None = None) -> APIKey:
 
 
 @pytest.fixture(params=KINDS)
-def maker(request: pytest.FixtureRequest, owner: User) -> MakerCase:
-    return create_maker(request.param, owner, "read")
+def maker(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
+    return create_creator(request.param, owner, "read")
 
 
 def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
@@ -46,18 +46,18 @@ def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
     assert APIKey.objects.count() == MAX_KEYS_PER_USER
 
 
-def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: MakerCase) -> None:
+def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: CreatorCase) -> None:
     credential, end = maker
     count = APIKey.objects.count()
     with transaction.atomic():
         end()
         second = start_concurrently(lambda: make_key(owner, credential))
-    with pytest.raises(MakerRevoked):
+    with pytest.raises(CreatorRevoked):
         second.result()
     assert APIKey.objects.count() == count
 
 
-def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
     credential, end = maker
     with transaction.atomic():
         key = make_key(owner, credential)
@@ -67,14 +67,14 @@ def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) ->
     assert key.revoked_at is not None
 
 
-def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, maker: MakerCase) -> None:
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, maker: CreatorCase) -> None:
     credential, end = maker
     with transaction.atomic():
         end()
         second = start_concurrently(lambda: make_key(owner, credential))
         owner.is_active = False
         owner.save()
-    with pytest.raises(MakerRevoked):
+    with pytest.raises(CreatorRevoked):
         second.result()
     assert not User.objects.get().is_active
 

@@ -73,8 +73,8 @@ def count_kinds(answer: Any) -> dict[str, int]:
 def store_file(content: bytes, user_id: int, **rules: Any) -> ImportFile:
     """Stores a file as an upload does, with rules as the form of columns has them."""
     file = uploads.begin_upload(user_id, "books", len(content), "", timezone.now())
-    for number, start in enumerate(range(0, len(content), uploads.CHUNK_BYTES)):
-        uploads.add_chunk(file, number, content[start : start + uploads.CHUNK_BYTES])
+    for number, start in enumerate(range(0, len(content), uploads.PART_BYTES)):
+        uploads.add_chunk(file, number, content[start : start + uploads.PART_BYTES])
     head = read_head(uploads.build_source(file, ""))
     file.rules = msgspec.to_builtins(ImportRules(mapping=guess_mapping(head.columns), **rules))
     file.save()

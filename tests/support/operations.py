@@ -13,7 +13,7 @@ from books.models import Actor, ImportFile, Operation
 from books.operations import worker
 from books.operations.edits import DELETE, EDIT, Edit
 from books.operations.lifecycle import store_operation, undo_operation
-from books.operations.selections import Selection
+from books.operations.selections import StoredFilter
 from books.operations.worker import OperationRunner
 
 CHANGE_BOOKS = ["books.change_book"]
@@ -28,12 +28,12 @@ def create_head_librarian() -> ActorRef:
 
 
 def begin_edit(actor: ActorRef, edit: Edit, events: bool = True, **filters: str) -> Operation:
-    parameters = {"filter": Selection("v2", filters).to_parameters(), **edit.to_parameters(), "events": events}
+    parameters = {"filter": StoredFilter("v2", filters).to_parameters(), **edit.to_parameters(), "events": events}
     return store_operation(EDIT, parameters, actor, timezone.now(), CHANGE_BOOKS)
 
 
 def begin_deletion(actor: ActorRef, **filters: str) -> Operation:
-    parameters = {"filter": Selection("v2", filters).to_parameters()}
+    parameters = {"filter": StoredFilter("v2", filters).to_parameters()}
     return store_operation(DELETE, parameters, actor, timezone.now(), CHANGE_BOOKS)
 
 
@@ -82,7 +82,7 @@ def begin_task(actor: ActorRef, kind: str, **parameters: Any) -> Operation:
 
 
 def begin_export(actor: ActorRef) -> Operation:
-    return begin_task(actor, EXPORT, filter=Selection("v2", {}).to_parameters())
+    return begin_task(actor, EXPORT, filter=StoredFilter("v2", {}).to_parameters())
 
 
 def begin_import(actor: ActorRef, file: ImportFile) -> Operation:

@@ -65,13 +65,13 @@ class BookViewSetV3(BookViewSetV2):
         "create": BookCreateSerializer,
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
-        "bulk": bulk.OperationsSerializer,
+        "bulk": bulk.BulkSerializer,
         "revert": version_2.RevertSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = Representation(BookSerializer)
     version_name = "v3"
-    operations: ClassVar[bulk.OperationSerializers] = {
+    operations: ClassVar[bulk.ItemSerializers] = {
         "create": CreateSerializer(),
         "update": UpdateSerializer(),
         "delete": version_2.DeleteSerializer(),

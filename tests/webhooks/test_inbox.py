@@ -18,7 +18,7 @@ from webhooks import inbox
 from webhooks.inbox import (
     MAX_ERROR_LENGTH,
     UnknownSource,
-    claim_due,
+    claim_due_event,
     process_due,
     process_event,
     register_handler,
@@ -204,17 +204,17 @@ def test_a_failed_statement_is_a_failure_like_others(branch: Source) -> None:
 
 def test_an_event_is_claimed_by_one_worker_at_a_time(branch: Source) -> None:
     store_received(branch)
-    [leased] = claim_due(10)
+    [leased] = claim_due_event(10)
     assert is_near(leased.next_at, timezone.now() + LEASE_TIME)
     assert (leased.claimed, leased.attempted, leased.lease is None) == (1, 0, False)
-    assert claim_due(10) == []
+    assert claim_due_event(10) == []
 
 
 def test_an_event_of_a_dead_worker_is_claimed_by_another(branch: Source, shelf: Shelf) -> None:
     store_received(branch)
-    [first] = claim_due(10)
+    [first] = claim_due_event(10)
     make_all_due()
-    [second] = claim_due(10)
+    [second] = claim_due_event(10)
     assert second.lease != first.lease
     assert (second.claimed, second.attempted) == (2, 0)
     process_event(second, CHANCE)
@@ -223,9 +223,9 @@ def test_an_event_of_a_dead_worker_is_claimed_by_another(branch: Source, shelf: 
 
 def test_a_worker_that_comes_too_late_gives_up(branch: Source, shelf: Shelf) -> None:
     row = store_received(branch)
-    [first] = claim_due(10)
+    [first] = claim_due_event(10)
     make_all_due()
-    [second] = claim_due(10)
+    [second] = claim_due_event(10)
     process_event(first, CHANCE)
     assert shelf.calls == []
     process_event(second, CHANCE)
@@ -253,7 +253,7 @@ def test_an_event_that_kills_workers_is_given_up(branch: Source) -> None:
     row = store_received(branch)
     claims = []
     for _ in range(MAX_LOST_WORKERS + 2):
-        claims.append(len(claim_due(10)))
+        claims.append(len(claim_due_event(10)))
         make_all_due()
     assert claims == [1] * MAX_LOST_WORKERS + [0, 0]
     row.refresh_from_db()
@@ -300,12 +300,12 @@ def test_a_slow_worker_keeps_the_event_it_has_begun(transactional_db: None) -> N
 
     register_handler(KIND)(wait_for_release)
     store_received(create_source())
-    [leased] = claim_due(10)
+    [leased] = claim_due_event(10)
     make_all_due()
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(close_connections_after(lambda: process_event(leased, CHANCE)))
         assert is_started.wait(60)
-        assert claim_due(10) == []
+        assert claim_due_event(10) == []
         may_finish.set()
         future.result()
     assert Received.objects.get().state == "done"

@@ -71,7 +71,7 @@ def test_a_change_of_nothing_publishes_no_event(api: httpx.Client) -> None:
 
 def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
     with transaction.atomic():
-        changes.add_book(build_book(), ACTOR, now=NOW)
+        changes.create_in_transaction(build_book(), ACTOR, now=NOW)
         transaction.set_rollback(True)
     assert not Event.objects.exists()
 
@@ -173,7 +173,7 @@ def test_workers_are_woken_for_deliveries_alone(
 @pytest.mark.parametrize(
     "write",
     [
-        lambda: changes.add_books([build_book()], ACTOR, NOW),
+        lambda: changes.create_books([build_book()], ACTOR, NOW),
         lambda: changes.set_available(Book.objects.all(), available=False, actor=ACTOR, now=NOW),
         lambda: changes.delete_books(Book.objects.all(), ACTOR, NOW),
     ],

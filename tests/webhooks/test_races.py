@@ -8,11 +8,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
+from oauth.creators import CreatorRevoked, lock_creator
 from oauth.credentials import Credential
-from oauth.issuers import MakerRevoked, lock_maker
 from tests.support.concurrency import start_concurrently
+from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
-from tests.support.issuers import KINDS, MakerCase, create_maker
 from webhooks import endpoints
 from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints, TooManyWaiting
 from webhooks.models import Delivery, Endpoint
@@ -27,14 +27,14 @@ def owner(transactional_db: None) -> User:
 
 
 @pytest.fixture(params=KINDS)
-def maker(request: pytest.FixtureRequest, owner: User) -> MakerCase:
-    return create_maker(request.param, owner, "webhooks")
+def maker(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
+    return create_creator(request.param, owner, "webhooks")
 
 
 @transaction.atomic
 def make_endpoint(owner: User, credential: Credential | None = None) -> Endpoint:
     now = timezone.now()
-    endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_maker(credential, now))
+    endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_creator(credential, now))
     return endpoint
 
 
@@ -55,16 +55,16 @@ def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
     assert Endpoint.objects.count() == MAX_ENDPOINTS_PER_USER
 
 
-def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: MakerCase) -> None:
+def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: CreatorCase) -> None:
     with transaction.atomic():
         maker.end()
         second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
-    with pytest.raises(MakerRevoked):
+    with pytest.raises(CreatorRevoked):
         second.result()
     assert not Endpoint.objects.exists()
 
 
-def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
     with transaction.atomic():
         make_endpoint(owner, maker.credential)
         second = start_concurrently(maker.end)
@@ -74,23 +74,23 @@ def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: MakerCa
     assert not Delivery.objects.exists()
 
 
-def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: MakerCase) -> None:
+def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
     endpoint = make_endpoint(owner, maker.credential)
     Endpoint.objects.update(state="disabled")
     with transaction.atomic():
-        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_maker(maker.credential, timezone.now()))
+        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_creator(maker.credential, timezone.now()))
         second = start_concurrently(maker.end)
     second.result()
     assert Endpoint.objects.get().state == "disabled"
 
 
-def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, maker: MakerCase) -> None:
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, maker: CreatorCase) -> None:
     with transaction.atomic():
         maker.end()
         second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
         owner.is_active = False
         owner.save()
-    with pytest.raises(MakerRevoked):
+    with pytest.raises(CreatorRevoked):
         second.result()
 
 

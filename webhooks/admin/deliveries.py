@@ -26,7 +26,7 @@ from webhooks.admin.action_buttons import (
 from webhooks.models import Attempt, Delivery, Endpoint
 from webhooks.signing import EVENT, TIMESTAMP
 
-STATE_TONES: dict[str, Tone] = {
+DELIVERY_TONES: dict[str, Tone] = {
     Delivery.State.WAITING: "warning",
     Delivery.State.DELIVERED: "good",
     Delivery.State.DEAD: "bad",
@@ -108,7 +108,7 @@ class DeliveryAdmin(ReadOnlyAdmin, ActionButtonsAdmin, OwnedAdmin):
 
     @admin.display(description=_("state"))
     def state_badge(self, delivery: Delivery) -> str:
-        return format_badge(delivery.get_state_display(), STATE_TONES[delivery.state])
+        return format_badge(delivery.get_state_display(), DELIVERY_TONES[delivery.state])
 
     @admin.display(description=_("event"))
     def kind(self, delivery: Delivery) -> str:

@@ -50,7 +50,7 @@ STATE_MESSAGES = {
     Endpoint.State.ACTIVE: gettext_noop("Endpoints now active: %(count)d."),
     Endpoint.State.DISABLED: gettext_noop("Endpoints now disabled: %(count)d."),
 }
-STATE_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
+ENDPOINT_TONES: dict[str, Tone] = {Endpoint.State.ACTIVE: "good", Endpoint.State.DISABLED: "warning"}
 
 
 class ReplayQuestion(NamedTuple):
@@ -124,7 +124,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
 
     @admin.display(description=_("state"))
     def state_badge(self, endpoint: Endpoint) -> str:
-        return format_badge(endpoint.get_state_display(), STATE_TONES[endpoint.state])
+        return format_badge(endpoint.get_state_display(), ENDPOINT_TONES[endpoint.state])
 
     @admin.display(description=_("reason"))
     def reason_text(self, endpoint: Endpoint) -> str:
@@ -250,7 +250,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         """Takes one endpoint. The active secret signs until the new one is promoted."""
         endpoint = require_one(queryset)
         with transaction.atomic():
-            secret = endpoints.add_secret(endpoint, None, timezone.now())
+            secret = endpoints.add_endpoint_secret(endpoint, None, timezone.now())
             self.record_action(request, [endpoint], gettext_noop("Made a new secret, which is pending."))
         return self.show_once(request, endpoint, {gettext("Pending secret"): secret})
 

@@ -21,7 +21,7 @@ from webhooks.admin.action_buttons import ActionButtonsAdmin, format_json, requi
 from webhooks.admin.forms import SourceForm
 from webhooks.models import Received, Source, SourceSecret
 
-STATE_TONES: dict[str, Tone] = {
+RECEIVED_TONES: dict[str, Tone] = {
     Received.State.WAITING: "warning",
     Received.State.DONE: "good",
     Received.State.DEAD: "bad",
@@ -109,7 +109,7 @@ class SourceAdmin(ActionButtonsAdmin):
             obj.created_at = now
         super().save_model(request, obj, form, change)
         if secret or not change:
-            obj.new_secret = inbox.add_secret(obj, secret, now)
+            obj.new_secret = inbox.add_source_secret(obj, secret, now)
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         if request.POST.get("secret"):
@@ -121,7 +121,7 @@ class SourceAdmin(ActionButtonsAdmin):
         """Takes one source. Its other secrets are accepted until they are deleted."""
         source = require_one(queryset)
         with transaction.atomic():
-            secret = inbox.add_secret(source, None, timezone.now())
+            secret = inbox.add_source_secret(source, None, timezone.now())
             self.record_action(request, [source], gettext_noop("Made a new secret."))
         return self.show_once(request, source, {gettext("Secret"): secret})
 
@@ -151,7 +151,7 @@ class ReceivedAdmin(ReadOnlyAdmin, ActionButtonsAdmin):
 
     @admin.display(description=_("state"))
     def state_badge(self, event: Received) -> str:
-        return format_badge(event.get_state_display(), STATE_TONES[event.state])
+        return format_badge(event.get_state_display(), RECEIVED_TONES[event.state])
 
     @admin.display(description=_("body"))
     def content(self, event: Received) -> str:

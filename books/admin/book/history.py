@@ -45,7 +45,7 @@ class Gap(NamedTuple):
     last: int
 
 
-class Column(NamedTuple):
+class StateColumn(NamedTuple):
     """A state of a book, and where it can be restored, None if it cannot."""
 
     version: int
@@ -167,7 +167,7 @@ def find_version_after(book: KnownBook, start: Start, page: Page) -> int | None:
     return book.version + (1 if book.is_there else 2)
 
 
-def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[Column]:
+def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> list[StateColumn]:
     """Returns the states with these versions, none if one of them is not known."""
     present = find_present_state(book.pk)
     versions = {form.cleaned_data["version"], form.cleaned_data["other"] or present.version or book.version}
@@ -177,7 +177,7 @@ def build_columns(request: HttpRequest, book: KnownBook, form: VersionsForm) -> 
         return []
     may_restore = book.is_there and request.user.has_perm("books.change_book")
     return [
-        Column(
+        StateColumn(
             version,
             version == present.version,
             members,

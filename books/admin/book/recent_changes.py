@@ -13,7 +13,7 @@ from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 
 # By their names in addresses.
-KINDS = {kind.label: kind for kind in Change.Kind}
+CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 # As browsers write and read the value of such an input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
@@ -23,7 +23,7 @@ def list_channels() -> list[tuple[str, str]]:
 
 
 def list_kinds() -> list[tuple[str, str]]:
-    return [("", gettext("any")), *((label, gettext(label)) for label in KINDS)]
+    return [("", gettext("any")), *((label, gettext(label)) for label in CHANGE_KINDS)]
 
 
 class ChangeFilterForm(forms.Form):
@@ -38,7 +38,7 @@ class ChangeFilterForm(forms.Form):
     until = forms.DateTimeField(label=_("Until"), required=False, widget=DATE_TIME_INPUT, validators=[require_utc])
 
     def build_filters(self) -> Filters:
-        return Filters(**{**self.cleaned_data, "kind": KINDS.get(self.cleaned_data["kind"])})
+        return Filters(**{**self.cleaned_data, "kind": CHANGE_KINDS.get(self.cleaned_data["kind"])})
 
 
 def show_recent_changes(request: HttpRequest) -> HttpResponse:

@@ -61,14 +61,14 @@ def check_same_isbn(isbn: str, others: QuerySet[Book]) -> BookWarning | None:
     isbn13 = normalize_isbn(isbn)
     other = others.filter(isbn13=isbn13).first() if isbn13 else None
     message = _("{} has the same ISBN in another writing.")
-    return BookWarning("isbn", isbn, format_book(message, other), needs_yes=True) if other else None
+    return BookWarning("isbn", isbn, format_warning(message, other), needs_yes=True) if other else None
 
 
 def check_same_title(title: str, author: str, others: QuerySet[Book]) -> BookWarning | None:
     has_author = Exact(compare_rows("author_folded"), Value(fold(author)))
     other = others.filter(is_equal("title", fold(title)), has_author).first()
     message = _("{} has the same title and author. It may be the same book.")
-    return BookWarning("title", f"{title}\0{author}", format_book(message, other)) if other else None
+    return BookWarning("title", f"{title}\0{author}", format_warning(message, other)) if other else None
 
 
 def check_year(year: int, today: date) -> BookWarning | None:
@@ -76,7 +76,7 @@ def check_year(year: int, today: date) -> BookWarning | None:
     return BookWarning("year", str(year), message) if message else None
 
 
-def format_book(message: str, book: Book) -> str:
+def format_warning(message: str, book: Book) -> str:
     """Returns HTML that begins with a link to the book: nearly always that is what is wanted."""
     address = reverse("admin:books_book_change", args=[book.pk])
     return format_html('<a href="{}">{}</a>: {}', address, _("Open that book"), format_html(message, book))

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from books.admin.list.filters import (
     LIST_PARAMETERS,
-    build_query,
+    change_query,
     describe_unknown,
     list_unknown_names,
     resolve_filters,
@@ -24,7 +24,7 @@ from books.files.formats.registry import FORMATS, XLSX
 from books.history.actors import find_actor
 from books.models import Actor, ExportChunk, Operation
 from books.operations.lifecycle import store_operation
-from books.operations.selections import Selection
+from books.operations.selections import StoredFilter
 
 
 def export_list(request: HttpRequest) -> HttpResponseBase:
@@ -32,21 +32,21 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     format = FORMATS.get(request.GET.get("format", ""))
     if not format or (format is XLSX and request.method != "POST"):
         messages.error(request, _("Choose a format."))
-        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
+        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(request.GET)}")
     if unknown_names := list_unknown_names(request.GET, "format"):
         messages.error(request, describe_unknown(unknown_names))
-        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{build_query(request.GET)}")
+        return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{change_query(request.GET)}")
     parameters = {name: request.GET[name] for name in LIST_PARAMETERS if name in request.GET}
     if any("\0" in text for text in parameters.values()):
         # PostgreSQL cannot store it with the operation.
         raise BadRequest(_("A filter has a NUL character."))
-    selection = Selection("list", resolve_filters(request.GET, timezone.now()))
+    selection = StoredFilter("list", resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
         return begin_export(request, selection)
     return stream_books(select_listed(selection.values), format)
 
 
-def begin_export(request: HttpRequest, selection: Selection) -> HttpResponseBase:
+def begin_export(request: HttpRequest, selection: StoredFilter) -> HttpResponseBase:
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     permissions = [permission for permission in SEE_BOOKS if request.user.has_perm(permission)]
     operation = store_operation(EXPORT, {"filter": selection.to_parameters()}, actor, timezone.now(), permissions[:1])

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from books.files.formats.records import UnreadableFile
 from books.files.mapping import COLUMN_NAMES
-from books.files.parsing import ImportRules, require_columns
+from books.files.parsing import ImportRules, require_mapped_members
 from books.models import MAX_LENGTHS
 
 MEMBER_LABELS = {
@@ -69,7 +69,7 @@ class ImportRulesForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         if not self.errors:
             try:
-                require_columns(self.build_rules())
+                require_mapped_members(self.build_rules())
             except UnreadableFile as error:
                 raise forms.ValidationError(str(error), "columns") from error
         return self.cleaned_data

@@ -29,12 +29,12 @@ from books.files.import_operations import (
     count_writable,
     delete_unused_file,
 )
-from books.files.import_tasks import MAX_SAMPLES, find_head, get_counts
-from books.files.matching import Kind
+from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts
+from books.files.matching import Verdict
 from books.files.rejected_records import iter_returned_file
 from books.files.uploads import (
-    CHUNK_BYTES,
     KEPT_DAYS,
+    PART_BYTES,
     OtherContent,
     WrongChunk,
     add_chunk,
@@ -55,7 +55,7 @@ UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
 MAX_FINGERPRINT_LENGTH = 300
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """The samples of one kind, and the number of all of the kind."""
 
     kind: str
@@ -68,7 +68,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
     """The form of an upload, and what the script of the page and a browser without it send there."""
     if request.method == "POST":
         try:
-            return receive_whole_file(request) if request.FILES else begin(request)
+            return receive_whole_file(request) if request.FILES else begin_chunked_upload(request)
         except UnreadableFile as error:
             return refuse(request, str(error))
     files = ImportFile.objects.filter(user=request.user.pk).order_by("-pk")
@@ -77,12 +77,12 @@ def show_import(request: HttpRequest) -> HttpResponse:
         "imports/upload",
         _("Import books"),
         files=files.select_related("import_operation"),
-        chunk_bytes=CHUNK_BYTES,
+        chunk_bytes=PART_BYTES,
         kept_days=KEPT_DAYS,
     )
 
 
-def begin(request: HttpRequest) -> HttpResponse:
+def begin_chunked_upload(request: HttpRequest) -> HttpResponse:
     """Answers the script with the number of the part to go on with. Raises UnreadableFile."""
     name, size = request.POST.get("name", ""), parse_integer(request.POST.get("size", ""))
     if not name or size is None:
@@ -129,7 +129,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
     file, number = find_own(request, file_id), parse_integer(request.POST.get("number", ""))
     chunk = request.FILES.get("chunk")
     try:
-        if number is None or not 0 <= number <= file.size // CHUNK_BYTES or not isinstance(chunk, UploadedFile):
+        if number is None or not 0 <= number <= file.size // PART_BYTES or not isinstance(chunk, UploadedFile):
             raise WrongChunk
         add_chunk(file, number, chunk.read())
     except WrongChunk:
@@ -215,9 +215,9 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         progress=describe_progress(operation, timezone.now()),
         operation_address=operation_address(operation.pk),
         sections=list_sections(file, operation, counts),
-        returned_count=counts.get(Kind.REFUSED, 0) + counts.get(Kind.DOUBTFUL, 0),
-        doubtful_count=counts.get(Kind.DOUBTFUL, 0),
-        written_count=counts.get(Kind.NEW, 0) + counts.get(Kind.CHANGED, 0),
+        returned_count=counts.get(Verdict.REFUSED, 0) + counts.get(Verdict.DOUBTFUL, 0),
+        doubtful_count=counts.get(Verdict.DOUBTFUL, 0),
+        written_count=counts.get(Verdict.NEW, 0) + counts.get(Verdict.CHANGED, 0),
         may_import=count_writable(operation, take_doubtful=True) > 0,
         asks_for_events=sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
         mapping_address=mapping_address(file),
@@ -241,25 +241,25 @@ def find_importer(request: HttpRequest) -> ActorRef:
     return find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
 
 
-def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, int]) -> list[Section]:
+def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, int]) -> list[ReportSection]:
     titles = {
-        Kind.NEW: _("New"),
-        Kind.CHANGED: _("Changed"),
-        Kind.SAME: _("The same already"),
-        Kind.LEFT: _("Left as they are"),
-        Kind.DOUBTFUL: _("Doubtful"),
-        Kind.REFUSED: _("Refused"),
+        Verdict.NEW: _("New"),
+        Verdict.CHANGED: _("Changed"),
+        Verdict.SAME: _("The same already"),
+        Verdict.LEFT: _("Left as they are"),
+        Verdict.DOUBTFUL: _("Doubtful"),
+        Verdict.REFUSED: _("Refused"),
     }
     return [
-        Section(kind, title, counts[kind], list_samples(file, operation, kind))
+        ReportSection(kind, title, counts[kind], list_samples(file, operation, kind))
         for kind, title in titles.items()
         if counts.get(kind)
     ]
 
 
-def list_samples(file: ImportFile, operation: Operation, kind: Kind) -> list[dict[str, Any]]:
+def list_samples(file: ImportFile, operation: Operation, kind: Verdict) -> list[dict[str, Any]]:
     findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
-    return [describe_finding(finding) for finding in findings.order_by("position")[:MAX_SAMPLES]]
+    return [describe_finding(finding) for finding in findings.order_by("position")[:MAX_SHOWN_RECORDS]]
 
 
 def describe_finding(finding: ImportFinding) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from books.isbn import hyphenate_isbn
 from books.models import Book
 from books.search.doubts import EXPLANATIONS
 from books.search.matches import find_first
-from books.search.scans import Kind, Scan, read_scan
+from books.search.scans import Scan, ScanKind, read_scan
 
 # As many as there are keys with digits.
 MAX_NUMBERED_BOOKS = 9
@@ -39,13 +39,13 @@ def show_scan(request: HttpRequest) -> HttpResponse:
 
 def find_books(scan: Scan) -> list[Book]:
     """Returns the best matches, and one more than have a digit if there is one."""
-    if scan.kind is Kind.NOTHING:
+    if scan.kind is ScanKind.NOTHING:
         return []
     return find_first(Book.objects.all(), scan, MAX_NUMBERED_BOOKS + 1)
 
 
 def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> HttpResponse:
-    is_absent = scan.kind is not Kind.NOTHING and not books
+    is_absent = scan.kind is not ScanKind.NOTHING and not books
     return render_page(
         request,
         "scan",
@@ -60,11 +60,11 @@ def render_answer(request: HttpRequest, scan: Scan, books: Sequence[Book]) -> Ht
 def explain_absence(scan: Scan, may_add: bool) -> Absence:
     if scan.kind in EXPLANATIONS:
         return Absence(str(EXPLANATIONS[scan.kind]))
-    if scan.kind is Kind.ISBN:
+    if scan.kind is ScanKind.ISBN:
         isbn = hyphenate_isbn(scan.isbn13)
         explanation = gettext("No book has the ISBN %(isbn)s.") % {"isbn": isbn}
         return Absence(explanation, build_add_address({"isbn": isbn}) if may_add else None)
-    if scan.kind is Kind.ID:
+    if scan.kind is ScanKind.ID:
         return Absence(gettext("No book has the id %(number)d.") % {"number": scan.number})
     return Absence(
         gettext("No book has all these words in title, author and genre."),

@@ -23,7 +23,7 @@ from books.isbn import hyphenate_isbn
 from books.models import Book, Change
 from books.rows import BookRow
 from books.search.matches import find_by_code
-from books.search.scans import MAX_SCAN_LENGTH, Kind, Scan, read_scan
+from books.search.scans import MAX_SCAN_LENGTH, Scan, ScanKind, read_scan
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.refusals import Refusal
@@ -42,7 +42,7 @@ class BookChanged(Refusal):
     message = gettext_noop("The book was changed since it was looked up")
 
 
-class Match(NamedTuple):
+class Lookup(NamedTuple):
     """The book that a code stands for, or None; what is to be said about the code, and where a book can be added."""
 
     book: Book | None
@@ -110,23 +110,25 @@ def find_own_values(actor: ActorRef, book: int, version: int) -> dict[str, Any]:
     return change.after or {} if change else {}
 
 
-def find_match(request: HttpRequest, code: str) -> Match:
+def find_match(request: HttpRequest, code: str) -> Lookup:
     scan = read_scan(code)
     books = find_by_code(scan, MAX_NAMED_BOOKS)
     if not books:
         return explain_no_match(scan, may_add=request.user.has_perm("books.add_book"))
     if len(books) > 1:
-        return Match(None, explain_several(books))
-    return Match(books[0], explain_layout(scan.layout) if scan.layout else "")
+        return Lookup(None, explain_several(books))
+    return Lookup(books[0], explain_layout(scan.layout) if scan.layout else "")
 
 
-def explain_no_match(scan: Scan, may_add: bool) -> Match:
-    if scan.kind is Kind.NOTHING:
-        return Match(None, _("Scan a code first."))
-    if scan.kind is Kind.WORDS:
-        return Match(None, _("Words lend no book. Scan its code, or type its number like #17."))
-    address = build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is Kind.ISBN and may_add else None
-    return Match(None, explain_absence(scan, may_add=False).explanation, address)
+def explain_no_match(scan: Scan, may_add: bool) -> Lookup:
+    if scan.kind is ScanKind.NOTHING:
+        return Lookup(None, _("Scan a code first."))
+    if scan.kind is ScanKind.WORDS:
+        return Lookup(None, _("Words lend no book. Scan its code, or type its number like #17."))
+    address = (
+        build_add_address({"isbn": hyphenate_isbn(scan.isbn13)}) if scan.kind is ScanKind.ISBN and may_add else None
+    )
+    return Lookup(None, explain_absence(scan, may_add=False).explanation, address)
 
 
 def explain_several(books: list[Book]) -> str:

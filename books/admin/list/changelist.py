@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from books.admin.list.filters import ListFilterForm, build_list_condition, build_query, resolve_filters
-from books.admin.list.settings import COLUMNS, ROWS_OF_A_PAGE, read_settings
+from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
+from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.models import Book
 from books.search.keyset import SORT_KEYS, Page, Section, parse_position, read_page
@@ -41,7 +41,7 @@ class BookList(ChangeList):
 
     def __init__(self, request: HttpRequest, model: Any, list_display: Sequence[str], *arguments: Any) -> None:
         self.settings = read_settings(request)
-        hidden = {method for name, method in COLUMNS.items() if name not in self.settings.columns}
+        hidden = {method for name, method in LIST_COLUMNS.items() if name not in self.settings.columns}
         super().__init__(request, model, [name for name in list_display if name not in hidden], *arguments)
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Book]:
@@ -91,7 +91,7 @@ class BookList(ChangeList):
     def list_headers(self) -> Iterator[Header]:
         """Yields the heads of the columns that are shown."""
         sort = self.read_sort()
-        for name, method in COLUMNS.items():
+        for name, method in LIST_COLUMNS.items():
             if method in self.list_display:
                 text = str(getattr(self.model_admin, method).short_description)
                 next_sort = f"-{name}" if sort == name else name
@@ -110,16 +110,16 @@ class BookList(ChangeList):
             yield PageLink(_("Last page"), self.build_address(last=1))
 
     def build_address(self, **changes: Any) -> str:
-        return f"?{build_query(self.address_query, **changes)}"
+        return f"?{change_query(self.address_query, **changes)}"
 
     @property
-    def kept_query(self) -> str:
+    def list_query(self) -> str:
         """The query of the list from its beginning."""
-        return build_query(self.address_query)
+        return change_query(self.address_query)
 
     @property
     def saved_query(self) -> str:
-        return build_query(self.address_query, view="")
+        return change_query(self.address_query, view="")
 
     @property
     def row_choices(self) -> Sequence[int]:
@@ -128,11 +128,11 @@ class BookList(ChangeList):
     @property
     def export_parameters(self) -> list[tuple[str, str]]:
         """The parameters that choose the books of the list."""
-        return parse_qsl(build_query(self.address_query, sort="", view=""))
+        return parse_qsl(change_query(self.address_query, sort="", view=""))
 
     @property
     def workbook_query(self) -> str:
-        return build_query(self.address_query, sort="", view="", format=XLSX.name)
+        return change_query(self.address_query, sort="", view="", format=XLSX.name)
 
     @property
     def export_formats(self) -> Collection[Format]:
@@ -140,7 +140,7 @@ class BookList(ChangeList):
 
     def list_column_choices(self) -> Iterator[tuple[str, str, bool]]:
         """Yields the names of the columns that can be hidden, their labels, and whether they are shown."""
-        for name, method in COLUMNS.items():
+        for name, method in LIST_COLUMNS.items():
             if name != "title":
                 label = str(getattr(self.model_admin, method).short_description)
                 yield name, label, name in self.settings.columns

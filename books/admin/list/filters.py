@@ -21,7 +21,7 @@ from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, contains_condition
 from library_site.db.integers import BIGINT_MAX
 
-AVAILABILITIES = {"available": (_("available"), True), "lent": (_("lent"), False)}
+AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
 
 class ListFilterForm(forms.Form):
@@ -36,7 +36,7 @@ class ListFilterForm(forms.Form):
     availability = forms.ChoiceField(
         label=_("Availability"),
         required=False,
-        choices=[("", _("any")), *((name, label) for name, (label, _available) in AVAILABILITIES.items())],
+        choices=[("", _("any")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
     )
     quality = forms.ChoiceField(label=_("To look at"), required=False, choices=[("", _("any")), *QUALITIES.items()])
     added_since = forms.DateField(
@@ -50,7 +50,7 @@ class ListFilterForm(forms.Form):
             "genre": lambda genre: is_equal("genre", fold(genre)),
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
-            "availability": lambda name: Q(available=AVAILABILITIES[name][1]),
+            "availability": lambda name: Q(available=AVAILABILITY_CHOICES[name][1]),
         }
         self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
@@ -146,7 +146,7 @@ def describe_unknown(names: Sequence[str]) -> str:
     return sentence % {"names": ", ".join(name[:MAX_SHOWN_NAME] for name in names)}
 
 
-def build_query(query: QueryDict, **changes: Any) -> str:
+def change_query(query: QueryDict, **changes: Any) -> str:
     """Returns the query of the list with these parameters changed, and with none that it does not know."""
     values = {name: query[name] for name in LIST_PARAMETERS if query.get(name)} | changes
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})

@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from books.admin.list.filters import build_query
+from books.admin.list.filters import change_query
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The columns of the list by their names in addresses, and their methods of the admin. The title is always shown.
-COLUMNS = {
+LIST_COLUMNS = {
     "title": "title_column",
     "author": "author_column",
     "year": "year_column",
@@ -26,7 +26,7 @@ COLUMNS = {
     "created_at": "created_at_column",
     "id": "id_column",
 }
-DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name != "id")
+DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50
 MAX_VIEWS = 50
@@ -39,7 +39,7 @@ class ShownList(NamedTuple):
 
 
 class SettingsForm(forms.Form):
-    columns = forms.MultipleChoiceField(choices=[(name, name) for name in COLUMNS], required=False)
+    columns = forms.MultipleChoiceField(choices=[(name, name) for name in LIST_COLUMNS], required=False)
     rows = forms.TypedChoiceField(choices=[(rows, rows) for rows in ROWS_OF_A_PAGE], coerce=int)
 
 
@@ -66,14 +66,14 @@ def find_view(request: HttpRequest, text: str) -> SavedView | None:
 def list_views(request: HttpRequest) -> list[tuple[SavedView, str]]:
     """Returns the person's views and their queries."""
     views = SavedView.objects.filter(user=request.user.pk).order_by("name")
-    return [(view, build_query(QueryDict(view.query), view=view.pk)) for view in views]
+    return [(view, change_query(QueryDict(view.query), view=view.pk)) for view in views]
 
 
 @require_POST
 def save_settings(request: HttpRequest) -> HttpResponse:
     form = SettingsForm(request.POST)
     if form.is_valid():
-        columns = [name for name in COLUMNS if name in form.cleaned_data["columns"]]
+        columns = [name for name in LIST_COLUMNS if name in form.cleaned_data["columns"]]
         ListSettings.objects.update_or_create(
             user=find_person(request), defaults={"columns": columns, "rows": form.cleaned_data["rows"]}
         )
@@ -89,7 +89,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, _("Nothing was saved: give the view a name of 100 characters at most."))
         return redirect_to_list(request.POST.get("query", ""))
-    name, query = form.cleaned_data["name"], build_query(QueryDict(form.cleaned_data["query"]), view="")
+    name, query = form.cleaned_data["name"], change_query(QueryDict(form.cleaned_data["query"]), view="")
     with transaction.atomic():
         views = SavedView.objects.filter(user=request.user.pk)
         if views.count() >= MAX_VIEWS and not views.filter(name=name).exists():
@@ -118,5 +118,5 @@ def find_person(request: HttpRequest) -> Any:
 
 
 def redirect_to_list(query: str, **changes: Any) -> HttpResponse:
-    query = build_query(QueryDict(query[:MAX_QUERY_LENGTH]), **changes)
+    query = change_query(QueryDict(query[:MAX_QUERY_LENGTH]), **changes)
     return HttpResponseRedirect(f"{reverse('admin:books_book_changelist')}?{query}")

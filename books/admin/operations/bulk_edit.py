@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import compare_members
-from books.admin.list.filters import ListFilterForm, build_query, list_unknown_names, resolve_filters
-from books.admin.operations.descriptions import describe_change, describe_filter, operation_address
+from books.admin.list.filters import ListFilterForm, change_query, list_unknown_names, resolve_filters
+from books.admin.operations.descriptions import describe_edit, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
 from books.history.actors import find_actor
@@ -22,8 +22,7 @@ from books.models import Actor, Book
 from books.operations.edits import DELETE, EDIT, MAX_ANNOUNCED_ALWAYS, Edit
 from books.operations.lifecycle import store_operation
 from books.operations.previews import Preview, preview_deletion, preview_edit
-from books.operations.selections import Selection
-from books.operations.selections import read_selection as read_stored_selection
+from books.operations.selections import StoredFilter, read_stored_filter
 
 MAX_TOKEN_LENGTH = 40
 SIGNING_SALT = "books.bulk_edit"
@@ -36,7 +35,7 @@ class InvalidFilter(Exception):
 def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     """Asks what to do, then previews it, then begins it. The books are those of a list with the same query."""
     try:
-        selection = read_selection(request.GET)
+        selection = read_selected_books(request.GET)
     except InvalidFilter:
         messages.error(request, _("Nothing was changed: a filter of the list is not valid."))
         return HttpResponseRedirect(list_address(request.GET))
@@ -54,7 +53,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     )
 
 
-def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditForm) -> HttpResponse:
+def preview_or_begin(request: HttpRequest, selection: StoredFilter, form: BulkEditForm) -> HttpResponse:
     """Begins what was confirmed, and else asks for it."""
     edit = form.build_edit()
     if not request.user.has_perm(DELETE_BOOK if edit is None else CHANGE_BOOK):
@@ -69,7 +68,7 @@ def preview_or_begin(request: HttpRequest, selection: Selection, form: BulkEditF
         return render_preview(request, selection, form, _("Meanwhile the number of the books is another one."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return render_preview(request, selection, form, _("Type the number of the books to go on."))
-    return begin(request, selection, edit, token)
+    return begin_bulk_edit(request, selection, edit, token)
 
 
 def read_token(request: HttpRequest) -> str:
@@ -80,7 +79,7 @@ def read_token(request: HttpRequest) -> str:
     return token
 
 
-def begin(request: HttpRequest, selection: Selection, edit: Edit | None, token: str) -> HttpResponse:
+def begin_bulk_edit(request: HttpRequest, selection: StoredFilter, edit: Edit | None, token: str) -> HttpResponse:
     edit_parameters = edit.to_parameters() if edit else {}
     events = "silent" not in request.POST
     parameters = {"filter": selection.to_parameters(), **edit_parameters, "events": events}
@@ -97,7 +96,7 @@ def begin(request: HttpRequest, selection: Selection, edit: Edit | None, token: 
     return HttpResponseRedirect(operation_address(operation.pk))
 
 
-def render_preview(request: HttpRequest, selection: Selection, form: BulkEditForm, error: str = "") -> HttpResponse:
+def render_preview(request: HttpRequest, selection: StoredFilter, form: BulkEditForm, error: str = "") -> HttpResponse:
     """The form, which is valid, comes back with its confirmation, to the address of the bulk edit."""
     edit = form.build_edit()
     preview = build_preview(selection.list_books(), edit)
@@ -107,7 +106,7 @@ def render_preview(request: HttpRequest, selection: Selection, form: BulkEditFor
         "preview": preview,
         "error": error,
         "is_deletion": edit is None,
-        "lines": list(describe_change(edit.to_parameters())) if edit else [],
+        "lines": list(describe_edit(edit.to_parameters())) if edit else [],
         "samples": [(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
         "unchanged": preview.matched - preview.would_change - preview.conflicts - preview.invalid,
         "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
@@ -124,21 +123,21 @@ def build_preview(books: QuerySet[Book], edit: Edit | None) -> Preview:
     return preview_edit(books, edit) if edit else preview_deletion(books)
 
 
-def read_selection(query: QueryDict) -> Selection:
+def read_selected_books(query: QueryDict) -> StoredFilter:
     """Returns the books of the list with this query, as it is now. Raises InvalidFilter."""
     if not ListFilterForm(query).is_valid() or list_unknown_names(query):
         raise InvalidFilter
-    return Selection("list", resolve_filters(query, timezone.now()))
+    return StoredFilter("list", resolve_filters(query, timezone.now()))
 
 
-def sign_selection(selection: Selection) -> str:
+def sign_selection(selection: StoredFilter) -> str:
     """The confirmation brings back what was previewed: by then it can be another day, and another zone."""
     return signing.dumps(selection.to_parameters(), salt=SIGNING_SALT, compress=True)
 
 
-def read_previewed(text: str) -> Selection | None:
+def read_previewed(text: str) -> StoredFilter | None:
     try:
-        return read_stored_selection(signing.loads(text, salt=SIGNING_SALT))
+        return read_stored_filter(signing.loads(text, salt=SIGNING_SALT))
     except signing.BadSignature:
         return None
 
@@ -149,8 +148,8 @@ def read_number(text: str) -> str:
 
 
 def bulk_edit_address(query: QueryDict) -> str:
-    return f"{reverse('admin:bulk_edit')}?{build_query(query)}"
+    return f"{reverse('admin:bulk_edit')}?{change_query(query)}"
 
 
 def list_address(query: QueryDict) -> str:
-    return f"{reverse('admin:books_book_changelist')}?{build_query(query)}"
+    return f"{reverse('admin:books_book_changelist')}?{change_query(query)}"

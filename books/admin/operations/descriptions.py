@@ -52,7 +52,7 @@ def count_done(operation: Operation) -> int:
     return sum(number or 0 for number in numbers)
 
 
-def describe_change(parameters: Mapping[str, Any]) -> Iterator[str]:
+def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
     """Says what an edit does with a book."""
     if "set" not in parameters and "replace" not in parameters:
         return

@@ -23,7 +23,7 @@ from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.http.refusals import Refusal
 
 PAIRS_OF_A_PAGE = 25
-KINDS = {SAME_ISBN: gettext_lazy("the same ISBN"), SAME_TITLE: gettext_lazy("the same title and author")}
+PAIR_KINDS = {SAME_ISBN: gettext_lazy("the same ISBN"), SAME_TITLE: gettext_lazy("the same title and author")}
 
 
 class MemberLine(NamedTuple):
@@ -69,8 +69,8 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
         _("Possible duplicates"),
         # A book can be deleted after the pairs were read.
         pairs=[(pair, [books[pk] for pk in pair]) for pair in shown if books.keys() >= set(pair)],
-        kind=kind if kind in KINDS else SAME_TITLE,
-        kinds=KINDS.items(),
+        kind=kind if kind in PAIR_KINDS else SAME_TITLE,
+        kinds=PAIR_KINDS.items(),
         behind=format_pair(shown[-1]) if len(pairs) > len(shown) else "",
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.list.filters import AVAILABILITIES
+from books.admin.list.filters import AVAILABILITY_CHOICES
 from books.models import MAX_LENGTHS, YEAR_RANGE
 from books.operations.edits import Edit
 
@@ -42,7 +42,7 @@ class BulkEditForm(forms.Form):
     availability = forms.ChoiceField(
         label=_("Availability"),
         required=False,
-        choices=[("", _("as it is")), *((name, label) for name, (label, _available) in AVAILABILITIES.items())],
+        choices=[("", _("as it is")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
     )
     member = forms.ChoiceField(label=_("In the field"), required=False, choices=MEMBER_CHOICES)
     find = forms.CharField(label=_("Find"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
@@ -60,7 +60,7 @@ class BulkEditForm(forms.Form):
         names = ("title", "author", "year", "genre")
         values = {name: self.cleaned_data[name] for name in names if self.cleaned_data[name] not in ("", None)}
         if availability := self.cleaned_data["availability"]:
-            values["available"] = AVAILABILITIES[availability][1]
+            values["available"] = AVAILABILITY_CHOICES[availability][1]
         return values
 
     def build_edit(self) -> Edit | None:

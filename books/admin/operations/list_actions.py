@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.operations.bulk_edit import InvalidFilter, read_selection, render_preview
+from books.admin.operations.bulk_edit import InvalidFilter, read_selected_books, render_preview
 from books.admin.operations.descriptions import operation_address
 from books.admin.operations.forms import DELETE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
@@ -26,10 +26,10 @@ from books.writing import changes
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000
-MAX_SAMPLES = 10
+MAX_NAMED_BOOKS = 10
 
 
-class MassAction(NamedTuple):
+class ListAction(NamedTuple):
     """What is asked, and how it is done. `unchanged` are books that it leaves as they are.
 
     `apply` returns the number of books that it changed; `form` says the same to the bulk edit, which does it with more
@@ -53,11 +53,11 @@ def delete(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
     return count
 
 
-def build_mark(name: str, question: Any, result: Any, available: bool) -> MassAction:
+def build_mark(name: str, question: Any, result: Any, available: bool) -> ListAction:
     def mark(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
         return changes.set_available(books, available, actor, now=now)
 
-    return MassAction(
+    return ListAction(
         name,
         "mark",
         question,
@@ -72,7 +72,7 @@ MARK_AVAILABLE = build_mark(
     "mark_available", _("Mark as available"), _("Books now available: %(count)d."), available=True
 )
 MARK_LENT = build_mark("mark_lent", _("Mark as lent"), _("Books now lent: %(count)d."), available=False)
-DELETE = MassAction(
+DELETE_ACTION = ListAction(
     "delete_books",
     "delete",
     _("Delete"),
@@ -83,7 +83,7 @@ DELETE = MassAction(
 )
 
 
-def run_action(request: HttpRequest, books: QuerySet[Book], action: MassAction) -> HttpResponse | None:
+def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAction) -> HttpResponse | None:
     """Changes the books, or answers the page that asks. The filter of the list is applied again after the answer."""
     pks = list(books.order_by().values_list("pk", flat=True)[: MAX_BOOKS + 1])
     if len(pks) > MAX_BOOKS:
@@ -107,7 +107,7 @@ def record_counts(actor: ActorRef, matched: int, changed: int) -> None:
     Operation.objects.filter(pk=actor.operation_id or 0).update(**counts)
 
 
-def preview_as_operation(request: HttpRequest, action: MassAction) -> HttpResponse | None:
+def preview_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse | None:
     """Previews the same as a bulk edit of the list, for those who may do that."""
     if not request.user.has_perm(BULK_EDIT) or not is_across(request):
         message = gettext(
@@ -119,13 +119,13 @@ def preview_as_operation(request: HttpRequest, action: MassAction) -> HttpRespon
     if not form.is_valid():
         raise ValueError(form.errors)
     try:
-        return render_preview(request, read_selection(request.GET), form)
+        return render_preview(request, read_selected_books(request.GET), form)
     except InvalidFilter:
         messages.error(request, "Nothing was changed: a filter of the list is not valid.")
         return None
 
 
-def must_ask(request: HttpRequest, action: MassAction) -> bool:
+def must_ask(request: HttpRequest, action: ListAction) -> bool:
     return action.always_asks or is_across(request)
 
 
@@ -134,12 +134,12 @@ def is_across(request: HttpRequest) -> bool:
     return request.POST.get("select_across", "0") not in ("", "0")
 
 
-def render_question(request: HttpRequest, books: QuerySet[Book], action: MassAction, count: int) -> HttpResponse:
+def render_question(request: HttpRequest, books: QuerySet[Book], action: ListAction, count: int) -> HttpResponse:
     context: dict[str, Any] = {
         "action": action,
         "count": count,
         "unchanged_count": books.filter(action.unchanged).count() if action.unchanged else 0,
-        "samples": books.order_by("-pk")[:MAX_SAMPLES],
+        "samples": books.order_by("-pk")[:MAX_NAMED_BOOKS],
         "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
         "select_across": request.POST.get("select_across", "0"),
         # The answer to the question was about another number of books.
@@ -147,4 +147,4 @@ def render_question(request: HttpRequest, books: QuerySet[Book], action: MassAct
         "list_address": request.get_full_path(),
     }
     title = ngettext("%(question)s: %(count)d book?", "%(question)s: %(count)d books?", count)
-    return render_page(request, "mass_action", title % {"question": action.question, "count": count}, **context)
+    return render_page(request, "list_action", title % {"question": action.question, "count": count}, **context)

@@ -16,7 +16,7 @@ from books.admin.descriptions import describe_names
 from books.admin.operations.descriptions import (
     MAX_LISTED_PROBLEMS,
     changes_of_operation,
-    describe_change,
+    describe_edit,
     describe_filter,
     describe_kind,
     describe_progress,
@@ -86,7 +86,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         "operations/operation",
         title,
         **describe_row(operation),
-        lines=list(describe_change(parameters)),
+        lines=list(describe_edit(parameters)),
         has_filter="filter" in parameters,
         filter=describe_filter(parameters.get("filter", {}).get("values", {})),
         is_silent=not parameters.get("events", True),
@@ -119,8 +119,8 @@ def show_progress(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 @require_POST
-def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
-    require_own(request, find_visible(request, operation_id))
+def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
+    require_operator_page(request, find_visible(request, operation_id))
     try:
         lifecycle.cancel_operation(operation_id)
         messages.success(request, _("The operation is cancelled. What it changed stays, and can be undone."))
@@ -131,7 +131,7 @@ def cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 @require_POST
 def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
-    require_own(request, find_visible(request, operation_id))
+    require_operator_page(request, find_visible(request, operation_id))
     if not request.user.has_perms(UNDO_PERMISSIONS):
         raise PermissionDenied
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
@@ -162,7 +162,7 @@ def may_end(request: HttpRequest, operation: Operation) -> bool:
     return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
 
 
-def require_own(request: HttpRequest, operation: Operation) -> None:
+def require_operator_page(request: HttpRequest, operation: Operation) -> None:
     if not may_end(request, operation):
         raise PermissionDenied
 

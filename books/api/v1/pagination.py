@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.views import APIView
 
-from books.read_model import Representation, Selection
+from books.read_model import BookQuery, Representation
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
 from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
@@ -30,7 +30,7 @@ class SkipLimitPagination(LimitOffsetPagination):
         self.limit, limit_errors = read_integer(query, self.limit_query_param, self.default_limit, 1, self.max_limit)
         return skip_errors | limit_errors
 
-    def build_page(self, query: Query, selection: Selection, representation: Representation) -> Answer:
+    def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
         """Answers a JSON array. To be called after `read_parameters` returned no problems."""
         page = representation.fetch_page(selection, self.skip, self.limit or 0) if self.skip <= BIGINT_MAX else []
         return Answer(200, {}, encode_json(page))

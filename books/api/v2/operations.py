@@ -10,14 +10,14 @@ from rest_framework.request import Request
 
 from books.api import operations
 from books.api.idempotency import idempotent
-from books.api.operations import MassChange, build_texts, describe_operation, describe_preview, flatten_problems
+from books.api.operations import OperationRequest, build_texts, describe_preview, flatten_problems, represent_operation
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, MassChangeSerializer, OperationStateSerializer
 from books.models import Operation
 from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
-from books.operations.selections import Selection
-from library_site.api.query import check_names, read_boolean
+from books.operations.selections import StoredFilter
+from library_site.api.query import check_parameters, read_boolean
 from library_site.api.responses import json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
@@ -44,35 +44,35 @@ class OperationViewSet(APIViewSet):
         return answer_accepted(change.store(get_credential(request), timezone.now()))
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
-        check_names(request, [])
-        return json_response(describe_operation(find_operation(operation_id)))
+        check_parameters(request, [])
+        return json_response(represent_operation(find_operation(operation_id)))
 
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
-        check_names(request, [])
-        return answer_accepted(operations.cancel(operation_id, get_credential(request)))
+        check_parameters(request, [])
+        return answer_accepted(operations.cancel_own(operation_id, get_credential(request)))
 
     @document_undo
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
-        check_names(request, [])
-        return answer_accepted(operations.undo(operation_id, get_credential(request), timezone.now()))
+        check_parameters(request, [])
+        return answer_accepted(operations.undo_own(operation_id, get_credential(request), timezone.now()))
 
     def read_dry_run(self, request: Request) -> bool:
         """Raises UnknownParameter, ValidationError."""
-        check_names(request, ["dry_run"])
+        check_parameters(request, ["dry_run"])
         dry_run, problems = read_boolean(request, "dry_run")
         if problems:
             raise ValidationError(problems)
         return dry_run
 
-    def read_change(self, request: Request) -> MassChange:
+    def read_change(self, request: Request) -> OperationRequest:
         """Raises ParseError, ValidationError."""
         try:
             values = self.read_values(request)
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
-        selection = Selection("v2", build_texts(values["filter"]))
-        return MassChange(selection, build_edit(values), values["events"])
+        selection = StoredFilter("v2", build_texts(values["filter"]))
+        return OperationRequest(selection, build_edit(values), values["events"])
 
 
 def build_edit(values: dict[str, Any]) -> Edit | None:
@@ -90,4 +90,4 @@ def get_credential(request: Request) -> Credential:
 
 def answer_accepted(operation: Operation) -> HttpResponse:
     location = reverse("v2:operation", args=[operation.pk])
-    return json_response(describe_operation(operation), 202, {"Location": location})
+    return json_response(represent_operation(operation), 202, {"Location": location})

@@ -23,14 +23,14 @@ from library_site.api.serializers import (
 
 
 @extend_schema_field({"type": "string", "pattern": "^97[89][0-9]{10}$"})
-class ISBN13Field(serializers.CharField):
+class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
 class BookSerializer(NoCoercionSerializer):
     """A book as every answer shows it."""
 
-    isbn13 = ISBN13Field(allow_null=True)
+    isbn13 = ISBN13FilterField(allow_null=True)
     created_at = UTCDateTimeField()
     updated_at = UTCDateTimeField()
 

@@ -21,7 +21,7 @@ from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
 from books.api.pagination import KeysetPagination
 from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
-from books.api.v2.rules import BookRulesV2
+from books.api.v2.profile import VersionProfileV2
 from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,
@@ -39,7 +39,7 @@ from books.links import book_url, get_list_path
 from books.models import Actor
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser
-from library_site.api.query import check_names, read_boolean
+from library_site.api.query import check_parameters, read_boolean
 from library_site.api.responses import json_response
 from library_site.http.fast_path import Answer
 from oauth.credentials import Credential
@@ -52,7 +52,7 @@ class BookViewSetV2(BookViewSet):
         "create": BookCreateSerializer,
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
-        "bulk": bulk.OperationsSerializer,
+        "bulk": bulk.BulkSerializer,
         "revert": RevertSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
@@ -61,8 +61,8 @@ class BookViewSetV2(BookViewSet):
     pagination_class = KeysetPagination
     version_name = "v2"
     deletion = Answer(204)
-    rules_class = BookRulesV2
-    operations: ClassVar[bulk.OperationSerializers] = {
+    profile_class = VersionProfileV2
+    operations: ClassVar[bulk.ItemSerializers] = {
         "create": CreateSerializer(),
         "update": UpdateSerializer(),
         "delete": DeleteSerializer(),
@@ -73,7 +73,7 @@ class BookViewSetV2(BookViewSet):
         if not format:
             return super().list(request)
         conditions, is_head = Conditions.from_environ(request.META), request.method == "HEAD"
-        return export_books(self.rules, read_query(request), format, conditions, is_head)
+        return export_books(self.profile, read_query(request), format, conditions, is_head)
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
@@ -96,14 +96,14 @@ class BookViewSetV2(BookViewSet):
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
         actor = find_actor(Actor.Channel.BULK, credential=cast("Credential | None", request.auth))
-        results = bulk.run_operations(operations, problems, build_url, actor, now=timezone.now(), dry_run=dry_run)
+        results = bulk.apply_items(operations, problems, build_url, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     @document_revert
     def revert(self, request: Request, book_id: str) -> HttpResponse:
         conditions = Conditions.from_environ(request.META)
         answer = revert_book(
-            self.rules,
+            self.profile,
             book_id,
             read_query(request),
             lambda: self.read_values(request)["version"],
@@ -116,7 +116,7 @@ class BookViewSetV2(BookViewSet):
     @document_restore
     def restore(self, request: Request, book_id: str) -> HttpResponse:
         answer = restore_book(
-            self.rules,
+            self.profile,
             book_id,
             read_query(request),
             Conditions.from_environ(request.META),
@@ -134,7 +134,7 @@ class BookViewSetV2(BookViewSet):
 
     def validate_dry_run(self, request: Request) -> None:
         """Raises UnknownParameter, ValidationError."""
-        check_names(request, ["dry_run"])
+        check_parameters(request, ["dry_run"])
         _, problems = read_boolean(request, "dry_run")
         if problems:
             raise ValidationError(problems)
@@ -143,7 +143,7 @@ class BookViewSetV2(BookViewSet):
         serializer = super().validate_json(request)
         if self.action == "bulk" and serializer.is_valid():
             slices = serializer.validated_data["operations"]
-            serializer.validated_data["operations"] = bulk.parse_operations(slices, self.operations)
+            serializer.validated_data["operations"] = bulk.parse_items(slices, self.operations)
         return serializer
 
     def parse_body(self, body: bytes) -> Any:

@@ -38,7 +38,7 @@ MEMBER_FIELDS = {
 }
 # The characters that abbreviations may fill in for each character of the file.
 MAX_EXPANSION = 10
-KEY_PATTERN = re.compile(r"book([0-9]+)")
+CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:-[0-9-]+)?")
 BLANKS = " \t\r\n"
 # It begins only at the first of several blanks, and no blank is tried twice.
@@ -224,7 +224,7 @@ def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
     while True:
         place = skip_blanks(body, place)
         if body[place : place + 1] in ("{", '"'):
-            end = find_end(body, place)
+            end = find_entry_end(body, place)
             parts.append(body[place + 1 : end])
             place = end + 1
         elif match := NAME_PATTERN.match(body, place):
@@ -238,7 +238,7 @@ def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
         place += 1
 
 
-def find_end(body: str, start: int) -> int:
+def find_entry_end(body: str, start: int) -> int:
     """Returns the place of the brace or the quote that ends what the one at `start` begins."""
     depth = 0
     for match in DELIMITER_PATTERN.finditer(body, start):
@@ -258,7 +258,7 @@ def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")
-    if match := KEY_PATTERN.fullmatch(key):
+    if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]
     return {member: value for member, value in values.items() if value != ""}
 

@@ -70,7 +70,7 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     header = columns[start:]
     columns = [show_undecodable(column) for column in header]
-    require_columns(columns)
+    require_column_names(columns)
     description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
     records = (build_record(line, columns, cells[start:]) for line, cells in rows)
     return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
@@ -115,7 +115,7 @@ def iter_numbered_rows(reader: Any, lines: RowLines) -> Iterator[tuple[int, list
         raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(str(error))}) from error
 
 
-def require_columns(names: Sequence[str]) -> None:
+def require_column_names(names: Sequence[str]) -> None:
     if not names or "" in names or len(names) != len(set(names)):
         raise UnreadableFile(_("The first line has a column without a name, or one twice."))
 

@@ -97,7 +97,7 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
 
 def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the doubts about it. Raises DamagedRecord."""
-    data = mend_leader(data)
+    data = repair_leader(data)
     require_whole_directory(data)
     if MANY_ACCENTS.search(data) and not is_in_utf_8(data):
         raise DamagedRecord(_("It has more accents on a letter than can be read."))
@@ -114,7 +114,7 @@ def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
 
 
-def mend_leader(data: bytes) -> bytes:
+def repair_leader(data: bytes) -> bytes:
     """Returns the record with its own length, and the address at which its fields begin. Raises DamagedRecord."""
     if not data.endswith(END_OF_RECORD):
         raise DamagedRecord(_("It is cut off: the end of the record is missing."))

@@ -82,8 +82,8 @@ def find_year(record: Record) -> str:
 
 def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
     """Returns the first that is an ISBN, else the first."""
-    candidates = [text if is_exact else cut_qualifier(text) for text in texts]
-    return next(filter(normalize_isbn, candidates), candidates[0] if candidates else "")
+    records = [text if is_exact else cut_qualifier(text) for text in texts]
+    return next(filter(normalize_isbn, records), records[0] if records else "")
 
 
 def cut_qualifier(text: str) -> str:

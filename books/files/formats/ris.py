@@ -23,7 +23,7 @@ from books.files.formats.records import (
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
-BEGIN, END, NOTE = "TY", "ER", "N1"
+BEGIN, END_TAG, NOTE = "TY", "ER", "N1"
 # The tags of each member; the first is ours. C1 is for one's own use.
 MEMBER_TAGS = {
     "id": ("ID",),
@@ -53,7 +53,7 @@ def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     start, size, last_tag = 1, 0, ""
     for number, line in enumerate(lines, 1):
         tag = get_tag(line)
-        if piece and (tag == BEGIN or last_tag == END):
+        if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
             piece, size = [], 0
         if piece or line.strip():
@@ -81,7 +81,7 @@ def parse_piece(number: int, lines: list[str], encoding: Encoding) -> Record:
     raw = encoding.encode("".join(lines).rstrip(LINE_ENDS) + "\r\n")
     if get_tag(lines[0]) != BEGIN:
         return Record(number, {}, raw, name_member("record", _("It does not begin with a line TY.")))
-    if not any(get_tag(line) == END for line in lines):
+    if not any(get_tag(line) == END_TAG for line in lines):
         return Record(number, {}, raw, name_member("record", _("It does not end with a line ER.")))
     return Record(number, read_values(read_fields(lines)), raw)
 

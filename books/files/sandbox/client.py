@@ -35,7 +35,7 @@ class ReaderFailed(Exception):
     """A reader failed by a fault of its own; the message says which."""
 
 
-class Source(NamedTuple):
+class StoredFile(NamedTuple):
     """A file, and what a reader may ask about it.
 
     `list_reasons` returns the next records that come back, behind a position, with the reasons. `keep_alive` is called
@@ -60,39 +60,39 @@ class Head(msgspec.Struct, frozen=True):
     rows: list[list[str]]
 
 
-def read_head(source: Source) -> Head:
+def read_head(source: StoredFile) -> Head:
     """Raises UnreadableFile, ReaderFailed."""
-    return msgspec.json.decode(b"".join(run(source, "head")), type=Head)
+    return msgspec.json.decode(b"".join(run_reader(source, "head")), type=Head)
 
 
-def count_records(source: Source) -> int:
+def count_records(source: StoredFile) -> int:
     """Reads the whole file. Raises UnreadableFile, ReaderFailed."""
-    return int(b"".join(run(source, "count")))
+    return int(b"".join(run_reader(source, "count")))
 
 
-def iter_records(source: Source) -> Generator[Record]:
+def iter_records(source: StoredFile) -> Generator[Record]:
     """Yields the records without their raw form. Raises UnreadableFile, ReaderFailed."""
-    with closing(run(source, "records")) as results:
+    with closing(run_reader(source, "records")) as results:
         for content in results:
             yield from messages.decode_records(content)
 
 
-def iter_returned_file(source: Source) -> Generator[bytes]:
+def iter_returned_file(source: StoredFile) -> Generator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back.
 
     Raises UnreadableFile, ReaderFailed.
     """
-    return run(source, "returned")
+    return run_reader(source, "returned")
 
 
-def run(source: Source, task: str) -> Generator[bytes]:
+def run_reader(source: StoredFile, task: str) -> Generator[bytes]:
     """Yields what a reader finds. Raises UnreadableFile, also if it dies or takes too long, and ReaderFailed."""
     cpu_seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * ceil(source.size / 2**20)
     watch = Watch(WAITING_FACTOR * cpu_seconds, source.keep_alive)
     with start_reader() as connection:
         begin_job(connection, build_job(source, task, cpu_seconds))
         while True:
-            kind, content = receive(connection, watch)
+            kind, content = receive_answer(connection, watch)
             if kind == messages.RESULT:
                 yield content
             elif kind == messages.NEED_CHUNK:
@@ -120,7 +120,7 @@ def refuse_start() -> None:
     raise ReaderFailed("It did not start in time")
 
 
-def build_job(source: Source, task: str, cpu_seconds: int) -> bytes:
+def build_job(source: StoredFile, task: str, cpu_seconds: int) -> bytes:
     job = {
         "task": task,
         "size": source.size,
@@ -142,7 +142,7 @@ def answer(connection: socket, kind: bytes, content: bytes) -> None:
         raise build_refusal() from error
 
 
-def receive(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
+def receive_answer(connection: socket, watch: "Watch") -> tuple[bytes, bytes]:
     """Raises UnreadableFile if the reader is dead, or takes too long."""
     try:
         with watch.measure():

@@ -38,7 +38,7 @@ def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
     """Returns the last message."""
     try:
         with translation.override(job["language"]):
-            for content in TASKS[job["task"]](Source(connection, job)):
+            for content in TASKS[job["task"]](PartSource(connection, job)):
                 messages.send(connection, messages.RESULT, content)
     except UnreadableFile as error:
         return messages.REFUSED, show_undecodable(str(error)).encode()
@@ -52,7 +52,7 @@ def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
     return messages.END, b""
 
 
-class Source:
+class PartSource:
     """The file, which is asked for part by part."""
 
     def __init__(self, connection: socket, job: Job) -> None:
@@ -89,7 +89,7 @@ def require_storable_columns(table: Table) -> None:
         raise UnreadableFile(_("The names of the columns are too long."))
 
 
-def read_head(source: Source) -> Iterator[bytes]:
+def send_head(source: PartSource) -> Iterator[bytes]:
     format, table = source.read_table()
     records = islice(table.records, SHOWN_RECORDS)
     head = {
@@ -107,12 +107,12 @@ def show_cell(value: Any) -> str:
     return show_undecodable(str(value)[:MAX_SHOWN_TEXT]).replace("\0", "?")
 
 
-def count_records(source: Source) -> Iterator[bytes]:
+def send_count(source: PartSource) -> Iterator[bytes]:
     _format, table = source.read_table()
     yield str(sum(1 for _record in table.records)).encode()
 
 
-def read_records(source: Source) -> Iterator[bytes]:
+def read_records(source: PartSource) -> Iterator[bytes]:
     _format, table = source.read_table()
     batch: list[Record] = []
     characters = 0
@@ -125,7 +125,7 @@ def read_records(source: Source) -> Iterator[bytes]:
     yield messages.encode_records(batch)
 
 
-def write_returned(source: Source) -> Iterator[bytes]:
+def write_returned(source: PartSource) -> Iterator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back, in their order."""
     format, table = source.read_table()
     yield format.name.encode()
@@ -139,7 +139,7 @@ def write_returned(source: Source) -> Iterator[bytes]:
         yield from iter(lambda: stream.read(PIECE_BYTES), b"")
 
 
-def iter_returned(source: Source, table: Table) -> Iterator[tuple[Record, str]]:
+def iter_returned(source: PartSource, table: Table) -> Iterator[tuple[Record, str]]:
     records = enumerate(table.records, 1)
     for wanted, reason in source.iter_reasons():
         for position, record in records:
@@ -148,9 +148,9 @@ def iter_returned(source: Source, table: Table) -> Iterator[tuple[Record, str]]:
                 break
 
 
-TASKS: dict[str, Callable[[Source], Iterator[bytes]]] = {
-    "head": read_head,
-    "count": count_records,
+TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
+    "head": send_head,
+    "count": send_count,
     "records": read_records,
     "returned": write_returned,
 }

@@ -12,7 +12,7 @@ from books.files.exports import iter_pages
 from books.files.formats.records import ExportedBook
 from books.files.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
 from books.files.parsing import format_errors
-from books.files.progress import show_progress
+from books.files.progress import show_bar
 from books.models import Book
 
 FILTERS = get_filters(BookSearchFilter)
@@ -29,9 +29,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
         format = FORMATS[options["format"]] if options["format"] else (file and find_format_by_name(file))
-        books = select_books({name: options[name] for name in FILTERS if options.get(name) is not None})
+        books = filter_books({name: options[name] for name in FILTERS if options.get(name) is not None})
         try:
-            self.export(file, format or FORMATS["csv"], show_progress(iter_pages(books), "Exporting books"))
+            self.export(file, format or FORMATS["csv"], show_bar(iter_pages(books), "Exporting books"))
         except OSError as error:
             raise CommandError(str(error)) from error
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             raise CommandError(f"{format.label} is written to a file only.")
 
 
-def select_books(filters: Mapping[str, str]) -> QuerySet[Book]:
+def filter_books(filters: Mapping[str, str]) -> QuerySet[Book]:
     """Raises CommandError."""
     try:
         return select_matching(filters)

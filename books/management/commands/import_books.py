@@ -13,8 +13,8 @@ from books.files.formats.records import RefusedFile, Table, UnreadableFile
 from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.imports import check_books, count_records, import_books
 from books.files.mapping import COLUMN_NAMES, guess_mapping
-from books.files.matching import Judgement, Kind
-from books.files.parsing import ImportRules, require_columns
+from books.files.matching import Decision, Verdict
+from books.files.parsing import ImportRules, require_mapped_members
 from books.history.actors import find_actor
 from books.models import Actor
 from books.writing.changes import ConcurrentChange
@@ -22,9 +22,9 @@ from books.writing.changes import ConcurrentChange
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # In the order in which they are printed.
 COUNTED = {
-    Kind.CHANGED: "changed",
-    Kind.SAME: "the same already",
-    Kind.LEFT: "left as they are",
+    Verdict.CHANGED: "changed",
+    Verdict.SAME: "the same already",
+    Verdict.LEFT: "left as they are",
 }
 
 
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         if table.warning:
             self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
         rules = read_rules(table, options)
-        require_columns(rules)
+        require_mapped_members(rules)
         count = count_records(table)
         table = format.read(stream, options["encoding"])
         now = timezone.now()
@@ -106,7 +106,7 @@ class Command(BaseCommand):
                 counts = import_books(table, rules, failures.add, actor, now, count, announce)
             except (OSError, OperationalError, ConcurrentChange) as error:
                 raise CommandError(f"{STOPPED} {str(error) or error.__doc__}") from error
-        self.stdout.write(f"{counts[Kind.NEW]} books {'would be added' if dry_run else 'added'}.")
+        self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if dry_run else 'added'}.")
         others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
@@ -155,13 +155,13 @@ class Failures:
             self.file.close()
             self.stream.close()
 
-    def add(self, judgement: Judgement) -> None:
+    def add(self, decision: Decision) -> None:
         self.count += 1
-        record = judgement.candidate.record
+        record = decision.record.raw
         if not self.path:
-            self.write(f"Line {record.line}: {judgement.reason}")
+            self.write(f"Line {record.line}: {decision.reason}")
             return
         if not self.file:
             self.stream = self.path.open("wb")
             self.file = self.format.refused_file(self.stream, self.table)
-        self.file.add(record, judgement.reason)
+        self.file.add(record, decision.reason)

@@ -36,7 +36,7 @@ class Command(BaseCommand):
             with defer_indexes() if is_empty and count > SEED_BATCH else nullcontext():
                 batches = iter_batches(seeds.iter_books(count, seed), lambda: SEED_BATCH, "Adding example books", count)
                 added_count = sum(
-                    len(changes.add_books(batch, None, now=timezone.now(), announce=events)) for batch in batches
+                    len(changes.create_books(batch, None, now=timezone.now(), announce=events)) for batch in batches
                 )
             # The indexes have statistics of their own.
             analyze_books()

@@ -69,12 +69,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         finally:
             self.end_turn()
 
-    def create_cursor(self, name: str | None = None) -> "Cursor":
-        cursor: Cursor = self.connection.cursor(factory=partial(Cursor, database=self))
+    def create_cursor(self, name: str | None = None) -> "DatabaseCursor":
+        cursor: DatabaseCursor = self.connection.cursor(factory=partial(DatabaseCursor, database=self))
         return cursor
 
 
-class Cursor(base.SQLiteCursorWrapper):
+class DatabaseCursor(base.SQLiteCursorWrapper):
     def __init__(self, connection: sqlite3.Connection, database: DatabaseWrapper) -> None:
         super().__init__(connection)
         self.database = database

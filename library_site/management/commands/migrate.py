@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 from psycopg import errors
 
-from library_site.db.online_ddl import LOCK_TIMEOUT, RETRY_INTERVAL
+from library_site.db.online_ddl import DDL_RETRY_INTERVAL, LOCK_TIMEOUT
 
 # Any number that no other program uses in this database.
 ADVISORY_LOCK = 5_271_009
@@ -23,7 +23,7 @@ class Command(migrate.Command):
             return
         while not self.try_migrate(*args, **options):
             self.stdout.write("Others use a table for longer. Trying again.")
-            time.sleep(RETRY_INTERVAL)
+            time.sleep(DDL_RETRY_INTERVAL)
 
     def try_migrate(self, *args: Any, **options: Any) -> bool:
         """Returns false if a lock was not free in time. The migrations before that one are applied."""
@@ -51,7 +51,7 @@ class Command(migrate.Command):
             if not is_waiting:
                 self.stdout.write("Another migrate changes this database. Waiting for it.")
             is_waiting = True
-            time.sleep(RETRY_INTERVAL)
+            time.sleep(DDL_RETRY_INTERVAL)
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         """A migration in one transaction can be tried again. The others see to their locks themselves."""

@@ -11,10 +11,10 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 
-from library_site.api.query import check_names
+from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from oauth import api_keys, issuers
+from oauth import api_keys, creators
 from oauth.api.v2.documents import document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
@@ -32,33 +32,33 @@ class APIKeyViewSet(APIViewSet):
     body_serializers = {"create": APIKeyCreateSerializer}
 
     def list(self, request: Request) -> HttpResponse:
-        check_names(request, [])
+        check_parameters(request, [])
         keys = self.get_own_keys(request).order_by("pk")[: api_keys.MAX_KEYS_PER_USER]
         results = APIKeySerializer(keys, many=True).data
         return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
         """Raises InsufficientScope for a scope that the maker has not."""
-        check_names(request, [])
+        check_parameters(request, [])
         values, now = self.read_values(request), timezone.now()
         require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
         owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
             key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
-        except issuers.MakerRevoked as error:
+        except creators.CreatorRevoked as error:
             raise InvalidCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
         body = {**APIKeySerializer(key).data, "key": text}
         return JsonResponse(body, status=201, headers={"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, key_id: str) -> HttpResponse:
-        check_names(request, [])
+        check_parameters(request, [])
         return JsonResponse(APIKeySerializer(self.get_key(request, key_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, key_id: str) -> HttpResponse:
         """Raises InsufficientScope for a key that may do more than this credential."""
-        check_names(request, [])
+        check_parameters(request, [])
         key = self.get_key(request, key_id)
         require_scopes(request, frozenset(key.scopes.split()))
         api_keys.revoke_keys(APIKey.objects.filter(pk=key.pk), timezone.now())
@@ -66,7 +66,7 @@ class APIKeyViewSet(APIViewSet):
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
         """Returns a person's active keys; an app sees only the keys that it and its keys made."""
-        made = issuers.build_made_condition(cast("Credential", request.auth))
+        made = creators.build_made_condition(cast("Credential", request.auth))
         return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
 
     def get_key(self, request: Request, key_id: str) -> APIKey:

@@ -58,9 +58,9 @@ def describe_effects(person: Person) -> list[str]:
     if not person.user_id:
         return [f"There is no account {person.name}. What deleted accounts of this name left will name nobody."]
     apps = Application.objects.filter(user=person.user_id).order_by("pk")
-    return [ACCOUNT_ENDS.format(person.name), *map(describe_end, apps)]
+    return [ACCOUNT_ENDS.format(person.name), *map(describe_app_end, apps)]
 
 
-def describe_end(app: Application) -> str:
+def describe_app_end(app: Application) -> str:
     count = Authorization.objects.filter(application=app, ended_at=None).count()
     return f"The app {app} ends, which {count} people use. To keep it, give it another owner in the admin first."

@@ -180,7 +180,7 @@ def test_books_added_today_can_be_filtered(librarian: Client) -> None:
 def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library with more books than the admin counts."""
     monkeypatch.setattr(paginator, "MAX_COUNT", 1_000)
-    changes.add_books([build_book() for _ in range(1_001)], ACTOR, now=timezone.now())
+    changes.create_books([build_book() for _ in range(1_001)], ACTOR, now=timezone.now())
 
 
 @pytest.mark.usefixtures("large_library")

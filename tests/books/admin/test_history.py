@@ -66,7 +66,7 @@ def test_a_change_names_who_made_it_and_through_what(
     assert words in read_words(librarian.get(history_address(book)))
 
 
-def test_a_mass_action_links_its_other_changes(librarian: Client) -> None:
+def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
     book, other_book = create_book(title="Emma"), create_book(title="Persuasion")
     submit_action(librarian, LIST, "mark_lent", book, other_book)
     change_book(book, genre="Satire")

@@ -18,7 +18,7 @@ from books.files.formats.records import UnreadableFile
 from books.files.import_operations import CheckedAgain, begin_check, begin_import
 from books.files.parsing import ImportRules
 from books.files.sandbox.streams import open_chunks
-from books.files.uploads import CHUNK_BYTES, KEPT_DAYS, begin_upload, iter_expired, read_chunk
+from books.files.uploads import KEPT_DAYS, PART_BYTES, begin_upload, iter_expired, read_chunk
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
@@ -38,7 +38,7 @@ HEADER = "Titel;Verfasser;Jahr;ISBN;Gattung\n"
 
 
 def open_content(file: ImportFile) -> BinaryIO:
-    return open_chunks(file.size, CHUNK_BYTES, partial(read_chunk, file))
+    return open_chunks(file.size, PART_BYTES, partial(read_chunk, file))
 
 
 def read_content(file: ImportFile) -> bytes:
@@ -450,13 +450,13 @@ def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astr
     answer = head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()
     file = ImportFile.objects.get()
     for number in (0, 0, 2, 1):
-        chunk = content[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]
+        chunk = content[number * PART_BYTES : (number + 1) * PART_BYTES]
         parts = {"number": str(number), "chunk": SimpleUploadedFile("chunk", chunk)}
         sent = head.post(answer["chunk_address"], parts)
         assert sent.status_code == (409 if number == 2 else 200)
         assert head.post(IMPORT, begin, headers={"Accept": "application/json"}).json()["next"] == sent.json()["next"]
     assert head.get(answer["mapping_address"], follow=True).redirect_chain == [(IMPORT, 302)]
-    last = SimpleUploadedFile("chunk", content[2 * CHUNK_BYTES :])
+    last = SimpleUploadedFile("chunk", content[2 * PART_BYTES :])
     assert head.post(answer["chunk_address"], {"number": "2", "chunk": last}).json() == {"next": 3}
     stream = open_content(file)
     assert stream.read() == content
@@ -483,7 +483,7 @@ def test_an_upload_goes_on_with_the_same_file_only(head: Client, berta: User) ->
     assert begin_upload(berta.pk, "a", 10, "f", now) != file
 
 
-@pytest.mark.parametrize("size", [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 1, 5 * CHUNK_BYTES])
+@pytest.mark.parametrize("size", [PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 1, 5 * PART_BYTES])
 def test_a_file_of_any_size_comes_without_the_script(head: Client, size: int) -> None:
     content = bytes(range(256)) * (size // 256 + 1)
     assert read_content(upload(head, content[:size])) == content[:size]
@@ -503,23 +503,23 @@ def test_a_part_that_is_there_is_not_taken_for_another(head: Client) -> None:
 @pytest.mark.parametrize(
     ("number", "length", "status"),
     [
-        (0, CHUNK_BYTES - 1, 409),
-        (0, CHUNK_BYTES + 1, 409),
+        (0, PART_BYTES - 1, 409),
+        (0, PART_BYTES + 1, 409),
         (0, 10, 409),
-        (0, CHUNK_BYTES, 200),
+        (0, PART_BYTES, 200),
         (1, 9, 409),
         (1, 11, 409),
-        (1, CHUNK_BYTES, 409),
+        (1, PART_BYTES, 409),
         (1, 10, 200),
         (2, 0, 409),
     ],
 )
 def test_a_part_has_the_length_that_its_number_has(head: Client, number: int, length: int, status: int) -> None:
     """Otherwise the bytes behind it would be read at the wrong place."""
-    head.post(IMPORT, {"name": "a", "size": str(CHUNK_BYTES + 10), "fingerprint": "f"})
+    head.post(IMPORT, {"name": "a", "size": str(PART_BYTES + 10), "fingerprint": "f"})
     file = ImportFile.objects.get()
     for earlier in range(number):
-        send_part(head, file, earlier, b"x" * min(CHUNK_BYTES, file.size - earlier * CHUNK_BYTES))
+        send_part(head, file, earlier, b"x" * min(PART_BYTES, file.size - earlier * PART_BYTES))
     assert send_part(head, file, number, b"x" * length).status_code == status
 
 
@@ -555,13 +555,13 @@ def test_a_part_that_does_not_fit_is_refused(head: Client, parts: dict[str, str]
 
 
 def test_a_file_that_lacks_an_earlier_part_is_not_complete(head: Client, berta: User) -> None:
-    file = begin_upload(berta.pk, "a", CHUNK_BYTES + 1, "f", timezone.now())
+    file = begin_upload(berta.pk, "a", PART_BYTES + 1, "f", timezone.now())
     file.chunks.create(number=1, content=b"x")
     assert head.get(page(file, "mapping"), follow=True).redirect_chain == [(IMPORT, 302)]
 
 
 def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
     for form, message in (({"name": "a", "size": "11"}, "too large"), ({"size": "x"}, "Choose a file")):
         answer = head.post(IMPORT, form, headers={"Accept": "application/json"})
         assert (answer.status_code, message in answer.json()["message"]) == (422, True)

@@ -120,7 +120,7 @@ def test_who_may_not_delete_books_cannot(db: None, client: Client) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("action", ["mark", "delete"])
-def test_a_mass_action_waits_for_a_change_and_finds_what_it_left(action: str) -> None:
+def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: str) -> None:
     """Else it would write a version that is there already, over values that are there no more."""
     with transaction.atomic():
         book = create_book(title="Ema")

@@ -172,7 +172,7 @@ def test_for_many_books_one_types_their_number_and_may_leave_out_events(
     assert Operation.objects.filter(parameters__events=False).count() == 1
 
 
-def test_a_mass_action_on_too_many_books_becomes_an_operation(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_action_on_too_many_books_becomes_an_operation(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("books.admin.operations.list_actions.MAX_BOOKS", 1)
     books = [create_book(title="Emma") for _ in range(2)]
     create_book(title="Persuasion")
@@ -187,7 +187,7 @@ def test_a_mass_action_on_too_many_books_becomes_an_operation(head: Client, monk
     assert "more than 1 books" in read_text(head.post(f"{LIST}?q=emma", form, follow=True))
 
 
-def test_a_small_mass_action_is_undone_on_its_page(librarian: Client, astrid: User) -> None:
+def test_a_small_list_action_is_undone_on_its_page(librarian: Client, astrid: User) -> None:
     book = create_book()
     form = {"action": "mark_lent", "_selected_action": [book.pk], "index": "0"}
     page = follow_link(librarian, librarian.post(LIST, form, follow=True), "Undo")

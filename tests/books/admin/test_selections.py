@@ -12,7 +12,7 @@ from books.files.export_tasks import iter_workbook
 from books.models import Book, Operation
 from books.operations.edits import DELETE
 from books.operations.lifecycle import store_operation
-from books.operations.selections import Selection
+from books.operations.selections import StoredFilter
 from books.search import quality
 from books.writing import changes
 from library_site.http.localization import ZONE_COOKIE
@@ -35,7 +35,7 @@ DAYS = [
 
 def add_around(moment: datetime) -> None:
     for title, at in (("Before", moment - timedelta(microseconds=1)), ("Since", moment)):
-        changes.add_book(build_book(title=title), find_anybody(), now=at)
+        changes.create_in_transaction(build_book(title=title), find_anybody(), now=at)
 
 
 def list_titles() -> list[str]:
@@ -125,7 +125,7 @@ def test_a_stored_day_is_read_in_any_language(db: None) -> None:
 def test_a_filter_that_does_not_say_which_books_fails(db: None, values: dict[str, str]) -> None:
     """As earlier releases stored them: in the zone of the worker they could mean more books than were confirmed."""
     create_book()
-    stored = Selection("list", {**values, "today": "2026-01-31"})
+    stored = StoredFilter("list", {**values, "today": "2026-01-31"})
     with pytest.raises(UnresolvedFilter):
         stored.list_books()
     store_operation(DELETE, {"filter": stored.to_parameters()}, create_head_librarian(), timezone.now(), [])

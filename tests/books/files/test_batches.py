@@ -21,8 +21,8 @@ from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
 from books.files.import_tasks import CHECK, IMPORT, get_counts
 from books.files.mapping import guess_mapping
-from books.files.matching import RETURNED_KINDS, Judgement, Kind, judge_records, read_books
-from books.files.parsing import ImportRules, iter_candidates
+from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books
+from books.files.parsing import ImportRules, parse_records
 from books.files.uploads import add_chunk, begin_upload
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportFile, ImportFinding, Operation
@@ -85,7 +85,7 @@ def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
     set_batch_size(monkeypatch, size)
     monkeypatch.setattr(imports, "PAUSES", {connection.vendor: 0})
-    returned: list[Judgement] = []
+    returned: list[Decision] = []
     actor = find_actor(Actor.Channel.IMPORT)
     counts = imports.import_books(read_csv(BytesIO(content)), rules, returned.append, actor, timezone.now(), 9)
     operation = Operation.objects.latest("pk")
@@ -94,7 +94,7 @@ def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pyte
 
 def check_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
     monkeypatch.setattr(imports, "CHECKED_BATCH", size)
-    returned: list[Judgement] = []
+    returned: list[Decision] = []
     counts = imports.check_books(read_csv(BytesIO(content)), rules, returned.append, timezone.now(), 9)
     return Result(count(counts), describe(returned))
 
@@ -103,8 +103,8 @@ def count(counts: Mapping[Any, int]) -> dict[str, int]:
     return {str(kind): number for kind, number in sorted(counts.items()) if number}
 
 
-def describe(judgements: Sequence[Judgement]) -> list[tuple[int, str, str]]:
-    return [(judgement.candidate.record.line, str(judgement.kind), judgement.reason) for judgement in judgements]
+def describe(decisions: Sequence[Decision]) -> list[tuple[int, str, str]]:
+    return [(decision.record.raw.line, str(decision.verdict), decision.reason) for decision in decisions]
 
 
 def store_file(content: bytes, user_id: int) -> ImportFile:
@@ -135,7 +135,7 @@ def run_task(
         runner = worker.OperationRunner(lease, Event()) if restarts else runner
     operation.refresh_from_db()
     assert operation.state == "done", operation.error
-    findings = ImportFinding.objects.filter(operation_id=operation.pk, kind__in=RETURNED_KINDS).order_by("position")
+    findings = ImportFinding.objects.filter(operation_id=operation.pk, kind__in=REJECTED_VERDICTS).order_by("position")
     returned = list(findings.values_list("line", "kind", "reason"))
     counts = count(get_counts(operation))
     return Result(counts, returned, *(() if kind == CHECK else (list_books(), list_changes(operation))))
@@ -213,12 +213,12 @@ def test_any_file_has_one_result(
 def test_a_batch_that_comes_again_does_not_repeat_itself(pks: list[int]) -> None:
     rows = [build_row(1, NEW), build_row(2, EMMA_10), build_row(3, NEW)]
     rules = build_rules(on_match="replace", take_doubtful=True)
-    candidates = list(iter_candidates(read_csv(BytesIO(build_content(rows))).records, rules))
+    records = list(parse_records(read_csv(BytesIO(build_content(rows))).records, rules))
     earlier = EarlierRecords()
-    first, second = (judge_records(candidates, rules, read_books, earlier, TODAY) for _ in range(2))
+    first, second = (decide_records(records, rules, read_books, earlier, TODAY) for _ in range(2))
     assert first == second
-    [again] = judge_records(candidates[:1], rules, read_books, earlier, TODAY)
-    assert again.kind == Kind.NEW
+    [again] = decide_records(records[:1], rules, read_books, earlier, TODAY)
+    assert again.verdict == Verdict.NEW
 
 
 def test_an_isbn_is_free_when_an_earlier_record_gives_its_book_another_one(

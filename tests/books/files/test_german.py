@@ -10,8 +10,8 @@ from django.utils.translation import override
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.records import MAX_RECORD_BYTES, Table, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
-from books.files.matching import judge_records, read_books
-from books.files.parsing import ImportRules, iter_candidates
+from books.files.matching import decide_records, read_books
+from books.files.parsing import ImportRules, parse_records
 from tests.support.book_files import build_exported_book, write_books
 
 pytestmark = pytest.mark.database_independent
@@ -117,6 +117,6 @@ def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> 
 )  # fmt: skip
 def test_what_is_wrong_with_values_is_said_in_german(db: None, row: str, reasons: list[str]) -> None:
     data = f"{HEADER.decode().strip()},available,id\n{row}\n".encode(errors="surrogateescape")
-    candidates = list(iter_candidates(read("csv", data).records, RULES))
-    judgements = judge_records(candidates, RULES, read_books, EarlierRecords(), date(2026, 1, 31))
-    assert [judgement.reason for judgement in judgements] == reasons
+    records = list(parse_records(read("csv", data).records, RULES))
+    decisions = decide_records(records, RULES, read_books, EarlierRecords(), date(2026, 1, 31))
+    assert [decision.reason for decision in decisions] == reasons

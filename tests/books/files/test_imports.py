@@ -17,7 +17,7 @@ from books.files import imports
 from books.files.formats.csv_files import read_csv
 from books.files.imports import import_books
 from books.files.mapping import guess_mapping
-from books.files.matching import Judgement
+from books.files.matching import Decision
 from books.files.parsing import ImportRules
 from books.models import Book, Change, Operation
 from books.operations import worker
@@ -297,7 +297,7 @@ def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.Mon
     rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\nThird again,A,1,3,G\n"
     table = read_csv(BytesIO(f"{HEADER}{rows}".encode()))
 
-    def raise_disk_full(judgement: Judgement) -> None:
+    def raise_disk_full(decision: Decision) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):

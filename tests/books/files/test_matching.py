@@ -13,7 +13,7 @@ from books.files.formats.records import NumberText, Record
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import get_day
 from books.files.mapping import guess_mapping
-from books.files.parsing import ImportRules, mend_isbn, read_candidate
+from books.files.parsing import ImportRules, parse_record, repair_isbn
 from books.models import Book, Change, Operation
 from books.search.doubts import doubt_isbn
 from tests.support.book_files import build_exported_book, write_books
@@ -214,7 +214,7 @@ def test_export_books_writes_what_matches_filters(
     ],
 )
 def test_isbns_that_became_numbers_are_mended_or_doubtful(text: str, expected: str, is_doubtful: bool) -> None:
-    isbn, doubt = mend_isbn(text)
+    isbn, doubt = repair_isbn(text)
     assert (isbn, type(isbn), bool(doubt)) == (expected, str, is_doubtful)
 
 
@@ -233,9 +233,9 @@ def test_columns_are_guessed_by_their_names() -> None:
 @pytest.mark.database_independent
 def test_all_problems_of_a_record_are_named_together() -> None:
     mapping = {name: name for name in ("title", "year", "isbn")}
-    record = Record(7, {"title": " ", "year": "MCM", "isbn": 12}, None)
-    candidate = read_candidate(1, record, ImportRules(mapping))
-    assert candidate.problem == (
+    raw = Record(7, {"title": " ", "year": "MCM", "isbn": 12}, None)
+    record = parse_record(1, raw, ImportRules(mapping))
+    assert record.problem == (
         "title: This field may not be blank. year: Input should be a valid integer."
         " isbn: Input should be a valid string."
     )

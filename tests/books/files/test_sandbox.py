@@ -18,7 +18,7 @@ from django.utils.translation import override
 from books.files.formats.records import MAX_RECORD_BYTES, NumberText, Record, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.sandbox import client, messages, tasks
-from books.files.sandbox.client import ReaderFailed, Source, Watch, start_process, start_reader
+from books.files.sandbox.client import ReaderFailed, StoredFile, Watch, start_process, start_reader
 from tests.support.book_files import build_exported_book, write_books
 
 pytestmark = pytest.mark.database_independent
@@ -48,11 +48,11 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> "list[subprocess.Popen[bytes]]
     return started
 
 
-def build_source(content: bytes, encoding: str = "", **options: Any) -> Source:
+def build_source(content: bytes, encoding: str = "", **options: Any) -> StoredFile:
     def read_chunk(number: int) -> bytes:
         return content[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES]
 
-    return Source(len(content), CHUNK_BYTES, encoding, read_chunk, **options)
+    return StoredFile(len(content), CHUNK_BYTES, encoding, read_chunk, **options)
 
 
 def test_a_process_reads_a_file_and_sees_nothing_else(
@@ -86,7 +86,7 @@ def test_it_dies_of_a_file_that_takes_too_long(
     # On a busy machine it would be ended for the time that it takes.
     monkeypatch.setattr(client, "WAITING_FACTOR", 1_000)
     rows = b"A,B,1,2,C\n" * 50_000
-    endless = Source(2**40, len(rows), "utf-8", lambda number: rows if number else HEADER.ljust(len(rows), b"\n"))
+    endless = StoredFile(2**40, len(rows), "utf-8", lambda number: rows if number else HEADER.ljust(len(rows), b"\n"))
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
         client.count_records(endless)
     assert processes[0].returncode == -signal.SIGXCPU
@@ -98,7 +98,7 @@ def test_it_gives_up_a_file_that_takes_too_much_memory(
     monkeypatch.setattr(client, "MEMORY_BYTES", 2**20)
     part = bytes(8 * 2**20)
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
-        client.read_head(Source(len(part), len(part), "", lambda _number: part))
+        client.read_head(StoredFile(len(part), len(part), "", lambda _number: part))
 
 
 def test_who_stops_its_group_does_not_spoil_the_file(processes: "list[subprocess.Popen[bytes]]") -> None:
@@ -204,7 +204,7 @@ def test_a_reader_that_dies_is_the_fault_of_the_file_once_it_has_started(
 def test_a_reader_whose_memory_or_stack_ends_blames_the_file(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    def fail(_source: tasks.Source) -> Iterator[bytes]:
+    def fail(_source: tasks.PartSource) -> Iterator[bytes]:
         raise error
 
     monkeypatch.setitem(tasks.TASKS, "count", fail)

@@ -45,7 +45,7 @@ def head(db: None) -> ActorRef:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(uploads, "PART_BYTES", 500)
     monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
     for name in ("RECONNECT_DELAY", "RETRY_DELAY", "FIRST_DELAY"):
@@ -110,7 +110,7 @@ def test_no_batch_of_an_import_that_gives_up_is_lost(head: ActorRef, monkeypatch
     """Nor is the file read again."""
     give_up_once(monkeypatch, ImportTask)
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
-    readings = count_calls(monkeypatch, ImportTask, "open_candidates")
+    readings = count_calls(monkeypatch, ImportTask, "open_records")
     work_off(operation)
     assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
     assert (Book.objects.count(), len(readings)) == (BOOK_COUNT, 1)

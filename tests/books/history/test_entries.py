@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from books.history import entries
-from books.history.entries import Entry, Filters, Key, Page, Start, read_book_page, read_recent_page
+from books.history.entries import Entry, EntryKey, Filters, Page, Start, read_book_page, read_recent_page
 from books.models import Actor, Change
 from tests.support.strategies import hypothesis_settings
 
@@ -161,7 +161,7 @@ def test_pages_have_each_change_that_matches_once_in_order(
         patch.setattr(entries, "MAX_MERGED_ACTORS", max_merged)
         patch.setattr(entries, "MAX_SCANNED_CHANGES", max_scanned)
         pages = list(walk(lambda start: read_recent_page(filters, start, limit)))
-        oldest: Key = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
+        oldest: EntryKey = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
         pages_back = list(walk(lambda start: read_recent_page(filters, start, limit), Start(oldest, backward=True)))
     assert [entry for page in pages for entry in page.entries] == expected
     assert [entry for page in reversed(pages_back) for entry in page.entries] == expected
@@ -216,13 +216,13 @@ def test_changes_that_come_between_two_statements_are_not_read_twice(monkeypatch
     add_changes(add_actor(), *range(14, 20), kind=Change.Kind.DELETED)
     monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 10)
     monkeypatch.setattr(entries, "MAX_MERGED_ACTORS", 0)
-    find_end = entries.find_end
+    find_end = entries.find_range_end
 
-    def add_and_find_end(*arguments: Any) -> Key | None:
+    def add_and_find_end(*arguments: Any) -> EntryKey | None:
         add_changes(ada, 30, 31, 32)
         return find_end(*arguments)
 
-    monkeypatch.setattr(entries, "find_end", add_and_find_end)
+    monkeypatch.setattr(entries, "find_range_end", add_and_find_end)
     pages = list(walk(lambda start: read_recent_page(Filters(actor="ada"), start, 100)))
     assert [time for page in pages for time in list_times(page) if time < 30] == [13, 12, 11, 10]
 

@@ -40,7 +40,7 @@ def change_book(book: BookRow, year: int, days_ago: int) -> None:
 
 
 def delete_book(book: BookRow, days_ago: int) -> None:
-    changes.remove_book(book.id, lambda _: None, ACTOR, NOW - days_ago * DAY)
+    changes.delete_book(book.id, lambda _: None, ACTOR, NOW - days_ago * DAY)
 
 
 def list_kinds(book: BookRow) -> list[tuple[int, int]]:

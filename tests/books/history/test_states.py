@@ -32,7 +32,7 @@ def change_book(pk: int, **members: Any) -> None:
 
 
 def delete_book(pk: int) -> None:
-    changes.remove_book(pk, require_nothing, ACTOR, timezone.now())
+    changes.delete_book(pk, require_nothing, ACTOR, timezone.now())
 
 
 def restore_book(pk: int) -> None:
@@ -94,7 +94,7 @@ def test_the_states_before_and_after_restorations_are_found() -> None:
 
 @pytest.mark.unrecorded
 def test_a_book_that_is_older_than_its_history_is_known_from_its_first_version() -> None:
-    changes.add_books([build_book(year=1)], None, timezone.now())
+    changes.create_books([build_book(year=1)], None, timezone.now())
     pk = Book.objects.get().pk
     assert list_known_versions(pk) == [1]
     change_book(pk, year=2)

@@ -65,7 +65,7 @@ New,A,1908,new-5,Prose
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "CHUNK_BYTES", 90)
+    monkeypatch.setattr(uploads, "PART_BYTES", 90)
     monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "PAUSES", {"sqlite": 0, "postgresql": 0})
     for name in ("RECONNECT_DELAY", "RETRY_DELAY", "FIRST_DELAY"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from books.history.actors import ActorRef, find_actor
 from books.models import MAX_LENGTHS, Actor, Book
 from books.operations.edits import Edit
-from books.operations.previews import BLANKS, MAX_SAMPLES, Sample, preview_deletion, preview_edit
+from books.operations.previews import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Sample, preview_deletion, preview_edit
 from tests.support.books_admin import create_book
 from tests.support.operations import create_head_librarian, do_edit
 from tests.support.strategies import hypothesis_settings
@@ -44,12 +44,12 @@ def test_the_numbers_are_those_of_the_operation(db: None, edit: Edit) -> None:
 
 
 # What `str.strip` takes off, and what looks like it but is a character.
-BLANK_TEXTS = st.text(st.sampled_from([*BLANKS, "\u200b", "\u180e", "a"]), min_size=1, max_size=3)
+BLANK_TEXTS = st.text(st.sampled_from([*BLANK_CHARACTERS, "\u200b", "\u180e", "a"]), min_size=1, max_size=3)
 
 
 @pytest.mark.database_independent
 def test_blanks_are_what_python_takes_off() -> None:
-    assert {chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()} == set(BLANKS)
+    assert {chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()} == set(BLANK_CHARACTERS)
 
 
 @hypothesis_settings
@@ -97,8 +97,8 @@ def test_samples_show_the_members_that_change(db: None) -> None:
 
 
 def test_a_deletion_shows_whole_books(db: None) -> None:
-    books: list[Any] = [create_book() for _ in range(MAX_SAMPLES + 1)]
+    books: list[Any] = [create_book() for _ in range(MAX_PREVIEWED_BOOKS + 1)]
     preview = preview_deletion(Book.objects.all())
-    assert (preview.matched, preview.would_change, len(preview.samples)) == (21, 21, MAX_SAMPLES)
+    assert (preview.matched, preview.would_change, len(preview.samples)) == (21, 21, MAX_PREVIEWED_BOOKS)
     assert preview.samples[0].before["isbn"] == books[0].isbn
     assert preview.samples[0].after is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.search.scans import LAYOUTS, Kind, Scan, read_scan
+from books.search.scans import LAYOUTS, Scan, ScanKind, read_scan
 
 pytestmark = pytest.mark.database_independent
 
@@ -27,32 +27,32 @@ ISBN = "9780141439518"
 )
 def test_isbns_are_read_in_any_writing(text: str) -> None:
     scan = read_scan(text)
-    assert (scan.kind, scan.isbn13, scan.layout) == (Kind.ISBN, ISBN, "")
+    assert (scan.kind, scan.isbn13, scan.layout) == (ScanKind.ISBN, ISBN, "")
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        pytest.param("9780141439519", Kind.MISREAD, id="wrong check digit"),
-        pytest.param("0141439514", Kind.MISREAD, id="wrong check digit of ten"),
-        pytest.param("978014143951", Kind.MISREAD, id="a digit lost"),
-        pytest.param("97801414395188", Kind.MISREAD, id="a digit twice"),
-        pytest.param("978014143951912", Kind.MISREAD, id="wrong check digit before an add-on"),
-        pytest.param("ISBN 014143951", Kind.MISREAD, id="marked as an ISBN"),
-        pytest.param("9771234567003", Kind.PERIODICAL, id="periodical"),
-        pytest.param("977123456700312", Kind.PERIODICAL, id="periodical with its issue"),
-        pytest.param("9771234567004", Kind.MISREAD, id="misread periodical"),
-        pytest.param("9790260000438", Kind.MUSIC, id="music"),
-        pytest.param("", Kind.NOTHING, id="empty"),
-        pytest.param(" \u200b\x00", Kind.NOTHING, id="nothing visible"),
-        pytest.param("Emma", Kind.WORDS, id="a word"),
-        pytest.param("catch-22", Kind.WORDS, id="a word and digits"),
-        pytest.param("-17", Kind.WORDS, id="a negative number"),
-        pytest.param("ISBN", Kind.WORDS, id="only the mark"),
-        pytest.param("((((((((((", Kind.WORDS, id="ten signs that are no ISBN"),
+        pytest.param("9780141439519", ScanKind.MISREAD, id="wrong check digit"),
+        pytest.param("0141439514", ScanKind.MISREAD, id="wrong check digit of ten"),
+        pytest.param("978014143951", ScanKind.MISREAD, id="a digit lost"),
+        pytest.param("97801414395188", ScanKind.MISREAD, id="a digit twice"),
+        pytest.param("978014143951912", ScanKind.MISREAD, id="wrong check digit before an add-on"),
+        pytest.param("ISBN 014143951", ScanKind.MISREAD, id="marked as an ISBN"),
+        pytest.param("9771234567003", ScanKind.PERIODICAL, id="periodical"),
+        pytest.param("977123456700312", ScanKind.PERIODICAL, id="periodical with its issue"),
+        pytest.param("9771234567004", ScanKind.MISREAD, id="misread periodical"),
+        pytest.param("9790260000438", ScanKind.MUSIC, id="music"),
+        pytest.param("", ScanKind.NOTHING, id="empty"),
+        pytest.param(" \u200b\x00", ScanKind.NOTHING, id="nothing visible"),
+        pytest.param("Emma", ScanKind.WORDS, id="a word"),
+        pytest.param("catch-22", ScanKind.WORDS, id="a word and digits"),
+        pytest.param("-17", ScanKind.WORDS, id="a negative number"),
+        pytest.param("ISBN", ScanKind.WORDS, id="only the mark"),
+        pytest.param("((((((((((", ScanKind.WORDS, id="ten signs that are no ISBN"),
     ],
 )
-def test_other_texts_are_told_apart(text: str, kind: Kind) -> None:
+def test_other_texts_are_told_apart(text: str, kind: ScanKind) -> None:
     assert read_scan(text).kind is kind
 
 
@@ -61,7 +61,7 @@ def test_other_texts_are_told_apart(text: str, kind: Kind) -> None:
     [("17", 17, False), ("#17", 17, True), ("# 17", 17, True), ("4012345678901", 4012345678901, False)],
 )
 def test_other_digits_are_ids(text: str, number: int, is_marked: bool) -> None:
-    assert read_scan(text) == Scan(Kind.ID, text, number=number, is_marked=is_marked)
+    assert read_scan(text) == Scan(ScanKind.ID, text, number=number, is_marked=is_marked)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -74,7 +74,7 @@ def test_a_scanner_with_another_keyboard_layout_is_recognized(layout: str, isbn:
 
 def test_a_misread_code_of_another_layout_is_misread() -> None:
     scan = read_scan("çè_à&'&'\"ç(&ç")
-    assert (scan.kind, scan.layout) == (Kind.MISREAD, "French")
+    assert (scan.kind, scan.layout) == (ScanKind.MISREAD, "French")
 
 
 @given(st.text(max_size=80))

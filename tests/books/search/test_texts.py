@@ -28,7 +28,7 @@ def find_titles(text: str, *members: str) -> list[str]:
 
 
 def create_book(**members: Any) -> Book:
-    return Book.objects.get(pk=changes.add_book(build_book(**members), ACTOR, now=NOW).id)
+    return Book.objects.get(pk=changes.create_in_transaction(build_book(**members), ACTOR, now=NOW).id)
 
 
 @pytest.fixture(params=["few", "common"])
@@ -75,13 +75,13 @@ def test_texts_that_differ_only_at_the_end_are_different() -> None:
 @pytest.mark.usefixtures("db")
 def test_the_index_follows_changes() -> None:
     book = create_book(title="Northanger Abbey", author="Anonymous")
-    changes.apply_change(changes.lock_book(book.pk), {"author": "Jane Austen"}, ACTOR, now=NOW)
+    changes.change_locked_book(changes.lock_book(book.pk), {"author": "Jane Austen"}, ACTOR, now=NOW)
     assert (find_titles("anonymous"), find_titles("austen"), find_titles("northanger")) == (
         [],
         [book.title],
         [book.title],
     )
-    changes.delete_book(changes.lock_book(book.pk), ACTOR, now=NOW)
+    changes.delete_locked_book(changes.lock_book(book.pk), ACTOR, now=NOW)
     assert find_titles("northanger") == []
     require_index_in_step()
 
@@ -89,7 +89,7 @@ def test_the_index_follows_changes() -> None:
 @pytest.mark.usefixtures("db")
 @pytest.mark.parametrize("count", [3, 2_000])
 def test_the_index_follows_a_change_of_many_books(count: int) -> None:
-    changes.add_books([build_book(title=f"Volume {number}") for number in range(count)], ACTOR, now=NOW)
+    changes.create_books([build_book(title=f"Volume {number}") for number in range(count)], ACTOR, now=NOW)
     assert len(find_titles("volume")) == count
     assert find_titles(f"volume {count - 1}") == [f"Volume {count - 1}"]
     changes.delete_books(filter_containing(Book.objects.all(), "volume", "title"), ACTOR, now=NOW)
@@ -122,7 +122,7 @@ def test_a_rolled_back_change_is_not_found() -> None:
         book = create_book(title="Kept")
     with transaction.atomic():
         create_book(title="Withdrawn")
-        changes.apply_change(changes.lock_book(book.pk), {"title": "Renamed"}, ACTOR, now=NOW)
+        changes.change_locked_book(changes.lock_book(book.pk), {"title": "Renamed"}, ACTOR, now=NOW)
         transaction.set_rollback(True)
     assert (find_titles("withdrawn"), find_titles("renamed"), find_titles("kept")) == ([], [], ["Kept"])
     require_index_in_step()

@@ -68,7 +68,7 @@ def add_book() -> int:
 
 
 def delete_book(pk: int) -> None:
-    changes.remove_book(pk, require_nothing, ACTOR, timezone.now())
+    changes.delete_book(pk, require_nothing, ACTOR, timezone.now())
 
 
 def execute(statement: str) -> None:

@@ -27,7 +27,7 @@ def count_books() -> int:
 
 
 def test_others_pass_a_statement_that_waits_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(online_ddl, "RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(online_ddl, "DDL_RETRY_INTERVAL", 0.01)
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
         count_books()
         waiting = start_concurrently(lambda: execute_with_short_locks(connection, [LOCK_TABLE]))

@@ -16,10 +16,10 @@ from books.writing.changes import BookNotFound
 from library_site.db.timeouts import WriterRefused
 from library_site.http.fast_path import (
     FAILURE_KEY,
+    Action,
     Answer,
     FastRequest,
     FastRoute,
-    Operation,
     is_allowed_host,
     try_fast_path,
 )
@@ -176,7 +176,7 @@ PLAIN_ENVIRON = {
 }  # fmt: skip
 
 
-def answer_empty_object(_: FastRequest) -> Operation:
+def answer_empty_object(_: FastRequest) -> Action:
     return lambda: Answer(200, {}, b"{}")
 
 
@@ -272,7 +272,7 @@ def test_a_failure_that_would_only_come_again_is_handed_to_django(failure: type[
     def fail(*_: object) -> NoReturn:
         raise failure
 
-    def find_operation(_: FastRequest) -> Operation:
+    def find_operation(_: FastRequest) -> Action:
         return fail if is_found else fail()
 
     version = replace(VERSIONS[1])

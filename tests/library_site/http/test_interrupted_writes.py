@@ -59,15 +59,15 @@ def run_concurrent_change(change: Callable[[], object]) -> Iterator[None]:
 
 
 def add_book() -> None:
-    changes.add_book(build_book(isbn="taken"), ACTOR, NOW)
+    changes.create_in_transaction(build_book(isbn="taken"), ACTOR, NOW)
 
 
 def change_book() -> None:
-    changes.apply_change(changes.lock_book(1), {"title": "Emma"}, ACTOR, NOW)
+    changes.change_locked_book(changes.lock_book(1), {"title": "Emma"}, ACTOR, NOW)
 
 
 def remove_book() -> None:
-    changes.delete_book(changes.lock_book(1), ACTOR, NOW)
+    changes.delete_locked_book(changes.lock_book(1), ACTOR, NOW)
 
 
 EMMA = ("Emma", 1813, 2)

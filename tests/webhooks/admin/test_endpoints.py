@@ -252,7 +252,7 @@ def test_a_page_has_buttons_for_what_can_be_done_now(
 ) -> None:
     endpoint = create_endpoint(ada, state=state)
     if has_pending_secret:
-        endpoints.add_secret(endpoint, None, MOMENT)
+        endpoints.add_endpoint_secret(endpoint, None, MOMENT)
     page = read_text(developer.get(f"{ENDPOINTS}{endpoint.pk}/change/"))
     assert re.findall(r'name="action" value="(\w+)"', page) == buttons
 

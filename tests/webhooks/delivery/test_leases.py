@@ -272,7 +272,7 @@ def test_the_failure_of_a_late_worker_does_not_count_against_the_endpoint() -> N
 
 def test_a_pending_secret_signs_nothing_before_it_is_promoted() -> None:
     endpoint = create_endpoint()
-    endpoints.add_secret(endpoint, "whsec_the-next-one-of-this-endpoint", timezone.now())
+    endpoints.add_endpoint_secret(endpoint, "whsec_the-next-one-of-this-endpoint", timezone.now())
     publish_event()
     assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
     endpoints.promote_secret(endpoint)
@@ -294,7 +294,7 @@ def test_an_endpoint_with_an_unreadable_secret_works_again_after_a_new_one() -> 
     endpoint.secrets.update(sealed="nonsense")
     publish_event()
     assert claim_deliveries(1) == []
-    endpoints.add_secret(endpoint, SECRET, timezone.now())
+    endpoints.add_endpoint_secret(endpoint, SECRET, timezone.now())
     endpoints.promote_secret(endpoint)
     assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
 

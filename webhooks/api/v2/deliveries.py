@@ -14,7 +14,7 @@ from library_site.api.query import (
     MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
-    check_names,
+    check_parameters,
     read_integer,
 )
 from library_site.api.responses import NO_STORE, json_response
@@ -44,7 +44,7 @@ class DeliveryViewSet(WebhookViewSet):
     def list(self, request: Request, webhook_id: int) -> HttpResponse:
         """The newest first."""
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [*FILTER_FIELDS, "cursor", "limit"])
+        check_parameters(request, [*FILTER_FIELDS, "cursor", "limit"])
         filters, cursor, limit = read_query(request)
         deliveries = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
         # One more row shows whether there is another page.
@@ -55,14 +55,14 @@ class DeliveryViewSet(WebhookViewSet):
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
-        check_names(request, [])
+        check_parameters(request, [])
         body = msgspec.Raw(bytes(delivery.event.body))
         return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
-        check_names(request, [])
+        check_parameters(request, [])
         with transaction.atomic():
             [new_delivery] = endpoints.redeliver([delivery])
         return accepted_response(request, new_delivery)

@@ -11,13 +11,13 @@ from django.utils import timezone
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
-from library_site.api.query import check_names
+from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from oauth import issuers
+from oauth import creators
 from oauth.authentication import InvalidCredential
+from oauth.creators import Creator
 from oauth.credentials import Credential
-from oauth.issuers import Maker
 from oauth.permissions import HasViewScope
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
@@ -54,16 +54,16 @@ class EndpointViewSet(WebhookViewSet):
     }
 
     def list(self, request: Request) -> HttpResponse:
-        check_names(request, [])
+        check_parameters(request, [])
         results = EndpointSerializer(get_own_endpoints(request), many=True).data
         return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
-        check_names(request, [])
+        check_parameters(request, [])
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            maker, now = lock_maker(request), timezone.now()
+            maker, now = lock_creator(request), timezone.now()
             endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, maker)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
@@ -71,22 +71,22 @@ class EndpointViewSet(WebhookViewSet):
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         return json_response(EndpointSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         values = self.read_values(request)
         with transaction.atomic():
-            endpoints.change_endpoint(endpoint, values, lock_maker(request))
+            endpoints.change_endpoint(endpoint, values, lock_creator(request))
         return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         with transaction.atomic():
-            lock_maker(request)
+            lock_creator(request)
             endpoints.delete_endpoint(endpoint)
         return make_empty_response()
 
@@ -94,26 +94,26 @@ class EndpointViewSet(WebhookViewSet):
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:
         """The body may be absent."""
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
-            lock_maker(request)
-            secret = endpoints.add_secret(endpoint, requested_secret, now=timezone.now())
+            lock_creator(request)
+            secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret}, 201, NO_STORE)
 
     @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         with transaction.atomic():
-            lock_maker(request)
+            lock_creator(request)
             endpoints.promote_secret(endpoint)
         return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         with transaction.atomic():
             [delivery] = endpoints.ping([endpoint], timezone.now())
         return accepted_response(request, delivery)
@@ -121,7 +121,7 @@ class EndpointViewSet(WebhookViewSet):
     @document_replay
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_names(request, [])
+        check_parameters(request, [])
         values = self.read_values(request)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
@@ -138,15 +138,15 @@ def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
     """Returns those of the user that the credential sees."""
-    made = issuers.build_made_condition(cast("Credential", request.auth))
+    made = creators.build_made_condition(cast("Credential", request.auth))
     return endpoints.own_endpoints(get_owner(request), made)
 
 
-def lock_maker(request: Request) -> Maker:
+def lock_creator(request: Request) -> Creator:
     """Raises InvalidCredential: a process learns up to five seconds late that access has ended. Needs a transaction."""
     try:
-        return issuers.lock_maker(cast("Credential", request.auth), timezone.now())
-    except issuers.MakerRevoked as error:
+        return creators.lock_creator(cast("Credential", request.auth), timezone.now())
+    except creators.CreatorRevoked as error:
         raise InvalidCredential from error
 
 

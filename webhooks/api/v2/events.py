@@ -12,7 +12,7 @@ from library_site.api.query import (
     MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
-    check_names,
+    check_parameters,
     read_integer,
     read_list,
 )
@@ -34,7 +34,7 @@ class EventViewSet(WebhookViewSet):
     @document_stream
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
-        check_names(request, KNOWN_PARAMETERS, ["kinds"])
+        check_parameters(request, KNOWN_PARAMETERS, ["kinds"])
         limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
         kinds, kinds_errors = read_kinds(request)
         after, cursor_errors = read_after(request)

@@ -14,8 +14,8 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.bulk_body import MAX_OPERATIONS
-from books.api.idempotency import KEY_PATTERN
+from books.api.bulk_body import MAX_ITEMS
+from books.api.idempotency import IDEMPOTENCY_KEY_PATTERN
 from books.api.schema import (
     BOOK_ID_PARAMETER,
     CHANGE_PARAMETERS,
@@ -105,7 +105,7 @@ FIELDS_PARAMETER = OpenApiParameter(
 )
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
-    {"type": "string", "pattern": f"^{KEY_PATTERN.pattern}$"},
+    {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY_PATTERN.pattern}$"},
     OpenApiParameter.HEADER,
     description="The same key within 24 hours gets the first answer again.",
 )
@@ -123,7 +123,7 @@ class OperationField(serializers.JSONField):
 class OperationsSerializer(RejectUnknownMixin):
     """Changes to be made together."""
 
-    operations = serializers.ListField(child=OperationField(), min_length=1, max_length=MAX_OPERATIONS)
+    operations = serializers.ListField(child=OperationField(), min_length=1, max_length=MAX_ITEMS)
 
 
 SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The members that `fields` selects."}

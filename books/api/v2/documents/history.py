@@ -75,7 +75,7 @@ def page_schema(
     return OpenApiResponse(serializer, "The changes, the newest first.", [OpenApiExample("Changes", example)])
 
 
-PAGE_PARAMETERS = [
+PAGE_PARAMETER_DOCUMENTS = [
     OpenApiParameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE},
@@ -95,7 +95,7 @@ document_history = extend_schema_view(
         description="The newest first. A change must match all filters that are given. Where filters together match"
         " few of many changes, a page may have fewer of them than `limit`, or none, and still have `next`.",
         tags=TAGS,
-        parameters=[ChangeFilterSerializer, *PAGE_PARAMETERS],
+        parameters=[ChangeFilterSerializer, *PAGE_PARAMETER_DOCUMENTS],
         responses={
             200: page_schema(
                 RecentEntriesSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
@@ -111,7 +111,7 @@ document_history = extend_schema_view(
         description="Each of its changes, the newest first, also after its deletion: who made it, through what and"
         " when, and the members that changed.",
         tags=TAGS,
-        parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETERS],
+        parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETER_DOCUMENTS],
         responses={
             200: page_schema(EntriesSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
             400: unknown_parameter_schema("limits", "It is not known here; the nearest name is limit."),

@@ -19,7 +19,7 @@ def list_titles(answer: httpx.Response) -> list[str]:
 def stored_titles(api: httpx.Client) -> list[str]:
     """The titles of 501 books, in the order of their creation."""
     names = [f"Volume {number}" for number in range(501)]
-    changes.add_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
+    changes.create_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
     return names
 
 
@@ -103,7 +103,7 @@ def test_pages_hold_every_book_once(api: httpx.Client, stored_titles: list[str])
 @pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"of another answer"'}], ids=["fast path", "Django"])
 def test_deep_pages_hold_every_book_once(api: httpx.Client, headers: dict[str, str]) -> None:
     """Beyond an offset of 1,000 another statement finds the page."""
-    changes.add_books([build_book(title=str(number)) for number in range(1_012)], ACTOR, now=datetime.now(UTC))
+    changes.create_books([build_book(title=str(number)) for number in range(1_012)], ACTOR, now=datetime.now(UTC))
     # A deleted book leaves a gap, so that ids and offsets differ.
     api.delete(f"/api/books/{api.get('/api/books?skip=1003&limit=1').json()[0]['id']}")
     titles = [str(number) for number in range(1_012) if number != 1_003]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import APIException, ValidationError
 
 from books.api import bulk
-from books.api.bulk_body import MAX_OPERATION_BYTES, split_body
+from books.api.bulk_body import MAX_ITEM_BYTES, split_body
 from books.api.v2.views import BookViewSetV2
 from library_site.api.parsers import parse_json
 from tests.support.books import MAX_LENGTHS, build_book
@@ -56,8 +56,8 @@ documents = choose_evenly(usual_documents, usual_documents, odd_documents, repea
 def read_operations(parse: Parse, body: bytes) -> Any:
     """Returns the operations and the problems, or the error."""
     try:
-        values = bulk.OperationsSerializer().run_validation(parse(body))
-        operations, problems = bulk.parse_operations(values["operations"], BookViewSetV2.operations)
+        values = bulk.BulkSerializer().run_validation(parse(body))
+        operations, problems = bulk.parse_items(values["operations"], BookViewSetV2.operations)
     except APIException as error:
         return type(error), error.get_full_details()
     # As text, because True equals 1.
@@ -82,7 +82,7 @@ def write_large_operations(book: bytes) -> bytes:
 
 
 LARGE_VALUE = b'{"operations":[{"op":"create","book":{"title":%s}}]}'
-LARGE_BOOK_BYTES = MAX_OPERATION_BYTES - 100
+LARGE_BOOK_BYTES = MAX_ITEM_BYTES - 100
 ESCAPED_PAIR, EMOJI = rb"\ud83d\udcd6", "📖".encode()
 NAMES = b",".join(b'"%d":0' % number for number in range(80_000))
 HOSTILE_BODIES = {
@@ -140,7 +140,7 @@ def test_repeated_operations_take_little_time(api: httpx.Client) -> None:
     assert parse_error(answer) == (422, "VALIDATION_ERROR", ["0.op"])
 
 
-@pytest.mark.parametrize(("size", "fields"), [(MAX_OPERATION_BYTES, ["1.title"]), (MAX_OPERATION_BYTES + 1, ["1.op"])])
+@pytest.mark.parametrize(("size", "fields"), [(MAX_ITEM_BYTES, ["1.title"]), (MAX_ITEM_BYTES + 1, ["1.op"])])
 def test_an_operation_may_have_64_kibibytes(api: httpx.Client, size: int, fields: list[str]) -> None:
     operation = json.dumps({"op": "create", "book": build_book(title="")}).encode()
     large = operation.replace(b"{", b"{" + b" " * (size - len(operation)), 1)
@@ -155,7 +155,7 @@ def test_the_longest_book_fits_in_an_operation(api: httpx.Client) -> None:
     assert api.post(BULK, content=json.dumps({"operations": operations}, indent=8)).status_code == 200
 
 
-@pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_OPERATION_BYTES), NAMES])
+@pytest.mark.parametrize("beside", [b'"shelf":"%s"' % (b"a" * MAX_ITEM_BYTES), NAMES])
 def test_little_may_come_beside_the_operations(api: httpx.Client, beside: bytes) -> None:
     answer = api.post(BULK, content=b'{"operations":[{}],%s}' % beside)
     assert parse_error(answer) == (413, "PAYLOAD_TOO_LARGE", [])

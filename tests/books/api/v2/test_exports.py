@@ -106,7 +106,7 @@ def test_errors_are_in_the_shape_of_version_2(
     def fail(*_: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(exports, "read_page", fail)
+    monkeypatch.setattr(exports, "read_exported_page", fail)
     answer = api.get(LIST_URL, headers=headers)
     assert (parse_error(answer)[:2], "Retry-After" in answer.headers) == ((503, "UNAVAILABLE"), True)
 

@@ -182,7 +182,7 @@ def test_isbn13_follows_a_change_of_the_isbn(
 
 
 def test_books_added_together_are_found_by_isbn(api: httpx.Client) -> None:
-    changes.add_books([build_book(isbn="0-14-143951-3", title="Ä"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
+    changes.create_books([build_book(isbn="0-14-143951-3", title="Ä"), build_book(isbn="shelf-9")], ACTOR, now=NOW)
     book_id = find_ids(api, isbn="ISBN 978-0-14-143951-8")[0]
     assert api.get(f"{LIST_URL}/{book_id}?fields=isbn,isbn13").json() == {
         "isbn": "0-14-143951-3",
@@ -375,7 +375,7 @@ search_texts = substrings | st.text("aeAßs%_\\'\" é\u0301Σς", max_size=4) | 
 @pytest.fixture
 def corpus(api: httpx.Client) -> list[dict[str, Any]]:
     """Books with texts that are hard to fold or to match, as version 2 shows them."""
-    changes.add_books(
+    changes.create_books(
         [build_book(title=title, author=author, genre=genre) for title, author, genre in CORPUS], ACTOR, now=NOW
     )
     books: list[dict[str, Any]] = api.get(LIST_URL).json()["results"]

@@ -136,7 +136,7 @@ def test_each_change_of_a_book_is_an_entry(api: httpx.Client, key: dict[str, str
 def test_times_have_six_digits(api: httpx.Client, key: dict[str, str]) -> None:
     actor = find_actor(Actor.Channel.COMMAND)
     pk = changes.create_book(build_book(), actor, NOON).id
-    changes.remove_book(pk, require_nothing, actor, NOON + timedelta(microseconds=250))
+    changes.delete_book(pk, require_nothing, actor, NOON + timedelta(microseconds=250))
     deletion, creation = list_entries(api, f"{BOOKS}/{pk}/history", key)
     assert (creation["at"], deletion["at"]) == ("2026-01-31T12:00:00.000000Z", "2026-01-31T12:00:00.000250Z")
     assert deletion["before"]["created_at"] == "2026-01-31T12:00:00.000000Z"
@@ -163,7 +163,7 @@ def test_an_entry_names_who_made_the_change(api: httpx.Client, librarian: User, 
 @pytest.mark.unrecorded
 def test_a_book_without_history_has_no_entries(api: httpx.Client, key: dict[str, str]) -> None:
     """It is older than the history, or comes from `seed_books`."""
-    changes.add_books([build_book()], None, timezone.now())
+    changes.create_books([build_book()], None, timezone.now())
     assert list_entries(api, f"{BOOKS}/{Book.objects.get().pk}/history", key) == []
 
 

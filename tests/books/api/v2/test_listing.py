@@ -24,7 +24,7 @@ STALE = '"of another time"'
 def stored_titles(api: httpx.Client) -> list[str]:
     """The titles of 501 books, in the order of their creation."""
     names = [f"Volume {number}" for number in range(501)]
-    changes.add_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
+    changes.create_books([build_book(title=name) for name in names], ACTOR, now=datetime.now(UTC))
     return names
 
 

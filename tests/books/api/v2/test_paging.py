@@ -43,7 +43,7 @@ def shelf(api: httpx.Client) -> list[dict[str, Any]]:
         for position, text in enumerate(TEXTS)
     ]
     for start, now in enumerate(INSTANTS):
-        changes.add_books(values[start :: len(INSTANTS)], ACTOR, now)
+        changes.create_books(values[start :: len(INSTANTS)], ACTOR, now)
     api.post("/api/books", json=build_book(title="", author="", genre=""))
     books: list[dict[str, Any]] = api.get(f"{LIST_URL}?limit=500").json()["results"]
     return books
@@ -85,7 +85,7 @@ rows = st.tuples(texts, texts, st.sampled_from(YEARS) | st.integers(-(2**31), 2*
 def test_any_books_are_paged_in_order(api: httpx.Client, books: list[Any], order: str, limit: int) -> None:
     genre = f"shelf {next(genre_numbers)}."
     for title, author, year, now in books:
-        changes.add_books([build_book(title=title, author=author[:500], year=year, genre=genre)], ACTOR, now)
+        changes.create_books([build_book(title=title, author=author[:500], year=year, genre=genre)], ACTOR, now)
     query = httpx.QueryParams({"genre": genre, "sort": order, "limit": limit})
     stored = api.get(LIST_URL, params={"genre": genre, "limit": 500}).json()["results"]
     pages = list(walk_pages(api, f"{LIST_URL}?{query}"))
@@ -216,7 +216,7 @@ def test_an_order_follows_a_change(
 def test_a_page_of_any_length_takes_the_same_number_of_queries(
     api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries, number: int, query: str, words: int
 ) -> None:
-    changes.add_books([build_book() for _ in range(number)], ACTOR, now=NOON)
+    changes.create_books([build_book() for _ in range(number)], ACTOR, now=NOON)
     # On SQLite, a query for each word first checks whether few books match.
     with django_assert_num_queries(1 + (words if connection.vendor == "sqlite" else 0)):
         answer = api.get(f"{LIST_URL}?limit=500{query}")

@@ -106,7 +106,7 @@ def test_the_second_of_two_restorations_at_a_time_finds_the_book_there() -> None
     """It read the deleted book before the first one ended, and would else say that another book has the isbn."""
     now = timezone.now()
     pk = changes.create_book(build_book(), ACTOR, now).id
-    changes.remove_book(pk, lambda _: None, ACTOR, now)
+    changes.delete_book(pk, lambda _: None, ACTOR, now)
     with transaction.atomic():
         changes.restore_book(pk, ACTOR, now)
         second = start_concurrently(partial(changes.restore_book, pk, ACTOR, now))

@@ -14,24 +14,24 @@ from oauth.tokens import revocations
 KINDS = ["token", "key", "app's key that is revoked", "key of an app that ends"]
 
 
-class MakerCase(NamedTuple):
+class CreatorCase(NamedTuple):
     credential: Credential
     end: Callable[[], object]
 
 
-def create_maker(kind: str, owner: User, scope: str) -> MakerCase:
+def create_creator(kind: str, owner: User, scope: str) -> CreatorCase:
     """Creates a credential of one of KINDS with this scope."""
     scopes, now = frozenset({scope}), timezone.now()
     if kind == "key":
         key, _ = api_keys.create_key(owner, "maker", scopes, now)
-        return MakerCase(Credential("key", scopes, 0, key=key.pk), end_keys)
+        return CreatorCase(Credential("key", scopes, 0, key=key.pk), end_keys)
     authorization = Authorization.objects.create(user=owner, scopes=scope, created_at=now)
     token = Credential("token", scopes, 0, authorization=authorization.pk)
     if kind == "token":
-        return MakerCase(token, end_authorizations)
+        return CreatorCase(token, end_authorizations)
     key, _ = api_keys.create_key(owner, "maker", scopes, now, maker=token)
     end = end_keys if kind == "app's key that is revoked" else end_authorizations
-    return MakerCase(Credential("key", scopes, 0, key=key.pk), end)
+    return CreatorCase(Credential("key", scopes, 0, key=key.pk), end)
 
 
 def end_keys() -> None:

@@ -12,11 +12,11 @@ from oauth.credentials import Credential
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization, build_active_condition
 
 
-class MakerRevoked(Exception):
+class CreatorRevoked(Exception):
     """The access of the credential that makes something has ended."""
 
 
-class Maker(NamedTuple):
+class Creator(NamedTuple):
     """The columns of a row that say what made it, and when it ends at the latest. A row of a person has none."""
 
     maker_id: int | None = None
@@ -24,11 +24,11 @@ class Maker(NamedTuple):
     expires_at: datetime | None = None
 
 
-PERSON = Maker()
+PERSON = Creator()
 
 
-def lock_maker(credential: Credential | None, now: datetime) -> Maker:
-    """Returns the columns of what this credential makes; None stands for a person. Raises MakerRevoked.
+def lock_creator(credential: Credential | None, now: datetime) -> Creator:
+    """Returns the columns of what this credential makes; None stands for a person. Raises CreatorRevoked.
 
     The credential's access cannot end before the transaction does: so an end finds all rows that were made before it.
     Lock it first: an end locks in the order authorization, keys, rows, user. Without `no_key`, the foreign keys of a
@@ -39,12 +39,12 @@ def lock_maker(credential: Credential | None, now: datetime) -> Maker:
     if credential.key is not None:
         keys = APIKey.objects.filter(build_active_condition(now), pk=credential.key)
         if key := keys.select_for_update(no_key=True).first():
-            return Maker(key.pk, key.authorization_id, key.expires_at)
+            return Creator(key.pk, key.authorization_id, key.expires_at)
     elif credential.authorization is not None:
         authorizations = Authorization.objects.active(now).filter(pk=credential.authorization)
         if authorization := authorizations.select_for_update(no_key=True).first():
-            return Maker(None, authorization.pk, authorization.created_at + CONSENT_LIFETIME)
-    raise MakerRevoked
+            return Creator(None, authorization.pk, authorization.created_at + CONSENT_LIFETIME)
+    raise CreatorRevoked
 
 
 def build_made_condition(credential: Credential) -> Q:
@@ -56,6 +56,6 @@ def build_made_condition(credential: Credential) -> Q:
 
 
 def announce_end(made: Q) -> None:
-    """Calls the handlers of MAKER_END_HANDLERS, in the transaction that ends access, with a condition for its rows."""
-    for name in settings.MAKER_END_HANDLERS:
+    """Calls the handlers of ACCESS_END_HANDLERS, in the transaction that ends access, with a condition for its rows."""
+    for name in settings.ACCESS_END_HANDLERS:
         import_string(name)(made)
