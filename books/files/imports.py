@@ -24,7 +24,7 @@ IMPORT = "import"
 CHECKED_BATCH = 500
 Counts = Counter[Verdict]
 # Is called for each record that is refused or doubtful, before the transaction of its batch ends.
-ReportReturned = Callable[[Decision], None]
+ReportRejected = Callable[[Decision], None]
 
 
 def count_records(table: Table) -> int:
@@ -32,13 +32,13 @@ def count_records(table: Table) -> int:
     return sum(1 for _ in table.records)
 
 
-def check_books(table: Table, rules: ImportRules, report: ReportReturned, now: datetime, count: int) -> Counts:
+def check_books(table: Table, rules: ImportRules, report: ReportRejected, now: datetime, count: int) -> Counts:
     """Decides what becomes of the records and changes nothing; `count` is how many there are. Raises UnreadableFile."""
     counts: Counts = Counter()
     earlier = EarlierRecords()
     for batch in iter_batches(parse_records(table.records, rules), lambda: CHECKED_BATCH, "Checking books", count):
         decisions = decide_records(batch, rules, read_books, earlier, to_naive_utc(now).date())
-        report_returned(decisions, report)
+        report_rejected(decisions, report)
         counts.update(decision.verdict for decision in decisions)
     return counts
 
@@ -46,7 +46,7 @@ def check_books(table: Table, rules: ImportRules, report: ReportReturned, now: d
 def import_books(
     table: Table,
     rules: ImportRules,
-    report: ReportReturned,
+    report: ReportRejected,
     actor: ActorRef,
     now: datetime,
     count: int,
@@ -65,7 +65,7 @@ def import_books(
         with transaction.atomic():
             decisions = decide_records(batch, rules, lock_books, earlier, to_naive_utc(now).date())
             decisions = write_decisions(decisions, actor, now, announce or count <= MAX_ANNOUNCED_ALWAYS)
-            report_returned(decisions, report)
+            report_rejected(decisions, report)
         counts.update(decision.verdict for decision in decisions)
         limit.adapt(time.monotonic() - start)
         # Other writers get their turn.
@@ -73,7 +73,7 @@ def import_books(
     return counts
 
 
-def report_returned(decisions: Iterable[Decision], report: ReportReturned) -> None:
+def report_rejected(decisions: Iterable[Decision], report: ReportRejected) -> None:
     for decision in decisions:
         if decision.verdict in REJECTED_VERDICTS:
             report(decision)

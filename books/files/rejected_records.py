@@ -12,17 +12,17 @@ from books.models import ImportFile, ImportFinding, Operation
 REASONS_OF_A_PAGE = 1_000
 
 
-def iter_returned_file(file: ImportFile, operation: Operation) -> Generator[bytes]:
+def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that an operation found refused or
     doubtful, in order.
 
     Raises UnreadableFile.
     """
-    list_reasons = partial(list_returned, file, operation)
-    return client.iter_returned_file(build_source(file, get_encoding(operation), list_reasons=list_reasons))
+    list_reasons = partial(list_rejected, file, operation)
+    return client.iter_rejected_file(build_source(file, get_encoding(operation), list_reasons=list_reasons))
 
 
-def list_returned(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
+def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
     """Returns the positions of the next records behind this one, and why they come back."""
     findings = ImportFinding.objects.filter(
         file=file, operation_id=operation.pk, kind__in=REJECTED_VERDICTS, position__gt=position

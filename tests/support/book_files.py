@@ -76,7 +76,7 @@ def refuse_records(name: str, data: bytes, encoding_name: str = "") -> bytes:
     """Returns a file of refused records that has all records of this file."""
     format, refused = FORMATS[name], BytesIO()
     table = format.read(BytesIO(data), encoding_name)
-    file = format.refused_file(refused, table)
+    file = format.rejected_file(refused, table)
     for record in table.records:
         file.add(record, record.problem or "isbn: Another\nbook has it.")
     file.close()

@@ -31,7 +31,7 @@ from books.files.import_operations import (
 )
 from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts
 from books.files.matching import Verdict
-from books.files.rejected_records import iter_returned_file
+from books.files.rejected_records import iter_rejected_file
 from books.files.uploads import (
     KEPT_DAYS,
     PART_BYTES,
@@ -283,7 +283,7 @@ def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
     if not operation:
         raise Http404
     stem = UNSAFE_NAME_CHARACTERS.sub("", file.name.rpartition(".")[0]) or "books"
-    pieces = iter_returned_file(file, operation)
+    pieces = iter_rejected_file(file, operation)
     try:
         format = FORMATS[next(pieces).decode()]
     except UnreadableFile as error:

@@ -17,7 +17,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRefusedFile,
+    TextRejectedFile,
     UnreadableFile,
     format_availability,
     format_count,
@@ -318,7 +318,7 @@ def encode_character(match: "re.Match[str]") -> str:
     return ESCAPES.get(match[0]) or f'{{\\char"{ord(match[0]):X}}}'
 
 
-class BibTeXRefusedFile(TextRefusedFile):
+class BibTeXRejectedFile(TextRejectedFile):
     """Before each refused entry there is a comment with its line and the reason."""
 
     def format_note(self, line: int, reason: str) -> bytes:

@@ -150,7 +150,7 @@ def format_rows(rows: Iterable[Sequence[object]], separator: str = ",") -> str:
     return lines.getvalue()
 
 
-class CSVRefusedFile:
+class CSVRejectedFile:
     """The refused rows with the separator and the encoding in which they came, behind the line and the reason."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:

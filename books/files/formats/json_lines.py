@@ -14,7 +14,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRefusedFile,
+    TextRejectedFile,
     UnreadableFile,
     format_count,
     name_member,
@@ -87,7 +87,7 @@ def write_json_lines(pages: Pages) -> Iterator[bytes]:
     return map(encoder.encode_lines, pages)
 
 
-class JSONLinesRefusedFile(TextRefusedFile):
+class JSONLinesRejectedFile(TextRejectedFile):
     """Before each refused line there is one with its number and the reason."""
 
     def format_note(self, line: int, reason: str) -> bytes:

@@ -23,7 +23,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRefusedFile,
+    TextRejectedFile,
     UnreadableFile,
     format_count,
     name_member,
@@ -178,7 +178,7 @@ def write_marc(pages: Pages) -> Iterator[bytes]:
         yield b"".join([build_record(book).as_marc() for book in page])
 
 
-class MARCRefusedFile(TextRefusedFile):
+class MARCRejectedFile(TextRejectedFile):
     """Before each refused record there is one that has its number and the reason alone."""
 
     def format_note(self, line: int, reason: str) -> bytes:

@@ -19,7 +19,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRefusedFile,
+    TextRejectedFile,
     UnreadableFile,
     format_count,
     name_member,
@@ -156,7 +156,7 @@ def format_field(field: Any) -> str:
     return f"<datafield tag={quoteattr(field.tag)} ind1={first} ind2={second}>{subfields}</datafield>"
 
 
-class MARCXMLRefusedFile(TextRefusedFile):
+class MARCXMLRejectedFile(TextRejectedFile):
     """Before each refused record there is a comment with its number and the reason."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:

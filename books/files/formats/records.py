@@ -94,7 +94,7 @@ class ExportedBook(msgspec.Struct, gc=False):
 Pages = Iterable[Sequence[ExportedBook]]
 
 
-class RefusedFile(Protocol):
+class RejectedFile(Protocol):
     """A file of the records that were refused, each with its line and the reason, in the format in which they came.
 
     It can be mended and imported again. What is added is in the file before the next one is added.
@@ -106,7 +106,7 @@ class RefusedFile(Protocol):
         """Ends the file. The stream stays open."""
 
 
-class TextRefusedFile:
+class TextRejectedFile:
     """Puts a note before each refused record, which stays as it is. `format_note` returns the note."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:

@@ -9,12 +9,12 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.bibtex import BibTeXRefusedFile, read_bibtex, write_bibtex
-from books.files.formats.csv_files import CSVRefusedFile, read_csv, write_csv
-from books.files.formats.json_lines import JSONLinesRefusedFile, read_json_lines, write_json_lines
+from books.files.formats.bibtex import BibTeXRejectedFile, read_bibtex, write_bibtex
+from books.files.formats.csv_files import CSVRejectedFile, read_csv, write_csv
+from books.files.formats.json_lines import JSONLinesRejectedFile, read_json_lines, write_json_lines
 from books.files.formats.limits import bound_table
-from books.files.formats.records import Pages, RefusedFile, Table, UnreadableFile
-from books.files.formats.ris import RISRefusedFile, read_ris, write_ris
+from books.files.formats.records import Pages, RejectedFile, Table, UnreadableFile
+from books.files.formats.ris import RISRejectedFile, read_ris, write_ris
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Format:
     media_type: str
     reader: Callable[[BinaryIO, str], Table]
     write: Callable[[Pages], Iterator[bytes]] | None
-    refused_file: Callable[[BinaryIO, Table], RefusedFile]
+    rejected_file: Callable[[BinaryIO, Table], RejectedFile]
 
     @property
     def content_type(self) -> str:
@@ -60,12 +60,12 @@ XLSX = Format(
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     import_later("xlsx_files", "read_xlsx"),
     None,
-    import_later("xlsx_files", "XLSXRefusedFile"),
+    import_later("xlsx_files", "XLSXRejectedFile"),
 )
 FORMATS = {
     format.name: format
     for format in (
-        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv, CSVRefusedFile),
+        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv, CSVRejectedFile),
         Format(
             "jsonl",
             "JSON lines",
@@ -73,7 +73,7 @@ FORMATS = {
             "application/x-ndjson",
             read_json_lines,
             write_json_lines,
-            JSONLinesRefusedFile,
+            JSONLinesRejectedFile,
         ),
         Format(
             "marc",
@@ -82,7 +82,7 @@ FORMATS = {
             "application/marc",
             import_later("marc", "read_marc"),
             import_later("marc", "write_marc"),
-            import_later("marc", "MARCRefusedFile"),
+            import_later("marc", "MARCRejectedFile"),
         ),
         Format(
             "marcxml",
@@ -91,10 +91,10 @@ FORMATS = {
             "application/marcxml+xml",
             import_later("marc_xml", "read_marc_xml"),
             import_later("marc_xml", "write_marc_xml"),
-            import_later("marc_xml", "MARCXMLRefusedFile"),
+            import_later("marc_xml", "MARCXMLRejectedFile"),
         ),
-        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRefusedFile),
-        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRefusedFile),
+        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRejectedFile),
+        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRejectedFile),
         XLSX,
     )
 }

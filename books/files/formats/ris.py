@@ -15,7 +15,7 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRefusedFile,
+    TextRejectedFile,
     build_endless_refusal,
     format_availability,
     name_member,
@@ -132,7 +132,7 @@ def format_book(book: ExportedBook) -> str:
     return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())
 
 
-class RISRefusedFile(TextRefusedFile):
+class RISRejectedFile(TextRejectedFile):
     """Before each refused record there is a line with its number and the reason."""
 
     def format_note(self, line: int, reason: str) -> bytes:

@@ -170,7 +170,7 @@ def make_text_cell(sheet: Any, text: str) -> Any:
     return cell
 
 
-class XLSXRefusedFile:
+class XLSXRejectedFile:
     """The refused rows behind the line and the reason. The file is complete after `close`."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:

@@ -77,12 +77,12 @@ def iter_records(source: StoredFile) -> Generator[Record]:
             yield from messages.decode_records(content)
 
 
-def iter_returned_file(source: StoredFile) -> Generator[bytes]:
+def iter_rejected_file(source: StoredFile) -> Generator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back.
 
     Raises UnreadableFile, ReaderFailed.
     """
-    return run_reader(source, "returned")
+    return run_reader(source, "rejected")
 
 
 def run_reader(source: StoredFile, task: str) -> Generator[bytes]:

@@ -125,16 +125,16 @@ def read_records(source: PartSource) -> Iterator[bytes]:
     yield messages.encode_records(batch)
 
 
-def write_returned(source: PartSource) -> Iterator[bytes]:
+def write_rejected(source: PartSource) -> Iterator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back, in their order."""
     format, table = source.read_table()
     yield format.name.encode()
     # A workbook is complete only at its end, and may be large.
     with SpooledTemporaryFile(SPOOL_BYTES) as stream:
-        refused_file = format.refused_file(cast("BinaryIO", stream), table)
+        rejected_file = format.rejected_file(cast("BinaryIO", stream), table)
         for record, reason in iter_returned(source, table):
-            refused_file.add(record, reason)
-        refused_file.close()
+            rejected_file.add(record, reason)
+        rejected_file.close()
         stream.seek(0)
         yield from iter(lambda: stream.read(PIECE_BYTES), b"")
 
@@ -152,5 +152,5 @@ TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
     "head": send_head,
     "count": send_count,
     "records": read_records,
-    "returned": write_returned,
+    "rejected": write_rejected,
 }

@@ -9,7 +9,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from books.files.formats.encodings import ENCODINGS
-from books.files.formats.records import RefusedFile, Table, UnreadableFile
+from books.files.formats.records import RejectedFile, Table, UnreadableFile
 from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.imports import check_books, count_records, import_books
 from books.files.mapping import COLUMN_NAMES, guess_mapping
@@ -145,7 +145,7 @@ class Failures:
         self.count = 0
         self.table: Table
         self.stream: BinaryIO | None = None
-        self.file: RefusedFile | None = None
+        self.file: RejectedFile | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -163,5 +163,5 @@ class Failures:
             return
         if not self.file:
             self.stream = self.path.open("wb")
-            self.file = self.format.refused_file(self.stream, self.table)
+            self.file = self.format.rejected_file(self.stream, self.table)
         self.file.add(record, decision.reason)

@@ -159,7 +159,7 @@ def test_the_records_that_come_back_are_asked_for_page_by_page() -> None:
         return [(number, reason) for number, reason in reasons.items() if number > position][:2]
 
     rows = b"".join(b"T%d,B,1,2,C\n" % number for number in range(1, 7))
-    name, *pieces = client.iter_returned_file(build_source(HEADER + rows, list_reasons=list_reasons))
+    name, *pieces = client.iter_rejected_file(build_source(HEADER + rows, list_reasons=list_reasons))
     assert (name, asked) == (b"csv", [0, 3, 5])
     lines = b"".join(pieces).decode().splitlines()[1:]
     assert lines == ["3,first,T2,B,1,2,C", "4,second,T3,B,1,2,C", "6,third,T5,B,1,2,C"]
