@@ -13,15 +13,15 @@ from django.db.models.functions import Now
 
 from library_site.encryption import DecryptionError
 from library_site.http.refusals import Refusal
-from library_site.jobs.leases import POISONED_REASON, finish_rows, is_poisoned, keep_leased, lease_rows
-from library_site.jobs.retries import get_retry_delay, is_last_attempt, retry_row
+from library_site.jobs import leases
+from library_site.jobs.errors import describe_error
+from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock_leased
+from library_site.jobs.retries import EVENT_RETRIES, retry_row
 from webhooks.encryption import decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
 
 log = logging.getLogger(__name__)
-
-MAX_ERROR_LENGTH = 500
 
 Handler = Callable[[Received, dict[str, Any], datetime], None]
 HANDLERS_BY_KIND: dict[str, list[Handler]] = defaultdict(list)
@@ -94,7 +94,7 @@ def process_due(limit: int, chance: Callable[[], float]) -> int:
     `chance` returns numbers from 0 to 1, which spread the times of the next attempts.
     """
     for count in range(limit):
-        if not has_due():
+        if not has_due(Received):
             return count
         # One at a time: while a handler is slow, the leases of other events could end.
         for event in claim_due_event(1):
@@ -102,19 +102,12 @@ def process_due(limit: int, chance: Callable[[], float]) -> int:
     return limit
 
 
-def has_due() -> bool:
-    """Checks without a transaction, which on SQLite would make writers wait."""
-    return Received.objects.filter(next_at__lte=Now()).exists()
-
-
 @transaction.atomic(durable=True)
 def claim_due_event(limit: int) -> list[Received]:
     """Leases events that are due, and ends those that too many workers died of."""
-    due = Received.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
-    lease, rows = lease_rows(Received, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
-    poisoned_ids = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
-    finish_rows(Received, poisoned_ids, Received.State.DEAD, attempts=0, error=POISONED_REASON)
-    return list(Received.objects.filter(lease=lease).select_related("source").order_by("pk"))
+    claim = leases.claim_due(Received, limit)
+    finish_rows(Received, claim.poisoned_pks, Received.State.DEAD, attempts=0, error=POISONED_REASON)
+    return list(Received.objects.filter(pk__in=claim.pks).select_related("source").order_by("pk"))
 
 
 def process_event(event: Received, chance: float) -> None:
@@ -125,15 +118,12 @@ def process_event(event: Received, chance: float) -> None:
     # Any exception of a handler is stored for people to read: other events wait behind this one.
     except Exception as error:
         log.warning("Event %s of kind %s failed.", event.pk, event.kind, exc_info=error)
-        schedule_retry(event, format_error(error), chance)
+        schedule_retry(event, describe_error(error), chance)
 
 
 def run_handlers(event: Received) -> None:
-    """Does nothing if another worker has the event.
-
-    Its row stays locked to the end of the transaction, even if the lease ends before.
-    """
-    if not is_leased(event):
+    """Does nothing if another worker has the event."""
+    if not lock_leased(event):
         return
     [now] = Received.objects.filter(pk=event.pk).annotate(now=Now()).values_list("now", flat=True)
     for handle in HANDLERS_BY_KIND.get(event.kind, ()):
@@ -144,13 +134,13 @@ def run_handlers(event: Received) -> None:
 @transaction.atomic
 def schedule_retry(event: Received, error: str, chance: float) -> None:
     """Counts an attempt; after the last one, the event is dead."""
-    if not is_leased(event):
+    if not lock_leased(event):
         return
     attempt = event.attempted + 1
-    if is_last_attempt(attempt):
+    if EVENT_RETRIES.is_last(attempt):
         finish_rows(Received, [event.pk], Received.State.DEAD, error=error)
     else:
-        retry_row(Received, event.pk, get_retry_delay(attempt, chance), error=error)
+        retry_row(Received, event.pk, EVENT_RETRIES.get_delay(attempt, chance), error=error)
 
 
 def requeue_dead(events: QuerySet[Received]) -> int:
@@ -160,14 +150,3 @@ def requeue_dead(events: QuerySet[Received]) -> int:
     if count:
         notify_workers()
     return count
-
-
-def is_leased(event: Received) -> bool:
-    """Whether the worker still has the event. If so, no other worker leases it before the transaction ends."""
-    return bool(event.lease and keep_leased(Received, {event.pk: event.lease}, lock=True))
-
-
-def format_error(error: Exception) -> str:
-    """Text that every database can store."""
-    text = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
-    return text.replace("\0", "?")[:MAX_ERROR_LENGTH]

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,11 +13,12 @@ from random import random
 from typing import TypeVar
 
 import psycopg
-from django.db import InterfaceError, InternalError, OperationalError, connection
+from django.db import connection
 from django.utils import timezone
 
 from library_site.db import sql
 from library_site.db.connections import get_libpq_parameters
+from library_site.jobs.worker import CONNECTION_ERRORS, RECONNECT_DELAY, STOP_SIGNALS, call_reconnecting
 from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
@@ -39,13 +39,9 @@ POLL_INTERVAL = {"postgresql": 0.5, "sqlite": 0.1}
 BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
 # Outcomes are recorded in batches. A batch waits this many seconds for more outcomes, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
-# Seconds before a database that failed is called again.
-RECONNECT_DELAY = 1.0
 INBOX_BATCH = 20
 # Seconds between searches for mails.
 MAIL_POLL_INTERVAL = 2.0
-# Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
-CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
 # Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
 # questions whether it is time to clear.
 CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = CLEARING_CHECK_INTERVAL = 60
@@ -74,7 +70,7 @@ class Worker:
 
     async def run(self, once: bool) -> None:
         """With `once`, returns when nothing is due any more."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         log.info("The worker has started.")
         clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
@@ -193,10 +189,9 @@ class Worker:
         while True:
             try:
                 return await asyncio.get_running_loop().run_in_executor(executor, call_reconnecting, function)
-            except CONNECTION_ERRORS as error:
+            except CONNECTION_ERRORS:
                 if self.is_stopping:
                     raise
-                log.warning("The database did not answer: %s", type(error).__name__)
                 await asyncio.sleep(RECONNECT_DELAY)
 
     async def listen(self) -> None:
@@ -253,12 +248,3 @@ def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:
 def close_connection() -> None:
     """Closes the connection of the thread that runs it."""
     connection.close()
-
-
-def call_reconnecting(function: Callable[[], Result]) -> Result:
-    """Closes a connection that failed, so that the next call opens a new one."""
-    try:
-        return function()
-    except CONNECTION_ERRORS:
-        connection.close()
-        raise

@@ -19,8 +19,9 @@ from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import read_stored_filter
-from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
 from library_site.db.integers import BIGINT_MAX
+from library_site.jobs.leases import renew_lease
 
 EXPORT = "export"
 

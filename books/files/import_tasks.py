@@ -21,8 +21,9 @@ from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
-from books.operations.tasks import Batch, OperationFailed, Outcome, Plan, renew_lease
+from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
 from books.writing.changes import lock_books
+from library_site.jobs.leases import renew_lease
 
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # So many records of each kind are shown; all that come back are kept.

@@ -5,12 +5,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from django.conf import settings
-from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 
 from books.history.actors import ActorRef
 from books.models import Operation
-from library_site.jobs.leases import LEASE_TIME
 
 
 class Plan(NamedTuple):
@@ -62,10 +60,6 @@ class OperationFailed(Exception):
     """The operation ends; the message says to people why."""
 
 
-class LeaseLost(Exception):
-    """The operation is cancelled, or another worker has it."""
-
-
 class Task(Protocol):
     """The work of one kind of operation. A worker makes one for each operation that it leases, and a new one after
     any failure.
@@ -98,10 +92,3 @@ def load_task(kind: str) -> Task:
     """Returns the task of an operation of this kind (OPERATION_TASKS)."""
     task: Task = import_string(settings.OPERATION_TASKS[kind])()
     return task
-
-
-def renew_lease(operation: Operation) -> None:
-    """Keeps the operation for this worker. Raises LeaseLost."""
-    leased = Operation.objects.filter(pk=operation.pk, lease=operation.lease)
-    if not leased.update(next_at=Now() + LEASE_TIME):
-        raise LeaseLost

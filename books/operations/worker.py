@@ -11,13 +11,10 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from threading import Event
-from typing import NamedTuple
-from uuid import UUID
 
 from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import translation
@@ -27,12 +24,32 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, Problem, Task, load_task, renew_lease
+from books.operations.tasks import Batch, OperationFailed, Outcome, Problem, Task, load_task
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
 from library_site.db.timeouts import is_conflict, is_timeout
-from library_site.jobs.leases import LEASE_TIME, POISONED_REASON, finish_rows, is_poisoned, keep_leased, lease_rows
+from library_site.jobs import leases
+from library_site.jobs.errors import describe_error, truncate_text
+from library_site.jobs.leases import (
+    LEASE_TIME,
+    POISONED_REASON,
+    LeaseLost,
+    find_leased,
+    finish_rows,
+    has_due,
+    lock_leased,
+    release_row,
+    renew_lease,
+)
+from library_site.jobs.retries import RetrySchedule, retry_row
+from library_site.jobs.worker import (
+    CONNECTION_ERRORS,
+    RECONNECT_DELAY,
+    STOP_SIGNALS,
+    call_reconnecting,
+    drop_connection,
+)
 
 log = logging.getLogger(__name__)
 State = Operation.State
@@ -45,65 +62,47 @@ MAX_BATCH_SECONDS, FIRST_BATCH_SIZE, MIN_BATCH_SIZE = 0.2, 100, 20
 PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
 # A batch that waits for somebody's lock gives up soon, since others wait for the books that it has locked.
 LOCK_TIMEOUT = "200ms"
-# Seconds before a batch that gave up is tried again, before a database that failed is called again, and between
-# searches for operations.
-RETRY_DELAY, RECONNECT_DELAY, POLL_INTERVAL = 0.2, 1.0, 0.5
-# An operation whose statements fail while the database answers others is put off, each time for twice as many seconds.
-# It fails after MAX_FAILURES without progress, some four minutes.
-MAX_FAILURES, FIRST_DELAY, MAX_DELAY = 12, 1, 30
+# Seconds before a batch that gave up is tried again, and between searches for operations.
+RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
+# An operation whose statements fail while the database answers others is put off. It fails after the last attempt
+# without progress, some four minutes.
+FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
 # So many problems of an operation are kept.
 MAX_PROBLEMS = 10_000
-MAX_ERROR_LENGTH = 500
-CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
-
-
-class Lease(NamedTuple):
-    """An operation, and the lease that a worker has of it."""
-
-    operation_id: int
-    token: UUID
 
 
 def run(once: bool, write_line: Callable[[str], None]) -> None:
     """Works until SIGTERM or SIGINT; with `once`, until nothing is due any more."""
     stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
-        lease = claim_reconnecting(stop)
-        if lease:
-            work_off(lease, stop, write_line)
+        operation = claim_reconnecting(stop)
+        if operation:
+            work_off(operation, stop, write_line)
         elif once:
             return
         else:
             stop.wait(POLL_INTERVAL)
 
 
-def claim_reconnecting(stop: Event) -> Lease | None:
+def claim_reconnecting(stop: Event) -> Operation | None:
     """Returns None also if the database does not answer."""
     try:
-        return claim_due() if has_due() else None
-    except CONNECTION_ERRORS as error:
-        reconnect(error, stop)
+        return call_reconnecting(lambda: claim_due() if has_due(Operation) else None)
+    except CONNECTION_ERRORS:
+        stop.wait(RECONNECT_DELAY)
         return None
 
 
-def has_due() -> bool:
-    """Checks without a transaction, which on SQLite would make writers wait."""
-    return Operation.objects.filter(next_at__lte=Now()).exists()
-
-
 @transaction.atomic(durable=True)
-def claim_due() -> Lease | None:
+def claim_due() -> Operation | None:
     """Leases the operation that waits longest; ends it if too many workers died of it."""
-    due = Operation.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").select_for_update(skip_locked=True)
-    token, rows = lease_rows(Operation, due.values_list("pk", flat=True)[:1], ["id", "attempted", "claimed"])
-    for pk, attempted, claimed in rows:
-        if not is_poisoned(attempted, claimed):
-            return Lease(pk, token)
-        with activate_language(Operation.objects.get(pk=pk)):
-            finish_rows(Operation, [pk], State.FAILED, attempts=0, error=translate_stored(POISONED_REASON))
-    return None
+    claim = leases.claim_due(Operation, 1)
+    for operation in Operation.objects.filter(pk__in=claim.poisoned_pks):
+        with activate_language(operation):
+            finish_rows(Operation, [operation.pk], State.FAILED, attempts=0, error=translate_stored(POISONED_REASON))
+    return Operation.objects.filter(pk__in=claim.pks).first()
 
 
 def activate_language(operation: Operation) -> translation.override:
@@ -111,57 +110,50 @@ def activate_language(operation: Operation) -> translation.override:
     return translation.override((operation.parameters or {}).get("language", settings.LANGUAGE_CODE))
 
 
-def work_off(lease: Lease, stop: Event, write_line: Callable[[str], None]) -> None:
+def work_off(operation: Operation, stop: Event, write_line: Callable[[str], None]) -> None:
     """Does a leased operation to its end, or gives it back when the worker is stopped or the database fails."""
-    runner = OperationRunner(lease, stop)
+    runner = OperationRunner(operation, stop)
     try:
         while not stop.is_set() and runner.do_next():
             stop.wait(PAUSES[connection.vendor])
         if not runner.result:
-            release(lease)
+            release(operation)
     except LeaseLost:
         runner.result = "cancelled, or another worker has it"
     except CONNECTION_ERRORS as error:
-        runner.result = give_back(lease, error, stop)
-    write_line(f"Operation {lease.operation_id}: {runner.result or 'not finished'}")
+        runner.result = give_back(operation, error, stop)
+    write_line(f"Operation {operation.pk}: {runner.result or 'not finished'}")
 
 
-def give_back(lease: Lease, error: Exception, stop: Event) -> str:
+def give_back(operation: Operation, error: Exception, stop: Event) -> str:
     """Gives an operation back whose statement failed, once the database answers others. Returns what became of it.
 
     Until then it is the database that failed, for however long, and not the operation.
     """
+    drop_connection(error)
     while not stop.is_set():
-        reconnect(error, stop)
+        stop.wait(RECONNECT_DELAY)
         with suppress(*CONNECTION_ERRORS):
-            return count_failure(lease, error)
+            return call_reconnecting(lambda: count_failure(operation, error))
     return "not finished"
 
 
 @transaction.atomic(durable=True)
-def count_failure(lease: Lease, error: Exception) -> str:
-    """Puts the operation off, or ends it after MAX_FAILURES. Returns what became of it."""
-    operation = Operation.objects.filter(pk=lease.operation_id, lease=lease.token).select_for_update().first()
-    if operation is None:
+def count_failure(leased: Operation, error: Exception) -> str:
+    """Puts the operation off, or ends it after the last attempt. Returns what became of it."""
+    if not lock_leased(leased):
         return "cancelled, or another worker has it"
+    operation = find_leased(leased)
     failures = operation.attempted + 1
-    if failures < MAX_FAILURES:
-        delay = timedelta(seconds=min(MAX_DELAY, FIRST_DELAY * 2 ** (failures - 1)))
-        Operation.objects.filter(pk=operation.pk).update(attempted=failures, lease=None, next_at=Now() + delay)
+    if not FAILURE_RETRIES.is_last(failures):
+        retry_row(Operation, operation.pk, FAILURE_RETRIES.get_delay(failures))
         return "put off"
     log.warning("Operation %s failed.", operation.pk, exc_info=error)
     with activate_language(operation):
         reason = _("The database failed %(count)s times in a row: %(error)s")
-        message = to_storable_text(reason % {"count": failures, "error": describe_error(error)})
+        message = truncate_text(reason % {"count": failures, "error": describe_error(error)})
     finish_rows(Operation, [operation.pk], State.FAILED, error=message)
     return State.FAILED
-
-
-def reconnect(error: Exception, stop: Event) -> None:
-    """Closes a connection that failed, so that the next statement opens a new one."""
-    log.warning("The database did not answer: %s", type(error).__name__)
-    connection.close()
-    stop.wait(RECONNECT_DELAY)
 
 
 class BatchLimit:
@@ -182,8 +174,8 @@ class BatchLimit:
 class OperationRunner:
     """Does a leased operation, one step after the other."""
 
-    def __init__(self, lease: Lease, stop: Event) -> None:
-        self.lease, self.stop = lease, stop
+    def __init__(self, operation: Operation, stop: Event) -> None:
+        self.operation, self.stop = operation, stop
         self.limit = BatchLimit()
         self.task: Task | None = None
         # How the operation ended.
@@ -196,7 +188,7 @@ class OperationRunner:
 
         Raises LeaseLost, and the errors of a database that does not answer.
         """
-        operation = self.load_operation()
+        operation = find_leased(self.operation)
         with activate_language(operation):
             return self.do_step_or_fail(operation)
 
@@ -212,13 +204,6 @@ class OperationRunner:
             log.warning("Operation %s failed: %s", operation.pk, format_error(error), exc_info=exc_info)
             self.fail(error)
             return False
-
-    def load_operation(self) -> Operation:
-        """Raises LeaseLost."""
-        operation = Operation.objects.filter(pk=self.lease.operation_id, lease=self.lease.token).first()
-        if operation is None:
-            raise LeaseLost
-        return operation
 
     def do_step(self, operation: Operation) -> bool:
         task = self.task = self.task or load_task(operation.kind)
@@ -269,11 +254,8 @@ class OperationRunner:
             store_progress(operation, batch.cursor, outcome)
 
     def require_lease(self) -> None:
-        """Locks the operation, so that it is neither cancelled nor leased before the end of the transaction.
-
-        Raises LeaseLost.
-        """
-        if not keep_leased(Operation, {self.lease.operation_id: self.lease.token}, lock=True):
+        """Locks the operation, so that it is not cancelled before the end of the transaction. Raises LeaseLost."""
+        if not lock_leased(self.operation):
             raise LeaseLost
 
     def finish_complete(self, operation: Operation, task: Task) -> None:
@@ -288,7 +270,7 @@ class OperationRunner:
         """Raises LeaseLost."""
         with transaction.atomic(durable=True):
             self.require_lease()
-            finish_rows(Operation, [self.lease.operation_id], State.FAILED, attempts=0, error=format_error(error))
+            finish_rows(Operation, [self.operation.pk], State.FAILED, attempts=0, error=format_error(error))
         self.result = State.FAILED
 
 
@@ -320,20 +302,11 @@ def store_problems(operation: Operation, problems: Sequence[Problem]) -> None:
         OperationProblem.objects.bulk_create(rows[: max(0, capacity)])
 
 
-def release(lease: Lease) -> None:
-    """Gives an operation back: another worker can go on at once. Without a database the lease ends by itself."""
+def release(operation: Operation) -> None:
+    """Gives the operation back. Without a database the lease ends by itself."""
     with suppress(*CONNECTION_ERRORS):
-        Operation.objects.filter(pk=lease.operation_id, lease=lease.token).update(lease=None, next_at=Now())
+        release_row(operation)
 
 
 def format_error(error: Exception) -> str:
-    return to_storable_text(str(error) if isinstance(error, OperationFailed) else describe_error(error))
-
-
-def describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def to_storable_text(text: str) -> str:
-    """Returns a text that every database can store."""
-    return text.encode(errors="replace").decode().replace("\0", "?")[:MAX_ERROR_LENGTH]
+    return truncate_text(str(error)) if isinstance(error, OperationFailed) else describe_error(error)

@@ -6,7 +6,7 @@ worker that died become due again. All times are the database's.
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import connection, models
@@ -47,7 +47,39 @@ class LeasedModel(models.Model):
         abstract = True
 
 
-def lease_rows(model: type[models.Model], pks: Collection[int], columns: Sequence[str]) -> tuple[UUID, list[Row]]:
+T = TypeVar("T", bound=LeasedModel)
+
+
+class LeaseLost(Exception):
+    """The row has ended, or another worker has it."""
+
+
+class Claim(NamedTuple):
+    """The rows that a worker leases, and those of which too many workers died: it ends them in the same transaction."""
+
+    lease: UUID
+    pks: list[int]
+    poisoned_pks: list[int]
+
+
+def select_due(model: type[T]) -> models.QuerySet[T]:
+    return model._default_manager.filter(next_at__lte=Now())
+
+
+def has_due(model: type[LeasedModel]) -> bool:
+    """Checks without a transaction, which on SQLite would make writers wait."""
+    return select_due(model).exists()
+
+
+def claim_due(model: type[LeasedModel], limit: int) -> Claim:
+    """Leases the rows that are due longest. Needs a transaction."""
+    due = select_due(model).order_by("next_at", "pk").select_for_update(skip_locked=True)
+    lease, rows = lease_rows(model, due.values_list("pk", flat=True)[:limit], ["id", "attempted", "claimed"])
+    poisoned_pks = [pk for pk, attempted, claimed in rows if is_poisoned(attempted, claimed)]
+    return Claim(lease, [pk for pk, *_ in rows if pk not in poisoned_pks], poisoned_pks)
+
+
+def lease_rows(model: type[LeasedModel], pks: Collection[int], columns: Sequence[str]) -> tuple[UUID, list[Row]]:
     """Leases those of the rows that are due for LEASE_TIME. Returns the lease, and these columns of the leased rows."""
     lease = uuid4()
     sql = LEASE_SQL.format(
@@ -61,14 +93,45 @@ def is_poisoned(attempted: int, claimed: int) -> bool:
     return claimed > attempted + MAX_LOST_WORKERS
 
 
-def keep_leased(model: type[models.Model], leases: Mapping[int, UUID], lock: bool) -> set[int]:
+def select_leased(model: type[LeasedModel], leases: Mapping[int, UUID], lock: bool) -> set[int]:
     """The ids of the rows that still have their lease; with `lock`, no other worker leases them in this transaction."""
     suffix = " FOR UPDATE" if lock and connection.vendor == "postgresql" else ""
     rows = fetch_all(LEASED_SQL.format(model._meta.db_table, id_list(leases), suffix))
     return {pk for pk, lease in rows if UUID(str(lease)) == leases[pk]}
 
 
-def finish_rows(model: type[models.Model], pks: Collection[int], state: str, attempts: int = 1, **values: Any) -> None:
+def lock_leased(row: LeasedModel) -> bool:
+    """Returns false if the row has lost the lease that it was read with. Else no other worker leases it before the
+    transaction ends, even if the lease ends before.
+    """
+    return row.lease is not None and bool(select_leased(type(row), {row.pk: row.lease}, lock=True))
+
+
+def find_leased(row: T) -> T:
+    """Returns the row as it is stored now. Raises LeaseLost."""
+    current = filter_leased(row).first()
+    if current is None:
+        raise LeaseLost
+    return current
+
+
+def renew_lease(row: LeasedModel) -> None:
+    """Raises LeaseLost."""
+    if not filter_leased(row).update(next_at=Now() + LEASE_TIME):
+        raise LeaseLost
+
+
+def release_row(row: LeasedModel) -> None:
+    """Gives a row back, if the worker still has it: another one can go on at once."""
+    filter_leased(row).update(lease=None, next_at=Now())
+
+
+def filter_leased(row: T) -> models.QuerySet[T]:
+    """The row, as long as it has the lease that it was read with."""
+    return type(row)._default_manager.filter(pk=row.pk, lease=row.lease, lease__isnull=False)
+
+
+def finish_rows(model: type[LeasedModel], pks: Collection[int], state: str, attempts: int = 1, **values: Any) -> None:
     """Ends rows in this state, adds `attempts` to their attempts and sets these columns."""
     if not pks:
         return

@@ -1,28 +1,41 @@
-"""When deliveries and received events are due again after an attempt that failed."""
+"""When a row is due again after an attempt that failed."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import F, Model
+from django.db.models import F
 from django.db.models.functions import Now
 
-# Seconds after the first to the fourth attempt; the fifth is the last.
-RETRY_DELAYS = (10, 60, 600, 3600)
-MAX_RETRY_DELAY = timedelta(seconds=RETRY_DELAYS[-1])
+from library_site.jobs.leases import LeasedModel
 
 
-def retry_row(model: type[Model], pk: int, delay: timedelta, **values: Any) -> None:
+class RetrySchedule(NamedTuple):
+    """The seconds after each attempt that failed; the attempt behind the last delay is the last one.
+
+    With `jitter`, a delay is longer or shorter by up to this part of it. Attempts count from 1.
+    """
+
+    delays: tuple[int, ...]
+    jitter: float = 0
+
+    @property
+    def max_attempts(self) -> int:
+        return len(self.delays) + 1
+
+    def is_last(self, attempt: int) -> bool:
+        return attempt >= self.max_attempts
+
+    def get_delay(self, attempt: int, chance: float = 0.5) -> timedelta:
+        """The delay after an attempt that is not the last; `chance` is from 0 to 1."""
+        return timedelta(seconds=self.delays[attempt - 1] * (1 + self.jitter * (2 * chance - 1)))
+
+
+# Of deliveries and received events.
+EVENT_RETRIES = RetrySchedule((10, 60, 600, 3600), jitter=0.2)
+
+
+def retry_row(model: type[LeasedModel], pk: int, delay: timedelta, **values: Any) -> None:
     """Adds an attempt to a row, and makes it due after the delay."""
     model._default_manager.filter(pk=pk).update(
         next_at=Now() + delay, lease=None, attempted=F("attempted") + 1, **values
     )
-
-
-def is_last_attempt(attempt: int) -> bool:
-    """`attempt` counts from 1."""
-    return attempt > len(RETRY_DELAYS)
-
-
-def get_retry_delay(attempt: int, chance: float) -> timedelta:
-    """The delay after an attempt that is not the last, with 20 percent of jitter: `chance` is from 0 to 1."""
-    return timedelta(seconds=RETRY_DELAYS[attempt - 1] * (0.8 + 0.4 * chance))

@@ -18,6 +18,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, override
 
+from library_site.jobs.retries import RetrySchedule
 from oauth.accounts.languages import find_language
 from oauth.accounts.tokens import INVITATION_DAYS, invitation_tokens, reset_tokens
 from oauth.models import AccountMail
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_MAILS_PER_ADDRESS, MAX_MAILS_PER_NETWORK, MAIL_PERIOD = 3, 20, timedelta(hours=1)
 BATCH = 20
 # After the last failure nothing more is tried.
-RETRY_DELAYS = [timedelta(minutes=minutes) for minutes in (1, 5, 20, 60)]
+RETRIES = RetrySchedule((60, 300, 1200, 3600))
 
 
 class TooManyMails(Exception):
@@ -91,9 +92,10 @@ def send_due(now: datetime) -> int:
 
 def claim(mail: AccountMail, now: datetime) -> bool:
     """Plans the next attempt, as if this one failed. Returns false if another worker was faster."""
-    delay = RETRY_DELAYS[mail.attempts] if mail.attempts < len(RETRY_DELAYS) else None
+    attempt = mail.attempts + 1
+    due_at = None if RETRIES.is_last(attempt) else now + RETRIES.get_delay(attempt)
     own = AccountMail.objects.filter(pk=mail.pk, due_at=mail.due_at)
-    return bool(own.update(attempts=F("attempts") + 1, due_at=delay and now + delay))
+    return bool(own.update(attempts=F("attempts") + 1, due_at=due_at))
 
 
 def send(mail: AccountMail, now: datetime) -> bool:

@@ -3,6 +3,7 @@
 from threading import Event
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
@@ -14,10 +15,18 @@ from books.operations import worker
 from books.operations.edits import DELETE, EDIT, Edit
 from books.operations.lifecycle import store_operation, undo_operation
 from books.operations.selections import StoredFilter
-from books.operations.worker import OperationRunner
+from books.operations.worker import FAILURE_RETRIES, OperationRunner
 
 CHANGE_BOOKS = ["books.change_book"]
 MAX_LEASES = 100
+
+
+def skip_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker of the test waits before it tries again."""
+    for name in ("RECONNECT_DELAY", "RETRY_DELAY"):
+        monkeypatch.setattr(worker, name, 0)
+    delays = (0,) * len(FAILURE_RETRIES.delays)
+    monkeypatch.setattr(worker, "FAILURE_RETRIES", FAILURE_RETRIES._replace(delays=delays))
 
 
 def create_head_librarian() -> ActorRef:

@@ -11,8 +11,8 @@ from django.db.models import F
 from django.utils.translation import gettext_noop
 
 from library_site.db.sql import execute
-from library_site.jobs.leases import finish_rows, keep_leased
-from library_site.jobs.retries import MAX_RETRY_DELAY, get_retry_delay, is_last_attempt, retry_row
+from library_site.jobs.leases import finish_rows, select_leased
+from library_site.jobs.retries import EVENT_RETRIES, retry_row
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.endpoints import disable_endpoints
 from webhooks.models import Delivery, Endpoint
@@ -81,7 +81,7 @@ def record_outcomes(outcomes: Sequence[Outcome], chance: Callable[[], float]) ->
 def keep_current(outcomes: Sequence[Outcome], lock: bool = False) -> list[Outcome]:
     """Drops late outcomes: those of deliveries that another worker has leased since."""
     leases = {outcome.delivery.pk: outcome.delivery.lease for outcome in outcomes}
-    leased_ids = keep_leased(Delivery, leases, lock)
+    leased_ids = select_leased(Delivery, leases, lock)
     return [outcome for outcome in outcomes if outcome.delivery.pk in leased_ids]
 
 
@@ -108,13 +108,13 @@ def build_attempt_row(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
 
 def get_next_delay(outcome: Outcome, chance: float) -> timedelta:
     """The delay before the next attempt: that of the schedule, or the longer one that the receiver requests."""
-    requested_delay = timedelta(seconds=min(outcome.retry_after or 0, MAX_RETRY_DELAY.total_seconds()))
-    return max(get_retry_delay(outcome.delivery.attempted + 1, chance), requested_delay)
+    requested_delay = timedelta(seconds=min(outcome.retry_after or 0, EVENT_RETRIES.delays[-1]))
+    return max(EVENT_RETRIES.get_delay(outcome.delivery.attempted + 1, chance), requested_delay)
 
 
 def is_dead(outcome: Outcome) -> bool:
     """Whether the delivery is given up: the failure is permanent, or the attempt was the last."""
-    return not outcome.is_delivered and (outcome.is_permanent or is_last_attempt(outcome.delivery.attempted + 1))
+    return not outcome.is_delivered and (outcome.is_permanent or EVENT_RETRIES.is_last(outcome.delivery.attempted + 1))
 
 
 def count_dead(outcomes: Sequence[Outcome]) -> list[Endpoint]:

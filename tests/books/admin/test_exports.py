@@ -117,7 +117,7 @@ def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -
     assert Operation.objects.get(kind="export").state == "done"
 
 
-def claim_lease() -> worker.Lease:
+def claim_lease() -> Operation:
     lease = worker.claim_due()
     assert lease
     return lease

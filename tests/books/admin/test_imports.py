@@ -23,8 +23,8 @@ from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
-from books.operations.tasks import LeaseLost
 from library_site.jobs.expiry import purge
+from library_site.jobs.leases import LeaseLost, has_due
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
@@ -88,7 +88,7 @@ def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Clie
 
 
 def work_if_due() -> None:
-    if worker.has_due():
+    if has_due(Operation):
         work_off()
 
 

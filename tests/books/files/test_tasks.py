@@ -31,6 +31,7 @@ from tests.support.operations import (
     claim_runner,
     count_items,
     create_head_librarian,
+    skip_delays,
     work_off,
 )
 
@@ -48,8 +49,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PART_BYTES", 500)
     monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
-    for name in ("RECONNECT_DELAY", "RETRY_DELAY", "FIRST_DELAY"):
-        monkeypatch.setattr(worker, name, 0)
+    skip_delays(monkeypatch)
 
 
 def build_file(name: str) -> bytes:

@@ -35,6 +35,7 @@ from tests.support.operations import (
     count_items,
     create_head_librarian,
     list_problems,
+    skip_delays,
 )
 from webhooks.models import Event as StoredEvent
 
@@ -68,8 +69,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PART_BYTES", 90)
     monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
     monkeypatch.setattr(worker, "PAUSES", {"sqlite": 0, "postgresql": 0})
-    for name in ("RECONNECT_DELAY", "RETRY_DELAY", "FIRST_DELAY"):
-        monkeypatch.setattr(worker, name, 0)
+    skip_delays(monkeypatch)
 
 
 class Library:

@@ -19,16 +19,16 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
-from books.operations.tasks import Batch, LeaseLost, OperationFailed, Outcome, renew_lease
-from books.operations.worker import MAX_FAILURES, MAX_PROBLEMS, OperationRunner
+from books.operations.tasks import Batch, OperationFailed, Outcome
+from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
 from books.writing import changes
 from library_site.db.sql import get_database_time
-from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON
+from library_site.jobs.leases import LEASE_TIME, MAX_LOST_WORKERS, POISONED_REASON, LeaseLost, renew_lease
 from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 from tests.support.connection_faults import wrap_reconnecting
 from tests.support.failures import break_database
-from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, work_off
+from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, skip_delays, work_off
 
 SET_LENT = Edit({"available": False})
 
@@ -41,8 +41,7 @@ def head(db: None) -> ActorRef:
 @pytest.fixture
 def transactional_head(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> ActorRef:
     """A head librarian of a library with a book, whose worker closes its connection and does not wait."""
-    for name in ("RECONNECT_DELAY", "FIRST_DELAY"):
-        monkeypatch.setattr(worker, name, 0)
+    skip_delays(monkeypatch)
     with transaction.atomic():
         create_book()
     return create_head_librarian()
@@ -252,7 +251,7 @@ def test_a_statement_that_takes_too_long_is_a_failure(
     operation = begin_edit(transactional_head, SET_LENT)
     monkeypatch.setattr(EditTask, "write_batch", raise_always(OperationalError(), errors.QueryCanceled()))
     work_off(operation)
-    assert (operation.state, operation.attempted) == ("failed", MAX_FAILURES)
+    assert (operation.state, operation.attempted) == ("failed", FAILURE_RETRIES.max_attempts)
 
 
 def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
@@ -270,7 +269,7 @@ def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
     monkeypatch.setattr(EditTask, "write_batch", fail_one)
     work_off(broken, other)
     assert (other.state, ended) == ("done", [False])
-    reason = f"The database failed {MAX_FAILURES} times in a row: OperationalError: disk?full"
+    reason = f"The database failed {FAILURE_RETRIES.max_attempts} times in a row: OperationalError: disk?full"
     assert (broken.state, broken.error, broken.lease, broken.next_at) == ("failed", reason, None, None)
 
 
@@ -280,7 +279,7 @@ def test_the_reason_is_in_the_language_of_who_began_the_operation(
     monkeypatch.setattr(worker, "_", lambda text: f"{get_language()}: {text}")
     with override("de"):
         operation = begin_edit(head, SET_LENT)
-    Operation.objects.filter(pk=operation.pk).update(attempted=MAX_FAILURES - 1)
+    Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
     lease = worker.claim_due()
     assert lease
     assert worker.count_failure(lease, OperationalError("x")) == "failed"
@@ -303,7 +302,7 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef, failures: in
 
 def test_failures_before_the_start_do_not_count_after_it(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
-    Operation.objects.filter(pk=operation.pk).update(attempted=MAX_FAILURES - 1)
+    Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
     claim().do_next()
     operation.refresh_from_db()
     assert (operation.state, operation.attempted) == ("running", 0)
@@ -327,7 +326,7 @@ def test_no_operation_fails_because_the_database_is_away(
     operation = begin_edit(transactional_head, SET_LENT)
     lease = worker.claim_due()
     assert lease
-    away = [OperationalError() for _ in range(5 * MAX_FAILURES)]
+    away = [OperationalError() for _ in range(5 * FAILURE_RETRIES.max_attempts)]
 
     def fail_at_first(execute: Callable[..., Any], *arguments: Any) -> Any:
         if away:
@@ -352,7 +351,7 @@ def test_a_worker_is_stopped_while_the_database_is_away(transactional_head: Acto
     lines: list[str] = []
     with break_database(OperationalError()):
         worker.work_off(lease, stop, lines.append)
-    assert lines == [f"Operation {lease.operation_id}: not finished"]
+    assert lines == [f"Operation {lease.pk}: not finished"]
 
 
 def test_a_cancelled_operation_is_not_taken_up_again(head: ActorRef, monkeypatch: pytest.MonkeyPatch) -> None:

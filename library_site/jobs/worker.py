@@ -1,0 +1,32 @@
+"""What the loops of all workers do when the database fails, or when they shall stop."""
+
+import logging
+import signal
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import InterfaceError, InternalError, OperationalError, connection
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Raised by a database that is down, or that takes no writes, such as a replica before it is promoted.
+CONNECTION_ERRORS = (InterfaceError, InternalError, OperationalError)
+# Seconds before a database that failed is called again.
+RECONNECT_DELAY = 1.0
+
+
+def call_reconnecting(function: Callable[[], Result]) -> Result:
+    """Closes a connection that failed, so that the next call opens a new one. Raises CONNECTION_ERRORS."""
+    try:
+        return function()
+    except CONNECTION_ERRORS as error:
+        drop_connection(error)
+        raise
+
+
+def drop_connection(error: Exception) -> None:
+    """Closes the connection of this thread, which raised the error."""
+    log.warning("The database did not answer: %s", type(error).__name__)
+    connection.close()

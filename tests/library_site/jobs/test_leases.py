@@ -1,0 +1,81 @@
+"""Rows that one worker at a time has: operations stand for all of them."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+
+from books.models import Operation
+from books.operations.edits import Edit
+from library_site.jobs.leases import (
+    LEASE_TIME,
+    MAX_LOST_WORKERS,
+    LeaseLost,
+    claim_due,
+    find_leased,
+    has_due,
+    lock_leased,
+    release_row,
+    renew_lease,
+)
+from tests.support.operations import begin_edit, create_head_librarian
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def first() -> Operation:
+    """Is due before another operation."""
+    actor = create_head_librarian()
+    operations = [begin_edit(actor, Edit({"available": False})) for _ in range(2)]
+    Operation.objects.filter(pk=operations[0].pk).update(next_at=Now() - LEASE_TIME)
+    return operations[0]
+
+
+def claim(limit: int = 1) -> list[Operation]:
+    with transaction.atomic():
+        return list(Operation.objects.filter(pk__in=claim_due(Operation, limit).pks).order_by("pk"))
+
+
+def test_a_row_is_claimed_once_and_the_oldest_first(first: Operation) -> None:
+    assert [claim() == [first], len(claim(9)), claim(9), has_due(Operation)] == [True, 1, [], False]
+
+
+def test_a_poisoned_row_is_not_among_the_claimed(first: Operation) -> None:
+    Operation.objects.filter(pk=first.pk).update(claimed=MAX_LOST_WORKERS + 3, attempted=3)
+    claimed = claim_due(Operation, 9)
+    assert (claimed.poisoned_pks, len(claimed.pks)) == ([first.pk], 1)
+
+
+def test_a_row_that_was_released_is_due_at_once(first: Operation) -> None:
+    release_row(*claim())
+    assert first in claim(9)
+
+
+def test_a_lease_that_is_renewed_begins_anew(first: Operation) -> None:
+    [leased] = claim()
+    Operation.objects.filter(pk=leased.pk).update(next_at=Now())
+    renew_lease(leased)
+    assert Operation.objects.filter(pk=leased.pk, next_at__gt=Now() + LEASE_TIME / 2).exists()
+
+
+@pytest.mark.parametrize("token", [None, uuid4()])
+def test_who_has_lost_the_lease_neither_reads_nor_changes_the_row(first: Operation, token: object) -> None:
+    [leased] = claim()
+    Operation.objects.filter(pk=leased.pk).update(lease=token)
+    before = Operation.objects.values().get(pk=leased.pk)
+    release_row(leased)
+    calls: list[Callable[[Operation], object]] = [find_leased, renew_lease]
+    for call in calls:
+        with pytest.raises(LeaseLost):
+            call(leased)
+    assert (lock_leased(leased), Operation.objects.values().get(pk=leased.pk)) == (False, before)
+
+
+def test_a_row_without_a_lease_is_nobody_s(first: Operation) -> None:
+    assert first.lease is None
+    with pytest.raises(LeaseLost):
+        renew_lease(first)
+    assert not lock_leased(first)
