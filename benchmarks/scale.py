@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
-from benchmarks.history.filling import ChangeSize, Purge, fill_history, measure_change, time_purge
+from benchmarks.history.filling import ChangeSize, Expiry, fill_history, measure_change, time_expiry
 from benchmarks.questions import (
     API_KEY,
     CONSTANT_TIME_QUESTIONS,
@@ -53,14 +53,14 @@ Results = Mapping[tuple[str, int], Timing]
 class Findings(NamedTuple):
     """Timings by the titles of the questions, the MiB of the worker after them, and problems of the database.
 
-    `change` is the size of a change, `purge` the deletion of old ones after all questions.
+    `change` is the size of a change, `expiry` the deletion of old ones after all questions.
     """
 
     timings: Mapping[str, Timing]
     mib: float
     problems: Sequence[str]
     change: ChangeSize
-    purge: Purge
+    expiry: Expiry
 
 
 DatabaseServer = tuple[Callable[[int], str], list[int]]
@@ -122,7 +122,7 @@ def measure_size(database: str, url: str, pids: Sequence[int], size: int, effort
         worse_plans = find_worse_plans(client)
         timings = {title: measure_question(client, title, effort) for title in QUESTIONS}
         problems = [*missing_statistics, *worse_plans, *find_slow_patterns(timings)]
-        return Findings(timings, load.get_memory(server.pid), problems, change, time_purge(url, client))
+        return Findings(timings, load.get_memory(server.pid), problems, change, time_expiry(url, client))
 
 
 def create_client_credentials(url: str, port: int) -> Credentials:
@@ -189,7 +189,7 @@ def build_table(results: Results, findings: Mapping[int, Findings]) -> Table:
         table.add_row(title, *times, f"{get_growth(results, sizes, title):.1f}{goal}")
     table.add_row("MiB of the worker", *(f"{mib:.0f}" for mib in memory), f"{memory[-1] / memory[0]:.1f}")
     table.add_row("bytes of a change, in its table + indexes", *(str(row.change) for row in findings.values()), "")
-    table.add_row("old changes deleted, a PUT meanwhile", *(str(row.purge) for row in findings.values()), "")
+    table.add_row("old changes deleted, a PUT meanwhile", *(str(row.expiry) for row in findings.values()), "")
     return table
 
 

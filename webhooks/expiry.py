@@ -1,4 +1,4 @@
-"""Selects rows to purge: old events with their deliveries, what nobody is sent, and endpoints without an owner."""
+"""Selects expired rows: old events with their deliveries, what nobody is sent, and endpoints without an owner."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -7,46 +7,47 @@ from datetime import timedelta
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from library_site.jobs.expiry import PurgeStopped, purge_all
+from library_site.jobs.expiry import ExpiryStopped, delete_expired
+from library_site.jobs.leases import select_due
 from webhooks.models import Clearing
 
 log = logging.getLogger(__name__)
 
-CLEARING_INTERVAL = timedelta(days=1)
+EXPIRY_INTERVAL = timedelta(days=1)
 # After this time another worker takes over. Two at a time do no harm.
-CLEARING_LEASE = timedelta(hours=1)
-CLEARING_PK = 1
+EXPIRY_LEASE_TIME = timedelta(hours=1)
+EXPIRY_PK = 1
 
 
-def clear_if_due(is_stopping: Callable[[], bool]) -> None:
-    """Deletes expired rows unless a worker has done so in the last CLEARING_INTERVAL, or is doing so.
+def delete_expired_if_due(is_stopping: Callable[[], bool]) -> None:
+    """Deletes expired rows unless a worker has done so in the last EXPIRY_INTERVAL, or is doing so.
 
     If the worker stops meanwhile, another one goes on at once.
     """
 
     def check_stop() -> None:
         if is_stopping():
-            raise PurgeStopped
+            raise ExpiryStopped
 
-    if not lease_clearing():
+    if not lease_expiry():
         return
     try:
-        counts = purge_all(timezone.now(), check_stop)
-    except PurgeStopped:
+        counts = delete_expired(timezone.now(), check_stop)
+    except ExpiryStopped:
         # Its own millisecond would be over only with the next one.
-        schedule_clearing(-timedelta(seconds=1))
+        schedule_expiry(-timedelta(seconds=1))
         return
-    schedule_clearing(CLEARING_INTERVAL)
+    schedule_expiry(EXPIRY_INTERVAL)
     log.info("Cleared: %s", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing")
 
 
-def lease_clearing() -> bool:
-    """Whether a clearing is due that no other worker does. Then it is leased for CLEARING_LEASE."""
+def lease_expiry() -> bool:
+    """Leases the deletion for EXPIRY_LEASE_TIME. Returns false if it is not due, or another worker does it."""
     if Clearing.objects.filter(next_at__gt=Now()).exists():
         return False
-    Clearing.objects.get_or_create(pk=CLEARING_PK)
-    return bool(Clearing.objects.filter(next_at__lte=Now()).update(next_at=Now() + CLEARING_LEASE))
+    Clearing.objects.get_or_create(pk=EXPIRY_PK)
+    return bool(select_due(Clearing).update(next_at=Now() + EXPIRY_LEASE_TIME))
 
 
-def schedule_clearing(delay: timedelta) -> None:
+def schedule_expiry(delay: timedelta) -> None:
     Clearing.objects.update(next_at=Now() + delay)

@@ -84,7 +84,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 class Endpoint(models.Model):
     """An address where events are sent.
 
-    A deleted endpoint keeps its row until its deliveries are purged: the deletion is fast, and an event that is
+    A deleted endpoint keeps its row until its deliveries are deleted: the deletion is fast, and an event that is
     written at the same time can still refer to it.
     """
 
@@ -179,7 +179,7 @@ class Delivery(LeasedModel):
 
 
 class Attempt(models.Model):
-    """One request and its outcome: the status of the answer, or our description of the error."""
+    """One request and its result: the status of the answer, or our description of the error."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, related_name="attempts")
     started_at = models.DateTimeField(_("started at"))

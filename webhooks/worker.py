@@ -22,11 +22,11 @@ from library_site.jobs.worker import CONNECTION_ERRORS, RECONNECT_DELAY, STOP_SI
 from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
-from webhooks.delivery.attempts import Outcome, name_result, record_outcomes
+from webhooks.delivery.attempts import AttemptResult, name_result, record_results
 from webhooks.delivery.leases import Backlog, LeasedDelivery
 from webhooks.delivery.sending import DatabaseClock, Sender, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
-from webhooks.expiry_schedule import clear_if_due
+from webhooks.expiry_schedule import delete_expired_if_due
 from webhooks.models import Endpoint
 from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
 
@@ -37,14 +37,14 @@ Result = TypeVar("Result")
 POLL_INTERVAL = {"postgresql": 0.5, "sqlite": 0.1}
 # Seconds between polls after work was due, and for how long: new work may come without a notification meanwhile.
 BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
-# Outcomes are recorded in batches. A batch waits this many seconds for more outcomes, unless BATCH_TARGET are there.
+# Results are recorded in batches. A batch waits this many seconds for more results, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
 INBOX_BATCH = 20
 # Seconds between searches for mails.
 MAIL_POLL_INTERVAL = 2.0
 # Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
-# questions whether it is time to clear.
-CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = CLEARING_CHECK_INTERVAL = 60
+# questions whether it is time to delete expired rows.
+CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = EXPIRY_CHECK_INTERVAL = 60
 
 
 class Worker:
@@ -57,14 +57,14 @@ class Worker:
         self.claim_executor, self.record_executor, self.inbox_executor = (ThreadPoolExecutor(1) for _ in range(3))
         # Its own too: a mail server can be slow.
         self.mail_executor = ThreadPoolExecutor(1)
-        self.clearing_executor = ThreadPoolExecutor(1)
+        self.expiry_executor = ThreadPoolExecutor(1)
         self.is_stopping = False
         self.stop_event = asyncio.Event()
         self.wake_events = {self.claim_executor: asyncio.Event(), self.inbox_executor: asyncio.Event()}
         self.busy_until = 0.0
         # The number of deliveries that are claimed and not recorded yet, by endpoint.
         self.in_flight: Counter[int] = Counter()
-        self.outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
+        self.results: asyncio.Queue[AttemptResult] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
         self.report_lock = asyncio.Lock()
 
@@ -77,7 +77,7 @@ class Worker:
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
             loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
             background_tasks = [group.create_task(loop) for loop in (*loops, self.disable_ended_regularly())]
-            background_tasks += [] if once else [group.create_task(self.clear_regularly())]
+            background_tasks += [] if once else [group.create_task(self.delete_expired_regularly())]
             await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
             await self.report(clock)
             for task in background_tasks:
@@ -90,7 +90,7 @@ class Worker:
     @property
     def executors(self) -> list[ThreadPoolExecutor]:
         executors = [self.claim_executor, self.record_executor, self.inbox_executor, self.mail_executor]
-        return [*executors, self.clearing_executor]
+        return [*executors, self.expiry_executor]
 
     def stop(self) -> None:
         log.info("The worker stops: %d deliveries are under way.", self.in_flight.total())
@@ -104,7 +104,7 @@ class Worker:
             event.set()
 
     async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
-        """Returns when the outcomes of all claimed deliveries are recorded."""
+        """Returns when the results of all claimed deliveries are recorded."""
         while not self.is_stopping:
             was_idle = not self.in_flight
             deliveries = await self.claim(group)
@@ -128,21 +128,21 @@ class Worker:
         return claim.deliveries
 
     async def send(self, sender: Sender, leased_delivery: LeasedDelivery) -> None:
-        self.outcomes.put_nowait(await send_delivery(sender, leased_delivery))
+        self.results.put_nowait(await send_delivery(sender, leased_delivery))
 
     async def record(self, group: asyncio.TaskGroup) -> None:
         while True:
-            batch = [await self.outcomes.get()]
-            if self.outcomes.qsize() < BATCH_TARGET:
+            batch = [await self.results.get()]
+            if self.results.qsize() < BATCH_TARGET:
                 await asyncio.sleep(BATCH_WAIT)
-            while len(batch) < MAX_BATCH and not self.outcomes.empty():
-                batch.append(self.outcomes.get_nowait())
-            record = partial(record_outcomes, batch, random)
+            while len(batch) < MAX_BATCH and not self.results.empty():
+                batch.append(self.results.get_nowait())
+            record = partial(record_results, batch, random)
             self.mail_owners(await self.run_in_thread(self.record_executor, record), group)
-            for outcome in batch:
-                if not outcome.is_delivered:
-                    log.info("Delivery %s failed: %s", outcome.delivery.pk, outcome.status or outcome.error)
-            self.in_flight -= Counter(outcome.delivery.endpoint_id for outcome in batch)
+            for result in batch:
+                if not result.is_delivered:
+                    log.info("Delivery %s failed: %s", result.delivery.pk, result.status or result.error)
+            self.in_flight -= Counter(result.delivery.endpoint_id for result in batch)
             self.counts.update(map(name_result, batch))
             if self.has_capacity():
                 self.wake_events[self.claim_executor].set()
@@ -184,7 +184,7 @@ class Worker:
     async def run_in_thread(self, executor: ThreadPoolExecutor, function: Callable[[], Result]) -> Result:
         """Runs a function that uses the database, and retries until the database answers.
 
-        If the worker stops meanwhile, it raises the error: deliveries without a recorded outcome are sent again.
+        If the worker stops meanwhile, it raises the error: deliveries without a recorded result are sent again.
         """
         while True:
             try:
@@ -218,10 +218,10 @@ class Worker:
             await self.run_in_thread(self.inbox_executor, disable_ended)
             await asyncio.sleep(ENDED_CHECK_INTERVAL)
 
-    async def clear_regularly(self) -> None:
+    async def delete_expired_regularly(self) -> None:
         while True:
-            await self.run_in_thread(self.clearing_executor, partial(clear_if_due, lambda: self.is_stopping))
-            await asyncio.sleep(CLEARING_CHECK_INTERVAL)
+            await self.run_in_thread(self.expiry_executor, partial(delete_expired_if_due, lambda: self.is_stopping))
+            await asyncio.sleep(EXPIRY_CHECK_INTERVAL)
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:

@@ -70,7 +70,7 @@ class ChangeSize(NamedTuple):
         return f"{self.table:.0f} + {self.indexes:.0f}"
 
 
-class Purge(NamedTuple):
+class Expiry(NamedTuple):
     """The deletion of old changes, and the milliseconds of PUTs at the same time."""
 
     changes: int
@@ -149,7 +149,7 @@ def measure_change(database_url: str) -> ChangeSize:
     return ChangeSize(table / count, indexes / count)
 
 
-def time_purge(database_url: str, client: LibraryClient) -> Purge:
+def time_expiry(database_url: str, client: LibraryClient) -> Expiry:
     """Runs `clear_expired` while the client changes books, one after another."""
     command = [sys.executable, "manage.py", "clear_expired"]
     variables = build_environment(database_url) | {"HISTORY_KEPT_DAYS": str(KEPT_DAYS)}
@@ -162,4 +162,4 @@ def time_purge(database_url: str, client: LibraryClient) -> Purge:
             times.append(client.send(Request(f"/api/books/{next(pks)}", "PUT", {"year": next(years)})))
         seconds = time.monotonic() - start
     [count] = re.findall(r"(\d+) changes deleted", run.result())
-    return Purge(int(count), seconds, statistics.median(times), max(times))
+    return Expiry(int(count), seconds, statistics.median(times), max(times))

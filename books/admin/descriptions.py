@@ -72,7 +72,7 @@ def describe_entries(entries: Sequence[Entry]) -> list[Description]:
     """Takes three queries at most, however many entries there are."""
     titles = find_titles({entry.book_id for entry in entries})
     operations = Operation.objects.in_bulk({entry.operation_id for entry in entries if entry.operation_id})
-    # An operation can be purged, with its changes, after these were read.
+    # An operation can expire, with its changes, after these were read.
     return [describe_entry(entry, titles[entry.book_id], operations.get(entry.operation_id or 0)) for entry in entries]
 
 

@@ -157,5 +157,5 @@ def hash_request(request: Request) -> str:
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """Yields the stored responses that are too old to be sent again, with their name in the report of the purge."""
+    """Yields the stored responses that are too old to be sent again, with their name in the report."""
     yield "kept answers", StoredResponse.objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)

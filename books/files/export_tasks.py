@@ -19,7 +19,7 @@ from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import read_stored_filter
-from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease
 
@@ -60,14 +60,14 @@ class ExportTask:
             renew_lease(operation)
             yield page
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         number, content = batch.items
         is_first = number == 1
         if is_first:
             ExportChunk.objects.filter(operation=operation).delete()
             Operation.objects.filter(pk=operation.pk).update(unchanged=0, last=self.part_count)
         ExportChunk.objects.create(operation=operation, number=number, content=content, created_at=now)
-        return Outcome(changed=0, unchanged=self.book_count if is_first else 0)
+        return BatchCounts(changed=0, unchanged=self.book_count if is_first else 0)
 
     def require_complete(self, operation: Operation) -> None:
         """All parts are there, of which there is one at least, and each but the last is full."""

@@ -15,7 +15,7 @@ from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
 from library_site.http.refusals import Refusal
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 
 # Checked again when an operation starts, and with each batch.
 PREVIEW_PERMISSIONS = ["books.import_books"]
@@ -133,4 +133,4 @@ def delete_unused_file(file_id: int) -> None:
         operations = (file.preview_operation, file.check_operation, file.import_operation)
         if any(operation and operation.state in UNDER_WAY for operation in operations):
             raise FileInUse
-    purge(iter_rows(ImportFile.objects.filter(pk=file_id)))
+    delete_by_kind(iter_rows(ImportFile.objects.filter(pk=file_id)))

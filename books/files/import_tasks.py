@@ -21,7 +21,7 @@ from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
-from books.operations.tasks import Batch, OperationFailed, Outcome, Plan
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan
 from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
@@ -77,7 +77,7 @@ class FileTask:
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         raise NotImplementedError
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         file = get_file(operation)
         decisions = self.decide(operation, get_rules(operation), batch.items, actor, now)
         counts = Counter(decision.verdict for decision in decisions)
@@ -86,7 +86,7 @@ class FileTask:
         Operation.objects.filter(pk=operation.pk).update(result={"counts": dict(earlier_counts + counts)})
         changed = self.count_changed(counts)
         refused = sum(counts[kind] for kind in REJECTED_VERDICTS)
-        return Outcome(changed, len(decisions) - changed - refused, refused)
+        return BatchCounts(changed, len(decisions) - changed - refused, refused)
 
     def require_complete(self, operation: Operation) -> None:
         """Each record was decided once."""
@@ -157,10 +157,10 @@ class PreviewTask:
         with report_unreadable():
             return Batch(1, [read_head(open_source(operation))])
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         [head] = batch.items
         Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
-        return Outcome(changed=0, unchanged=1)
+        return BatchCounts(changed=0, unchanged=1)
 
     def require_complete(self, operation: Operation) -> None:
         """Its result is stored with its only batch."""

@@ -11,7 +11,7 @@ from books.history.actors import ActorRef
 from books.members import MEMBERS
 from books.models import MAX_LENGTHS, Operation, OperationProblem
 from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
-from books.operations.tasks import Batch, Outcome, Plan, Problem
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem
 from books.rows import BookRow
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
@@ -88,26 +88,30 @@ class SelectionTask:
     def limit_batch(self, operation: Operation, limit: int) -> int:
         return limit
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         keys: Sequence[BookKey] = batch.items
         books = lock_matching(get_selection(operation), keys)
-        missed = [Problem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
-        outcome = self.write_books(operation, list(books.values()), actor, now)
-        return outcome._replace(missed=len(missed), problems=[*missed, *outcome.problems])
+        missed = [RefusedItem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
+        counts = self.write_books(operation, list(books.values()), actor, now)
+        return counts._replace(missed=len(missed), refused_items=[*missed, *counts.refused_items])
 
     def require_complete(self, operation: Operation) -> None:
         """Nothing can be missing: the cursor only moves with the books."""
 
-    def write_books(self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime) -> Outcome:
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
         """Changes locked books."""
         raise NotImplementedError
 
 
 class DeleteTask(SelectionTask):
-    def write_books(self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime) -> Outcome:
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
         if books:
             changes.delete_locked_books(books, actor, now, is_announced(operation))
-        return Outcome(len(books))
+        return BatchCounts(len(books))
 
 
 class EditTask(SelectionTask):
@@ -115,20 +119,22 @@ class EditTask(SelectionTask):
         has_isbn = "isbn" in read_edit(operation.parameters or {}).list_members()
         return min(limit, ISBN_BATCH) if has_isbn else limit
 
-    def write_books(self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime) -> Outcome:
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
         edit = read_edit(operation.parameters or {})
-        problems, pairs = [], []
+        refused_items, pairs = [], []
         for book in books:
             try:
                 columns = book.find_changes(edit.build_values(book), now)
             except InvalidEdit:
-                problems.append(Problem(book.id, Reason.INVALID))
+                refused_items.append(RefusedItem(book.id, Reason.INVALID))
             else:
                 pairs += [(book, book._replace(**columns))] if columns else []
         refused = write_pairs(pairs, actor, now, is_announced(operation))
-        unchanged = len(books) - len(pairs) - len(problems)
-        problems += [Problem(pk, Reason.ISBN_IN_USE) for pk in refused]
-        return Outcome(len(pairs) - len(refused), unchanged, len(problems), problems=problems)
+        unchanged = len(books) - len(pairs) - len(refused_items)
+        refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
+        return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
 
 
 def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool) -> list[int]:

@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     items: Sequence[Any]
 
 
-class Problem(NamedTuple):
+class RefusedItem(NamedTuple):
     """An item that is left as it is. `subject` is the id of a book or the number of a row; `reason` one of
     OperationProblem.Reason.
     """
@@ -43,8 +43,8 @@ class Problem(NamedTuple):
     detail: str = ""
 
 
-class Outcome(NamedTuple):
-    """What became of a batch: the numbers of items, and the problems of those that were refused or missed.
+class BatchCounts(NamedTuple):
+    """The numbers of items of a batch by what became of them, and those that were refused or missed.
 
     Missed are items that were no longer to be done when their turn came.
     """
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     unchanged: int = 0
     refused: int = 0
     missed: int = 0
-    problems: Sequence[Problem] = ()
+    refused_items: Sequence[RefusedItem] = ()
 
 
 class OperationFailed(Exception):
@@ -77,7 +77,7 @@ class Task(Protocol):
         Called outside a transaction: what takes long is done here, and checked again in `write_batch`.
         """
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         """Writes the items in the transaction that stores the cursor, within a fraction of a second.
 
         It locks books before it writes any, all at once and in the order of their ids (`changes.lock_books`), so that

@@ -14,7 +14,7 @@ from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
 from books.operations.edits import is_announced, write_pairs
-from books.operations.tasks import Batch, Outcome, Plan, Problem
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem
 from books.rows import BookRow, make_row
 from books.writing import changes
 
@@ -49,7 +49,7 @@ class UndoTask:
         steps = [UndoStep(*row) for row in rows.values_list(*UndoStep._fields)[:limit]]
         return Batch(-steps[-1].id if steps else operation.last or 0, steps)
 
-    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         steps: Sequence[UndoStep] = batch.items
         book_ids = {step.book_id for step in steps}
         books = changes.lock_books(book_ids)
@@ -67,7 +67,7 @@ class UndoTask:
             else:
                 writer.change(step, is_touched, is_undone)
         writer.flush()
-        return writer.build_outcome(len(steps))
+        return writer.build_counts(len(steps))
 
     def require_complete(self, operation: Operation) -> None:
         """Nothing can be missing: the cursor only moves with the changes."""
@@ -82,7 +82,7 @@ class UndoWriter:
         """`books` are those that exist, locked; `last_versions` are of all, and a deletion is a version, too."""
         self.books, self.last_versions = books, last_versions
         self.actor, self.now, self.announce = actor, now, announce
-        self.problems: list[Problem] = []
+        self.refused_items: list[RefusedItem] = []
         # The number of steps that wrote something, and of those that wrote a part.
         self.changed = self.partial = 0
         self.waiting_kind = ""
@@ -94,14 +94,14 @@ class UndoWriter:
         if book is None:
             # An earlier undo, which was cancelled, can have taken back the creation of the book, too.
             if is_touched or not is_undone:
-                self.problems.append(Problem(step.book_id, Reason.DELETED))
+                self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED))
             return
         before, after = step.before or {}, step.after or {}
         values = {name: value for name, value in before.items() if getattr(book, name) == after[name]}
         others = [name for name, value in before.items() if name not in values and getattr(book, name) != value]
         columns = book.find_changes(values, self.now)
         if others:
-            self.problems.append(Problem(book.id, Reason.CHANGED, ", ".join(others)))
+            self.refused_items.append(RefusedItem(book.id, Reason.CHANGED, ", ".join(others)))
             self.partial += bool(columns)
         if columns:
             self.wait("change", book, book._replace(**columns))
@@ -110,7 +110,7 @@ class UndoWriter:
         """Deletes a book that the operation added, unless somebody changed it since."""
         book = self.find_book(step)
         if book is not None and is_touched:
-            self.problems.append(Problem(step.book_id, Reason.CHANGED))
+            self.refused_items.append(RefusedItem(step.book_id, Reason.CHANGED))
         elif book is not None:
             self.wait("delete", book, book)
 
@@ -118,10 +118,10 @@ class UndoWriter:
         """Writes a deleted book again, unless somebody or an earlier undo restored it since."""
         if self.find_book(step) is not None:
             if not is_undone:
-                self.problems.append(Problem(step.book_id, Reason.EXISTS))
+                self.refused_items.append(RefusedItem(step.book_id, Reason.EXISTS))
             return
         if is_touched:
-            self.problems.append(Problem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
+            self.refused_items.append(RefusedItem(step.book_id, Reason.DELETED if is_undone else Reason.EXISTS))
             return
         members = step.before or {}
         values = {**members, "created_at": datetime.fromisoformat(members["created_at"])}
@@ -148,7 +148,7 @@ class UndoWriter:
             return
         refused = set(getattr(self, f"flush_{self.waiting_kind}")(pairs))
         self.changed += len(pairs) - len(refused)
-        self.problems += [Problem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused)]
+        self.refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in sorted(refused)]
 
     def flush_change(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
         refused = write_pairs(pairs, self.actor, self.now, self.announce)
@@ -168,9 +168,9 @@ class UndoWriter:
         self.books |= {pk: books[pk] for pk in restored_ids}
         return sorted(books.keys() - restored_ids)
 
-    def build_outcome(self, step_count: int) -> Outcome:
-        refused = len(self.problems) - self.partial
-        return Outcome(self.changed, step_count - self.changed - refused, refused, problems=self.problems)
+    def build_counts(self, step_count: int) -> BatchCounts:
+        refused = len(self.refused_items) - self.partial
+        return BatchCounts(self.changed, step_count - self.changed - refused, refused, refused_items=self.refused_items)
 
 
 def list_operation_changes(operation: Operation) -> QuerySet[Change]:

@@ -24,7 +24,7 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, OperationFailed, Outcome, Problem, Task, load_task
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, RefusedItem, Task, load_task
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
@@ -67,7 +67,7 @@ RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
 # An operation whose statements fail while the database answers others is put off. It fails after the last attempt
 # without progress, some four minutes.
 FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
-# So many problems of an operation are kept.
+# So many refused items of an operation are stored.
 MAX_PROBLEMS = 10_000
 
 
@@ -79,7 +79,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
     while not stop.is_set():
         operation = claim_reconnecting(stop)
         if operation:
-            work_off(operation, stop, write_line)
+            run_operation(operation, stop, write_line)
         elif once:
             return
         else:
@@ -110,11 +110,11 @@ def activate_language(operation: Operation) -> translation.override:
     return translation.override((operation.parameters or {}).get("language", settings.LANGUAGE_CODE))
 
 
-def work_off(operation: Operation, stop: Event, write_line: Callable[[str], None]) -> None:
+def run_operation(operation: Operation, stop: Event, write_line: Callable[[str], None]) -> None:
     """Does a leased operation to its end, or gives it back when the worker is stopped or the database fails."""
     runner = OperationRunner(operation, stop)
     try:
-        while not stop.is_set() and runner.do_next():
+        while not stop.is_set() and runner.advance():
             stop.wait(PAUSES[connection.vendor])
         if not runner.result:
             release(operation)
@@ -183,29 +183,23 @@ class OperationRunner:
         # A batch that was read, and gave up when it was to be written.
         self.batch: Batch | None = None
 
-    def do_next(self) -> bool:
+    def advance(self) -> bool:
         """Begins the operation, or writes its next batch. Returns false when it has ended.
 
         Raises LeaseLost, and the errors of a database that does not answer.
         """
         operation = find_leased(self.operation)
         with activate_language(operation):
-            return self.do_step_or_fail(operation)
+            try:
+                return self.run_step(operation)
+            except (LeaseLost, *CONNECTION_ERRORS):
+                raise
+            # Any exception of a task is stored for people to read: other operations wait behind this one.
+            except Exception as error:
+                self.fail(error)
+                return False
 
-    def do_step_or_fail(self, operation: Operation) -> bool:
-        try:
-            return self.do_step(operation)
-        except (LeaseLost, *CONNECTION_ERRORS):
-            raise
-        # Any exception of a task is stored for people to read: other operations wait behind this one.
-        except Exception as error:
-            # What a task refuses is for the person who began it: only what nobody expected needs a traceback.
-            exc_info = None if isinstance(error, OperationFailed) else error
-            log.warning("Operation %s failed: %s", operation.pk, format_error(error), exc_info=exc_info)
-            self.fail(error)
-            return False
-
-    def do_step(self, operation: Operation) -> bool:
+    def run_step(self, operation: Operation) -> bool:
         task = self.task = self.task or load_task(operation.kind)
         if operation.state == State.WAITING:
             self.start(operation, task)
@@ -249,9 +243,9 @@ class OperationRunner:
             self.require_lease()
             now = get_database_time()
             require_authority(operation, now)
-            outcome = task.write_batch(operation, batch, ActorRef(operation.actor_id, operation.pk), now)
-            store_problems(operation, outcome.problems)
-            store_progress(operation, batch.cursor, outcome)
+            counts = task.write_batch(operation, batch, ActorRef(operation.actor_id, operation.pk), now)
+            store_problems(operation, counts.refused_items)
+            store_progress(operation, batch.cursor, counts)
 
     def require_lease(self) -> None:
         """Locks the operation, so that it is not cancelled before the end of the transaction. Raises LeaseLost."""
@@ -268,9 +262,13 @@ class OperationRunner:
 
     def fail(self, error: Exception) -> None:
         """Raises LeaseLost."""
+        # What a task refuses is for the person who began it: only what nobody expected needs a traceback.
+        is_expected = isinstance(error, OperationFailed)
+        message = truncate_text(str(error)) if is_expected else describe_error(error)
+        log.warning("Operation %s failed: %s", self.operation.pk, message, exc_info=None if is_expected else error)
         with transaction.atomic(durable=True):
             self.require_lease()
-            finish_rows(Operation, [self.operation.pk], State.FAILED, attempts=0, error=format_error(error))
+            finish_rows(Operation, [self.operation.pk], State.FAILED, attempts=0, error=message)
         self.result = State.FAILED
 
 
@@ -280,23 +278,23 @@ def has_given_way(error: Exception) -> bool:
     return isinstance(error, ConcurrentChange) or is_conflict(error) or (is_timeout(error) and not is_too_slow)
 
 
-def store_progress(operation: Operation, cursor: int, outcome: Outcome) -> None:
+def store_progress(operation: Operation, cursor: int, counts: BatchCounts) -> None:
     """A lost worker counts only if there was no progress since."""
     Operation.objects.filter(pk=operation.pk).update(
         cursor=cursor,
-        changed=F("changed") + outcome.changed,
-        unchanged=F("unchanged") + outcome.unchanged,
-        refused=F("refused") + outcome.refused,
-        missed=F("missed") + outcome.missed,
+        changed=F("changed") + counts.changed,
+        unchanged=F("unchanged") + counts.unchanged,
+        refused=F("refused") + counts.refused,
+        missed=F("missed") + counts.missed,
         next_at=Now() + LEASE_TIME,
         attempted=0,
         claimed=1,
     )
 
 
-def store_problems(operation: Operation, problems: Sequence[Problem]) -> None:
-    """Stores the problems, as long as the operation has fewer than MAX_PROBLEMS."""
-    rows = [OperationProblem(operation=operation, **problem._asdict()) for problem in problems]
+def store_problems(operation: Operation, refused_items: Sequence[RefusedItem]) -> None:
+    """Stores what was refused, as long as the operation has fewer than MAX_PROBLEMS."""
+    rows = [OperationProblem(operation=operation, **item._asdict()) for item in refused_items]
     if rows:
         capacity = MAX_PROBLEMS - OperationProblem.objects.filter(operation=operation).count()
         OperationProblem.objects.bulk_create(rows[: max(0, capacity)])
@@ -306,7 +304,3 @@ def release(operation: Operation) -> None:
     """Gives the operation back. Without a database the lease ends by itself."""
     with suppress(*CONNECTION_ERRORS):
         release_row(operation)
-
-
-def format_error(error: Exception) -> str:
-    return truncate_text(str(error)) if isinstance(error, OperationFailed) else describe_error(error)

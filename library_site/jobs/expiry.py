@@ -9,29 +9,29 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
-PURGE_BATCH = 1_000
+EXPIRY_BATCH = 1_000
 
 
-class PurgeStopped(Exception):
-    """Someone stopped a purge between two batches. The next one deletes the rest."""
+class ExpiryStopped(Exception):
+    """Someone stopped it between two batches. The next run deletes the rest."""
 
 
 def ignore_stop() -> None:
-    """For a purge that runs to its end."""
+    """For a run to the end."""
 
 
-def purge_all(now: datetime, check_stop: Callable[[], None] = ignore_stop) -> dict[str, int]:
+def delete_expired(now: datetime, check_stop: Callable[[], None] = ignore_stop) -> dict[str, int]:
     """Deletes what the functions of EXPIRED_ROWS list. Returns the number of deleted rows by kind, in their order.
 
-    `check_stop` is called before each batch, and may raise PurgeStopped.
+    `check_stop` is called before each batch, and may raise ExpiryStopped.
     """
     counts: dict[str, int] = {}
     for name in settings.EXPIRED_ROWS:
-        counts |= purge(import_string(name)(now), check_stop)
+        counts |= delete_by_kind(import_string(name)(now), check_stop)
     return counts
 
 
-def purge(
+def delete_by_kind(
     rows_by_kind: Iterable[tuple[str, QuerySet[Any]]], check_stop: Callable[[], None] = ignore_stop
 ) -> dict[str, int]:
     """Deletes the rows of each kind, which can come in parts. Returns the number of deleted rows by kind."""
@@ -47,7 +47,7 @@ def delete_in_batches(rows: QuerySet[Any], check_stop: Callable[[], None] = igno
     A row that no longer matches when its batch is deleted stays.
     """
     count = 0
-    while batch := list(rows.values_list("pk", flat=True)[:PURGE_BATCH]):
+    while batch := list(rows.values_list("pk", flat=True)[:EXPIRY_BATCH]):
         check_stop()
         _, counts_by_model = rows.filter(pk__in=batch).delete()
         count += counts_by_model.get(rows.model._meta.label, 0)

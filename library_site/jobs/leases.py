@@ -48,6 +48,7 @@ class LeasedModel(models.Model):
 
 
 T = TypeVar("T", bound=LeasedModel)
+Due = TypeVar("Due", bound=models.Model)
 
 
 class LeaseLost(Exception):
@@ -62,7 +63,8 @@ class Claim(NamedTuple):
     poisoned_pks: list[int]
 
 
-def select_due(model: type[T]) -> models.QuerySet[T]:
+def select_due(model: type[Due]) -> models.QuerySet[Due]:
+    """The rows of a model with `next_at` that are due."""
     return model._default_manager.filter(next_at__lte=Now())
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from library_site.jobs import expiry
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from oauth import api_keys
 from oauth.expiry import iter_expired
 from oauth.models import APIKey, Authorization, ChangedRights
@@ -26,9 +26,9 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def purge_expired(now: datetime) -> dict[str, int]:
+def delete_expired_rows(now: datetime) -> dict[str, int]:
     """Deletes what has expired and returns the counts that are not 0, by kind."""
-    return {kind: count for kind, count in purge(iter_expired(now)).items() if count}
+    return {kind: count for kind, count in delete_by_kind(iter_expired(now)).items() if count}
 
 
 def refresh(api: httpx.Client, app: Application, tokens: dict[str, Any]) -> httpx.Response:
@@ -42,7 +42,7 @@ def test_rows_in_use_stay(api: httpx.Client) -> None:
     _, key = api_keys.create_key(librarian, "import", READ, timezone.now())
     ChangedRights.objects.all().delete()
 
-    assert purge_expired(timezone.now()) == {}
+    assert delete_expired_rows(timezone.now()) == {}
 
     assert refresh(api, app, tokens).status_code == 200
     assert api.post("/oauth/token", data=oauth_flows.build_code_request(app, code)).status_code == 200
@@ -53,22 +53,22 @@ def test_codes_are_deleted_after_the_time_in_which_a_replay_is_noticed(api: http
     oauth_flows.obtain_code(api, oauth_flows.create_librarian(), oauth_flows.create_confidential_app())
     expires = Grant.objects.get().expires
     ChangedRights.objects.all().delete()
-    assert purge_expired(expires + HOUR) == {}
-    assert purge_expired(expires + revocations.RETENTION) == {"codes": 1}
+    assert delete_expired_rows(expires + HOUR) == {}
+    assert delete_expired_rows(expires + revocations.RETENTION) == {"codes": 1}
 
 
 def test_an_app_may_refresh_for_a_month_after_its_token_expired(api: httpx.Client) -> None:
     app = oauth_flows.create_confidential_app()
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
     expires = AccessToken.objects.get().expires
-    purge(iter_expired(expires + 30 * DAY - SECOND))
+    delete_by_kind(iter_expired(expires + 30 * DAY - SECOND))
     assert refresh(api, app, tokens).status_code == 200
 
 
 def test_tokens_unused_for_a_month_are_deleted(api: httpx.Client) -> None:
     oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     expires = AccessToken.objects.get().expires
-    counts = purge(iter_expired(expires + 30 * DAY))
+    counts = delete_by_kind(iter_expired(expires + 30 * DAY))
     assert (counts["refresh tokens"], counts["access tokens"], counts["authorizations"]) == (1, 1, 0)
 
 
@@ -77,7 +77,7 @@ def test_reuse_of_a_replaced_token_is_still_noticed(api: httpx.Client) -> None:
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app)
     second = refresh(api, app, tokens).json()
 
-    purge(iter_expired(timezone.now() + 29 * DAY))
+    delete_by_kind(iter_expired(timezone.now() + 29 * DAY))
 
     assert refresh(api, app, tokens).status_code == 400
     assert refresh(api, app, second).status_code == 400
@@ -88,7 +88,7 @@ def test_replaced_tokens_are_deleted_after_a_month(api: httpx.Client) -> None:
     app = oauth_flows.create_public_app()
     refresh(api, app, oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), app))
     replaced_tokens = RefreshToken.objects.exclude(revoked=None)
-    purge(iter_expired(timezone.now() + 30 * DAY))
+    delete_by_kind(iter_expired(timezone.now() + 30 * DAY))
     assert not replaced_tokens.exists()
     assert RefreshToken.objects.count() == 1
 
@@ -97,7 +97,7 @@ def test_a_replayed_code_still_ends_its_grant(api: httpx.Client) -> None:
     app = oauth_flows.create_confidential_app()
     form = oauth_flows.build_code_request(app, oauth_flows.obtain_code(api, oauth_flows.create_reader(), app))
     tokens = api.post("/oauth/token", data=form).json()
-    purge(iter_expired(timezone.now() + DAY))
+    delete_by_kind(iter_expired(timezone.now() + DAY))
     assert api.post("/oauth/token", data=form).status_code == 400
     assert refresh(api, app, tokens).status_code == 400
 
@@ -106,9 +106,9 @@ def test_ended_access_is_stored_as_long_as_its_tokens_are_valid(api: httpx.Clien
     tokens = oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     ended_at = timezone.now()
     revocations.revoke_authorizations(Authorization.objects.all(), ended_at)
-    assert purge(iter_expired(ended_at + revocations.RETENTION - SECOND))["authorizations"] == 0
+    assert delete_by_kind(iter_expired(ended_at + revocations.RETENTION - SECOND))["authorizations"] == 0
     assert api.get("/api/books", headers=oauth_flows.build_bearer_header(tokens["access_token"])).status_code == 401
-    assert purge(iter_expired(ended_at + revocations.RETENTION))["authorizations"] == 1
+    assert delete_by_kind(iter_expired(ended_at + revocations.RETENTION))["authorizations"] == 1
     assert not AccessToken.objects.exists()
     assert not RefreshToken.objects.exists()
 
@@ -116,16 +116,16 @@ def test_ended_access_is_stored_as_long_as_its_tokens_are_valid(api: httpx.Clien
 def test_access_that_is_too_old_is_deleted_with_its_tokens(api: httpx.Client) -> None:
     oauth_flows.obtain_tokens(api, oauth_flows.create_reader(), oauth_flows.create_confidential_app())
     created_at = Authorization.objects.get().created_at
-    assert purge(iter_expired(created_at + 90 * DAY))["authorizations"] == 0
-    assert purge(iter_expired(created_at + 90 * DAY + revocations.RETENTION))["authorizations"] == 1
+    assert delete_by_kind(iter_expired(created_at + 90 * DAY))["authorizations"] == 0
+    assert delete_by_kind(iter_expired(created_at + 90 * DAY + revocations.RETENTION))["authorizations"] == 1
     assert not RefreshToken.objects.exists()
 
 
 def test_changed_rights_are_stored_as_long_as_older_tokens_are_valid() -> None:
     now = timezone.now()
     ChangedRights.objects.create(user_id=1, scopes="read", changed_at=now)
-    assert purge_expired(now + HOUR) == {}
-    assert purge_expired(now + revocations.RETENTION) == {"changed rights": 1}
+    assert delete_expired_rows(now + HOUR) == {}
+    assert delete_expired_rows(now + revocations.RETENTION) == {"changed rights": 1}
 
 
 @pytest.mark.parametrize("field", ["expires_at", "revoked_at"])
@@ -133,8 +133,8 @@ def test_ended_keys_are_stored_for_a_month(field: str) -> None:
     now = timezone.now()
     key, _ = api_keys.create_key(oauth_flows.create_reader(), "import", READ, now)
     APIKey.objects.filter(pk=key.pk).update(**{field: now})
-    assert purge_expired(now + 30 * DAY - SECOND) == {}
-    assert purge_expired(now + 30 * DAY) == {"API keys": 1}
+    assert delete_expired_rows(now + 30 * DAY - SECOND) == {}
+    assert delete_expired_rows(now + 30 * DAY) == {"API keys": 1}
 
 
 def test_access_stays_as_long_as_the_keys_made_with_it(api: httpx.Client) -> None:
@@ -146,9 +146,9 @@ def test_access_stays_as_long_as_the_keys_made_with_it(api: httpx.Client) -> Non
     )
     now = timezone.now()
     revocations.revoke_authorizations(Authorization.objects.all(), now)
-    purge(iter_expired(now + 29 * DAY))
+    delete_by_kind(iter_expired(now + 29 * DAY))
     assert APIKey.objects.get().authorization is not None
-    counts = purge(iter_expired(now + 30 * DAY))
+    counts = delete_by_kind(iter_expired(now + 30 * DAY))
     assert (counts["API keys"], counts["authorizations"]) == (1, 1)
 
 
@@ -156,15 +156,15 @@ def test_failed_sign_ins_are_deleted_when_they_no_longer_count(api: httpx.Client
     for _ in range(2):
         api.post("/oauth/introspect", data={"token": "any"}, auth=("no such app", "guessed"))
     attempted_at = AccessAttempt.objects.get().attempt_time
-    assert purge_expired(attempted_at + timedelta(minutes=4)) == {}
-    assert purge_expired(attempted_at + timedelta(minutes=5)) == {"failed sign-ins": 1}
+    assert delete_expired_rows(attempted_at + timedelta(minutes=4)) == {}
+    assert delete_expired_rows(attempted_at + timedelta(minutes=5)) == {"failed sign-ins": 1}
 
 
-def test_one_purge_deletes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "PURGE_BATCH", 3)
+def test_one_expiry_deletes_more_than_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "EXPIRY_BATCH", 3)
     now = timezone.now()
     ChangedRights.objects.bulk_create(ChangedRights(number, "", now) for number in range(1, 11))
-    assert purge_expired(now + DAY) == {"changed rights": 10}
+    assert delete_expired_rows(now + DAY) == {"changed rights": 10}
 
 
 def test_the_command_prints_the_count_of_each_kind(capsys: pytest.CaptureFixture[str]) -> None:

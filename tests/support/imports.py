@@ -13,7 +13,7 @@ from books.files.parsing import ImportRules
 from books.files.sandbox.client import read_head
 from books.models import ImportFile, Operation
 from tests.support.books_admin import LIST
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 
 IMPORT = f"{LIST}import/"
 
@@ -28,7 +28,7 @@ def upload(browser: Client, content: bytes, name: str = "books.csv") -> ImportFi
     file = ImportFile.objects.latest("pk")
     assert answer.status_code == 302
     assert answer["Location"] == page(file, "mapping")
-    work_off()
+    run_operations()
     return file
 
 
@@ -37,7 +37,7 @@ def choose(browser: Client, file: ImportFile, **rules: str) -> Any:
     answer = post_rules(browser, file, **rules)
     if answer.status_code != 302:
         return answer
-    work_off()
+    run_operations()
     return browser.get(answer["Location"])
 
 
@@ -53,7 +53,7 @@ def post_rules(browser: Client, file: ImportFile, **rules: str) -> Any:
 def confirm(browser: Client, file: ImportFile, **answers: str) -> Operation:
     """Confirms the latest check, and does the import."""
     post_confirmation(browser, file, **answers)
-    work_off()
+    run_operations()
     file.refresh_from_db()
     assert file.import_operation is not None
     return file.import_operation

@@ -50,11 +50,11 @@ def begin_undo(operation: Operation, actor: ActorRef) -> Operation:
     return undo_operation(operation.pk, actor, timezone.now(), CHANGE_BOOKS)
 
 
-def work_off(*operations: Operation) -> None:
+def run_operations(*operations: Operation) -> None:
     """Does all operations that are due, and reads these again."""
     lines: list[str] = []
     while lease := worker.claim_due():
-        worker.work_off(lease, Event(), lines.append)
+        worker.run_operation(lease, Event(), lines.append)
         assert len(lines) < MAX_LEASES, "The operations do not end."
     for operation in operations:
         operation.refresh_from_db()
@@ -69,19 +69,19 @@ def claim_runner() -> OperationRunner:
 
 def do_edit(actor: ActorRef, edit: Edit, **options: Any) -> Operation:
     operation = begin_edit(actor, edit, **options)
-    work_off(operation)
+    run_operations(operation)
     return operation
 
 
 def do_deletion(actor: ActorRef, **filters: str) -> Operation:
     operation = begin_deletion(actor, **filters)
-    work_off(operation)
+    run_operations(operation)
     return operation
 
 
 def do_undo(operation: Operation, actor: ActorRef) -> Operation:
     undo = begin_undo(operation, actor)
-    work_off(undo)
+    run_operations(undo)
     return undo
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.endpoints import claim_deliveries
-from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import AttemptResult, record_results
 
 ENDPOINTS = "/admin/webhooks/endpoint/"
 DELIVERIES = "/admin/webhooks/delivery/"
@@ -43,4 +43,4 @@ def confirm_replay(client: Client, page: str, form: Mapping[str, Any]) -> Any:
 def attempt_deliveries(status: int | None = 200, **members: Any) -> None:
     """Records an attempt with this outcome for each delivery that is due, as a worker does."""
     deliveries = claim_deliveries(100)
-    record_outcomes([Outcome(delivery, MOMENT, 12, status, **members) for delivery in deliveries], lambda: 0.5)
+    record_results([AttemptResult(delivery, MOMENT, 12, status, **members) for delivery in deliveries], lambda: 0.5)

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from oauth2_provider.models import Application
 
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from oauth import api_keys
 from oauth.expiry import iter_expired
 from oauth.models import CONSENT_LIFETIME, APIKey, Authorization
@@ -270,15 +270,15 @@ def test_the_admin_says_why_an_endpoint_is_disabled(scenario: Scenario) -> None:
 def test_an_endpoint_outlives_the_record_of_what_made_it(scenario: Scenario) -> None:
     revoke(scenario)
     revoke_the_key(scenario)
-    purge(iter_expired(timezone.now() + WAITING_PERIOD))
+    delete_by_kind(iter_expired(timezone.now() + WAITING_PERIOD))
     assert (Authorization.objects.count(), APIKey.objects.count()) == (0, 0)
     assert set(scenario.read_states().values()) == {("disabled", ENDED_REASON)}
     assert Endpoint.objects.filter(maker=None, authorization=None).count() == len(scenario.read_states())
 
 
-def test_a_purge_disables_what_expired_unnoticed(scenario: Scenario) -> None:
+def test_expiry_disables_what_expired_unnoticed(scenario: Scenario) -> None:
     now = timezone.now()
-    purge(iter_expired(now + CONSENT_LIFETIME + revocations.RETENTION + WAITING_PERIOD))
+    delete_by_kind(iter_expired(now + CONSENT_LIFETIME + revocations.RETENTION + WAITING_PERIOD))
     assert Authorization.objects.count() == 0
     assert [scenario.read_states()[pk] for pk in scenario.app_endpoints] == [("disabled", ENDED_REASON)] * 2
 

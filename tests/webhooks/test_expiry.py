@@ -6,9 +6,9 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
-from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.expiry import iter_expired
 from webhooks.models import EVENT_RETENTION, Attempt, Delivery, Endpoint, Event, Received, Source
 
@@ -20,7 +20,7 @@ NOTHING = {UNSENT: 0, "attempts": 0, "deliveries": 0, "events": 0, "received eve
 
 
 def record_deliveries(now: datetime) -> None:
-    record_outcomes([Outcome(leased, now, 5, 200) for leased in claim_deliveries(10)], lambda: 0.5)
+    record_results([AttemptResult(leased, now, 5, 200) for leased in claim_deliveries(10)], lambda: 0.5)
 
 
 def test_events_are_kept_for_a_month() -> None:
@@ -28,9 +28,9 @@ def test_events_are_kept_for_a_month() -> None:
     publish_event()
     record_deliveries(NOW)
     publish_event()
-    assert purge(iter_expired(NOW)) == NOTHING
+    assert delete_by_kind(iter_expired(NOW)) == NOTHING
     Event.objects.filter(deliveries__state="delivered").update(created_at=LONG_AGO)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 1, "deliveries": 1, "events": 1}
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, "attempts": 1, "deliveries": 1, "events": 1}
     assert Delivery.objects.values_list("state", flat=True).get() == "waiting"
 
 
@@ -42,7 +42,7 @@ def test_events_can_be_replayed_for_thirty_days(age: timedelta, count: int) -> N
     Event.objects.update(created_at=NOW - age)
     source = Source.objects.create(name="other", created_at=NOW)
     Received.objects.create(source=source, event_id="1", kind="x", body=b"{}", finished_at=NOW - age)
-    purge(iter_expired(NOW))
+    delete_by_kind(iter_expired(NOW))
     kept = [model.objects.count() for model in (Event, Delivery, Attempt, Received)]
     assert kept == [count] * 4
 
@@ -51,56 +51,56 @@ def test_received_events_are_kept_for_a_month_after_they_are_done() -> None:
     source = Source.objects.create(name="other", created_at=NOW)
     for number, finished_at in enumerate([None, NOW, LONG_AGO]):
         Received.objects.create(source=source, event_id=str(number), kind="x", body=b"{}", finished_at=finished_at)
-    assert purge(iter_expired(NOW + timedelta(seconds=1))) == {**NOTHING, "received events": 1}
+    assert delete_by_kind(iter_expired(NOW + timedelta(seconds=1))) == {**NOTHING, "received events": 1}
 
 
-def test_a_deleted_endpoint_is_purged_after_the_last_of_its_deliveries() -> None:
+def test_a_deleted_endpoint_is_deleted_after_the_last_of_its_deliveries() -> None:
     owner = create_owner()
     create_endpoint(owner)
     create_endpoint(owner)
     publish_event()
     record_deliveries(NOW)
     Endpoint.objects.update(state="deleted")
-    assert purge(iter_expired(NOW)) == NOTHING
+    assert delete_by_kind(iter_expired(NOW)) == NOTHING
     Event.objects.update(created_at=LONG_AGO)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": 2, "deliveries": 2, "events": 1}
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, "attempts": 2, "deliveries": 2, "events": 1}
     Endpoint.objects.update(created_at=LONG_AGO)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": 2}
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, "endpoints": 2}
 
 
 @pytest.mark.parametrize(
-    ("owner", "state", "is_purged"),
+    ("owner", "state", "is_deleted"),
     [("listener", "active", False), ("listener", "deleted", True), (None, "active", True), (None, "deleted", True)],
 )
-def test_an_endpoint_that_was_never_used_is_purged_once_nobody_can_use_it(
-    owner: str | None, state: str, is_purged: bool
+def test_an_endpoint_that_was_never_used_is_deleted_once_nobody_can_use_it(
+    owner: str | None, state: str, is_deleted: bool
 ) -> None:
     user = create_owner(owner) if owner else None
     endpoint = Endpoint.objects.create(owner=user, url="https://receiver.example", state=state, created_at=NOW)
-    assert purge(iter_expired(NOW)) == NOTHING
+    assert delete_by_kind(iter_expired(NOW)) == NOTHING
     Endpoint.objects.update(created_at=LONG_AGO)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "endpoints": int(is_purged)}
-    assert Endpoint.objects.filter(pk=endpoint.pk).exists() is not is_purged
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, "endpoints": int(is_deleted)}
+    assert Endpoint.objects.filter(pk=endpoint.pk).exists() is not is_deleted
 
 
 @pytest.mark.parametrize(("state", "count"), [("active", 0), ("disabled", 0), ("deleted", 1)])
-def test_what_was_sent_to_an_endpoint_without_owner_is_purged_when_it_is_deleted(state: str, count: int) -> None:
+def test_what_was_sent_to_an_endpoint_without_owner_is_deleted_when_it_is_deleted(state: str, count: int) -> None:
     """Operators see the others in the admin, and can give them an owner."""
     create_endpoint()
     publish_event()
     record_deliveries(NOW)
     Endpoint.objects.update(owner=None, state=state)
-    assert purge(iter_expired(NOW)) == {**NOTHING, "attempts": count, "deliveries": count}
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, "attempts": count, "deliveries": count}
 
 
-def test_what_waits_for_a_deleted_endpoint_is_purged_at_once() -> None:
+def test_what_waits_for_a_deleted_endpoint_is_deleted_at_once() -> None:
     owner = create_owner()
     deleted, disabled = create_endpoint(owner), create_endpoint(owner)
     publish_event()
-    record_outcomes([Outcome(leased, NOW, 5, 500) for leased in claim_deliveries(10)], lambda: 0.5)
+    record_results([AttemptResult(leased, NOW, 5, 500) for leased in claim_deliveries(10)], lambda: 0.5)
     Endpoint.objects.filter(pk=deleted.pk).update(state="deleted")
     Endpoint.objects.filter(pk=disabled.pk).update(state="disabled")
-    assert purge(iter_expired(NOW)) == {**NOTHING, UNSENT: 1}
+    assert delete_by_kind(iter_expired(NOW)) == {**NOTHING, UNSENT: 1}
     assert Delivery.objects.get().endpoint == disabled
 
 

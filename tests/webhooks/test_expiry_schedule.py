@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from tests.support.concurrency import run_and_disconnect
-from webhooks.expiry_schedule import CLEARING_INTERVAL, CLEARING_LEASE, clear_if_due, lease_clearing
+from webhooks.expiry_schedule import EXPIRY_INTERVAL, EXPIRY_LEASE_TIME, delete_expired_if_due, lease_expiry
 from webhooks.models import Clearing
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -31,11 +31,11 @@ def pass_time(time: timedelta) -> None:
 
 @pytest.mark.django_db
 def test_expired_rows_are_deleted_once_a_day() -> None:
-    for time, expected in ((timedelta(), []), (CLEARING_INTERVAL - MINUTE, ["expired"]), (MINUTE, [])):
+    for time, expected in ((timedelta(), []), (EXPIRY_INTERVAL - MINUTE, ["expired"]), (MINUTE, [])):
         create_sessions()
         if time:
             pass_time(time)
-        clear_if_due(lambda: False)
+        delete_expired_if_due(lambda: False)
         assert list_sessions() == [*expected, "valid"]
         Session.objects.all().delete()
 
@@ -43,21 +43,21 @@ def test_expired_rows_are_deleted_once_a_day() -> None:
 @pytest.mark.django_db
 def test_a_stopped_worker_leaves_the_rest_to_the_next() -> None:
     create_sessions()
-    clear_if_due(lambda: True)
+    delete_expired_if_due(lambda: True)
     assert list_sessions() == ["expired", "valid"]
-    clear_if_due(lambda: False)
+    delete_expired_if_due(lambda: False)
     assert list_sessions() == ["valid"]
 
 
 @pytest.mark.django_db
 def test_a_worker_that_died_is_replaced() -> None:
-    assert [lease_clearing(), lease_clearing()] == [True, False]
-    pass_time(CLEARING_LEASE + MINUTE)
-    assert lease_clearing()
+    assert [lease_expiry(), lease_expiry()] == [True, False]
+    pass_time(EXPIRY_LEASE_TIME + MINUTE)
+    assert lease_expiry()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_one_of_many_workers_clears() -> None:
     with ThreadPoolExecutor(8) as pool:
-        leases = list(pool.map(lambda _: run_and_disconnect(lease_clearing), range(8)))
+        leases = list(pool.map(lambda _: run_and_disconnect(lease_expiry), range(8)))
     assert sorted(leases) == [False] * 7 + [True]

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from tests.support.endpoints import claim_deliveries, create_endpoint, publish_event
-from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.metrics import read_deliveries
 from webhooks.models import Attempt, Delivery, DeliveryCount, Event
 
@@ -36,11 +36,11 @@ def test_attempts_are_counted_by_their_result() -> None:
     assert 29 < read_samples()["overdue_seconds",] < 80
     sent, sent_too, failed, dead, late, *_ = claim_deliveries()
     dead = dead._replace(attempted=4)
-    outcomes = [(sent, 200), (sent_too, 204), (failed, 500), (dead, 410)]
-    record_outcomes([Outcome(delivery, timezone.now(), 5, status) for delivery, status in outcomes], random)
+    results = [(sent, 200), (sent_too, 204), (failed, 500), (dead, 410)]
+    record_results([AttemptResult(delivery, timezone.now(), 5, status) for delivery, status in results], random)
     # Another worker has it now.
     Delivery.objects.filter(pk=late.pk).update(lease=None)
-    record_outcomes([Outcome(late, timezone.now(), 5, 200)], random)
+    record_results([AttemptResult(late, timezone.now(), 5, 200)], random)
     samples = read_samples()
     assert 89 < samples.pop(("oldest_seconds",)) < 150
     assert samples == {

@@ -1,4 +1,4 @@
-"""Records the outcomes of attempts, unless another worker has leased the delivery since."""
+"""Records the results of attempts, unless another worker has leased the delivery since."""
 
 import os
 from collections import Counter
@@ -36,8 +36,8 @@ ADD_COUNTS_SQL = (
 )
 
 
-class Outcome(NamedTuple):
-    """The outcome of an attempt.
+class AttemptResult(NamedTuple):
+    """The result of an attempt.
 
     `retry_after` is the delay that the receiver requests, in seconds. A permanent failure is not retried.
     """
@@ -57,36 +57,34 @@ class Outcome(NamedTuple):
 
 
 @transaction.atomic
-def record_outcomes(outcomes: Sequence[Outcome], chance: Callable[[], float]) -> list[Endpoint]:
+def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]) -> list[Endpoint]:
     """Returns the endpoints that it disabled.
 
     `chance` returns numbers from 0 to 1, which spread the times of the next attempts.
     """
     # Endpoints are locked before deliveries, in the same order as in a claim.
-    disabled_endpoints = count_dead(outcomes)
-    current = keep_current(outcomes, lock=True)
+    disabled_endpoints = count_dead(results)
+    current = drop_stale(results, lock=True)
     insert_attempts(current)
-    finish_rows(
-        Delivery, [outcome.delivery.pk for outcome in current if outcome.is_delivered], Delivery.State.DELIVERED
-    )
-    finish_rows(Delivery, [outcome.delivery.pk for outcome in current if is_dead(outcome)], Delivery.State.DEAD)
-    for outcome in current:
-        if not outcome.is_delivered and not is_dead(outcome):
-            retry_row(Delivery, outcome.delivery.pk, get_next_delay(outcome, chance()))
+    finish_rows(Delivery, [result.delivery.pk for result in current if result.is_delivered], Delivery.State.DELIVERED)
+    finish_rows(Delivery, [result.delivery.pk for result in current if is_dead(result)], Delivery.State.DEAD)
+    for result in current:
+        if not result.is_delivered and not is_dead(result):
+            retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
     # Last: other workers may wait for the row until the end of the transaction.
     add_counts(Counter(map(name_result, current)))
     return disabled_endpoints
 
 
-def keep_current(outcomes: Sequence[Outcome], lock: bool = False) -> list[Outcome]:
-    """Drops late outcomes: those of deliveries that another worker has leased since."""
-    leases = {outcome.delivery.pk: outcome.delivery.lease for outcome in outcomes}
+def drop_stale(results: Sequence[AttemptResult], lock: bool = False) -> list[AttemptResult]:
+    """Drops late results: those of deliveries that another worker has leased since."""
+    leases = {result.delivery.pk: result.delivery.lease for result in results}
     leased_ids = select_leased(Delivery, leases, lock)
-    return [outcome for outcome in outcomes if outcome.delivery.pk in leased_ids]
+    return [result for result in results if result.delivery.pk in leased_ids]
 
 
-def insert_attempts(outcomes: Collection[Outcome]) -> None:
-    rows = list(map(build_attempt_row, outcomes))
+def insert_attempts(results: Collection[AttemptResult]) -> None:
+    rows = list(map(build_attempt_row, results))
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.executemany(INSERT_ATTEMPTS_SQL.format(VALUES_SQL), rows)
@@ -100,39 +98,39 @@ def add_counts(counts: Counter[str]) -> None:
         execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])
 
 
-def build_attempt_row(outcome: Outcome) -> tuple[int | str | bytes | None, ...]:
+def build_attempt_row(result: AttemptResult) -> tuple[int | str | bytes | None, ...]:
     """The parameters of INSERT_ATTEMPTS_SQL for one attempt."""
-    started_at = connection.ops.adapt_datetimefield_value(outcome.started_at)
-    return outcome.delivery.pk, started_at, outcome.milliseconds, outcome.status, outcome.error, outcome.answer
+    started_at = connection.ops.adapt_datetimefield_value(result.started_at)
+    return result.delivery.pk, started_at, result.milliseconds, result.status, result.error, result.answer
 
 
-def get_next_delay(outcome: Outcome, chance: float) -> timedelta:
+def get_next_delay(result: AttemptResult, chance: float) -> timedelta:
     """The delay before the next attempt: that of the schedule, or the longer one that the receiver requests."""
-    requested_delay = timedelta(seconds=min(outcome.retry_after or 0, EVENT_RETRIES.delays[-1]))
-    return max(EVENT_RETRIES.get_delay(outcome.delivery.attempted + 1, chance), requested_delay)
+    requested_delay = timedelta(seconds=min(result.retry_after or 0, EVENT_RETRIES.delays[-1]))
+    return max(EVENT_RETRIES.get_delay(result.delivery.attempted + 1, chance), requested_delay)
 
 
-def is_dead(outcome: Outcome) -> bool:
+def is_dead(result: AttemptResult) -> bool:
     """Whether the delivery is given up: the failure is permanent, or the attempt was the last."""
-    return not outcome.is_delivered and (outcome.is_permanent or EVENT_RETRIES.is_last(outcome.delivery.attempted + 1))
+    return not result.is_delivered and (result.is_permanent or EVENT_RETRIES.is_last(result.delivery.attempted + 1))
 
 
-def count_dead(outcomes: Sequence[Outcome]) -> list[Endpoint]:
+def count_dead(results: Sequence[AttemptResult]) -> list[Endpoint]:
     """Counts the dead deliveries in a row of each endpoint. Returns the endpoints that it disabled."""
-    healthy_ids = {outcome.delivery.endpoint_id for outcome in outcomes if outcome.is_delivered}
+    healthy_ids = {result.delivery.endpoint_id for result in results if result.is_delivered}
     Endpoint.objects.filter(pk__in=healthy_ids, dead_in_a_row__gt=0).update(dead_in_a_row=0)
-    dead = [outcome for outcome in outcomes if is_dead(outcome) and outcome.delivery.endpoint_id not in healthy_ids]
+    dead = [result for result in results if is_dead(result) and result.delivery.endpoint_id not in healthy_ids]
     if not dead:
         return []
-    dead_counts = Counter(outcome.delivery.endpoint_id for outcome in keep_current(dead))
+    dead_counts = Counter(result.delivery.endpoint_id for result in drop_stale(dead))
     for pk in sorted(dead_counts):
         Endpoint.objects.filter(pk=pk).update(dead_in_a_row=F("dead_in_a_row") + dead_counts[pk])
     failing_endpoints = Endpoint.objects.filter(pk__in=dead_counts, dead_in_a_row__gte=MAX_DEAD_IN_A_ROW)
     return disable_endpoints(failing_endpoints, DISABLED_REASON)
 
 
-def name_result(outcome: Outcome) -> str:
+def name_result(result: AttemptResult) -> str:
     """The result in one word, for the counts of a report."""
-    if outcome.is_delivered:
+    if result.is_delivered:
         return "sent"
-    return "dead" if is_dead(outcome) else "failed"
+    return "dead" if is_dead(result) else "failed"

@@ -1,4 +1,4 @@
-"""Sends one request to a receiver, and returns its outcome."""
+"""Sends one request to a receiver, and returns its result."""
 
 import asyncio
 import ssl
@@ -18,7 +18,7 @@ from yarl import URL
 
 from library_site.jobs.leases import POISONED_REASON
 from library_site.monitoring.tracing import trace_delivery
-from webhooks.delivery.attempts import Outcome
+from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
@@ -156,23 +156,23 @@ async def open_sender(
         yield Sender(client, allow_private, now)
 
 
-async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> Outcome:
+async def send_delivery(sender: Sender, delivery: LeasedDelivery) -> AttemptResult:
     """Sends the trace of the change too, if there is one."""
     with trace_delivery(delivery.kind, delivery.traceparent) as trace:
-        outcome = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
-        trace.set_result(outcome.status)
-        return outcome
+        result = await post_delivery(sender, delivery, {"traceparent": trace.traceparent} if trace.traceparent else {})
+        trace.set_result(result.status)
+        return result
 
 
-async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> Outcome:
+async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers: Mapping[str, str]) -> AttemptResult:
     """Any status but 2xx is a failure. Redirects are not followed: a receiver could point us inside."""
     started_at, start = sender.now(), time.monotonic()
 
-    def build_outcome(**values: Any) -> Outcome:
-        return Outcome(delivery, started_at, round((time.monotonic() - start) * 1000), **values)
+    def build_result(**values: Any) -> AttemptResult:
+        return AttemptResult(delivery, started_at, round((time.monotonic() - start) * 1000), **values)
 
     if delivery.is_poisoned:
-        return build_outcome(error=POISONED_REASON, is_permanent=True)
+        return build_result(error=POISONED_REASON, is_permanent=True)
     headers = {**extra_headers, **sign_headers(delivery, int(started_at.timestamp()))}
     try:
         # The URL was valid when it was registered, but the setting may have changed since.
@@ -181,11 +181,11 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
         async with sender.client.post(url, data=delivery.body, headers=headers, allow_redirects=False) as response:
             answer = await read_beginning(response.content)
             retry_after = parse_retry_after(response.headers.get("Retry-After", ""), sender.now())
-            return build_outcome(status=response.status, answer=answer, retry_after=retry_after)
+            return build_result(status=response.status, answer=answer, retry_after=retry_after)
     # A receiver can cause any kind of error; each is recorded, and the delivery is retried.
     except Exception as error:
         cause = getattr(error, "os_error", error)
-        return build_outcome(error=describe_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress))
+        return build_result(error=describe_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress))
 
 
 def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:

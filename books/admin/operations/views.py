@@ -77,7 +77,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     operation = find_visible(request, operation_id)
     parameters = operation.parameters or {}
     undo = lifecycle.find_undo(operation)
-    # It can be purged with its changes.
+    # It can expire with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(f"{describe_kind(operation)} {operation.pk}")
     problems = list_problems(operation)

@@ -5,12 +5,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from library_site.jobs.expiry import purge_all
+from library_site.jobs.expiry import delete_expired
 
 
 class Command(BaseCommand):
     help = "Deletes what is past its time: kept answers, events, codes, tokens, keys, sign-ins and old history."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for kind, count in purge_all(timezone.now()).items():
+        for kind, count in delete_expired(timezone.now()).items():
             self.stdout.write(f"{count} {kind} deleted.")

@@ -22,7 +22,7 @@ from tests.support.books_admin import (
 )
 from tests.support.history import list_entries
 from tests.support.oauth_flows import create_key_header
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 from tests.support.sources import create_source
 
 DUPLICATES = f"{LIST}duplicates/"
@@ -98,7 +98,7 @@ def test_a_merge_is_undone(head: Client) -> None:
     assert "Merge" in read_text(page)
     operation = Operation.objects.get()
     head.post(f"{LIST}operations/{operation.pk}/undo/")
-    work_off()
+    run_operations()
     assert list(Book.objects.order_by("pk").values_list("pk", *MEMBERS)) == before
 
 

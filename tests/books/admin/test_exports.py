@@ -14,10 +14,10 @@ from books.files.formats.registry import STREAMED_FORMATS
 from books.files.uploads import KEPT_DAYS
 from books.models import Operation
 from books.operations import worker
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from tests.support.book_files import read_records
 from tests.support.books_admin import LIST, create_book
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 
 EXPORT = f"{LIST}export/"
 
@@ -68,25 +68,27 @@ def test_a_workbook_is_written_by_a_worker(librarian: Client, client: Client) ->
     answer = librarian.post(f"{EXPORT}?format=xlsx&q=emma&year_from=1901", follow=True)
     [(address, _status)] = answer.redirect_chain
     assert librarian.get(f"{address}workbook/").status_code == 404
-    work_off()
+    run_operations()
     assert f"{address}workbook/" in librarian.get(address).content.decode()
     workbook = librarian.get(f"{address}workbook/")
     assert workbook["Content-Disposition"] == 'attachment; filename="books.xlsx"'
     assert [record.values["title"] for record in read_records("xlsx", workbook.getvalue())] == ["=Emma 1", "=Emma 2"]
-    assert purge(iter_expired(timezone.now() + timedelta(days=KEPT_DAYS))) == {"parts of exported workbooks": 1}
+    assert delete_by_kind(iter_expired(timezone.now() + timedelta(days=KEPT_DAYS))) == {
+        "parts of exported workbooks": 1
+    }
     assert librarian.get(f"{address}workbook/").status_code == 404
 
 
 def test_a_worker_that_takes_over_writes_the_workbook_anew(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
     create_book(title="First")
     librarian.post(f"{EXPORT}?format=xlsx")
     for _ in range(3):
         lease = claim_lease()
-        worker.OperationRunner(lease, Event()).do_next()
+        worker.OperationRunner(lease, Event()).advance()
         worker.release(lease)
     create_book(title="Second")
-    work_off()
+    run_operations()
     operation = Operation.objects.get(kind="export")
     records = read_records("xlsx", b"".join(export_tasks.iter_workbook(operation)))
     assert [record.values["title"] for record in records] == ["First", "Second"]
@@ -101,9 +103,9 @@ def test_no_workbook_is_written_for_who_may_not_see_the_books_any_more(
     librarian.post(f"{EXPORT}?format=xlsx")
     runner = worker.OperationRunner(claim_lease(), Event())
     for _ in range(step_count):
-        assert runner.do_next()
+        assert runner.advance()
     astrid.groups.clear()
-    assert not runner.do_next()
+    assert not runner.advance()
     operation = Operation.objects.get(kind="export")
     assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
 
@@ -113,7 +115,7 @@ def test_who_may_see_the_books_alone_gets_a_workbook(client: Client, db: None) -
     reader.user_permissions.add(Permission.objects.get(codename="view_book"))
     client.force_login(reader)
     client.post(f"{EXPORT}?format=xlsx")
-    work_off()
+    run_operations()
     assert Operation.objects.get(kind="export").state == "done"
 
 
@@ -125,7 +127,7 @@ def claim_lease() -> Operation:
 
 def test_a_workbook_is_for_who_asked_for_it(librarian: Client) -> None:
     librarian.post(f"{EXPORT}?format=xlsx")
-    work_off()
+    run_operations()
     operation = Operation.objects.get(kind="export")
     other = User.objects.create_user("other", is_staff=True, is_superuser=True)
     librarian.force_login(other)

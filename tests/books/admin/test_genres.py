@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 from books.models import Book
 from tests.support.admin_pages import follow_link, read_inputs, read_text
 from tests.support.books_admin import LIST, create_book
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 
 GENRES = f"{LIST}genres/"
 
@@ -36,7 +36,7 @@ def test_a_genre_is_renamed_across_books(head: Client) -> None:
     *_, address = re.findall(r'href="([^"]*bulk_edit/[^"]*)"', read_text(head.get(GENRES)))
     question = head.post(address, {"change": "set", "genre": "Tale"})
     head.post(address, read_inputs(read_text(question)))
-    work_off()
+    run_operations()
     assert [Book.objects.get(pk=book.pk).genre for book in books] == ["Tale", "Tale", "Novel"]
 
 

@@ -23,14 +23,14 @@ from books.history.actors import find_actor
 from books.models import Actor, Book, Change, ImportChunk, ImportFile, ImportFinding, Operation
 from books.operations import worker
 from books.operations.lifecycle import cancel_operation
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from library_site.jobs.leases import LeaseLost, has_due
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 from tests.support.imports import IMPORT, choose, confirm, count_kinds, page, post_confirmation, post_rules, upload
-from tests.support.operations import do_undo, work_off
+from tests.support.operations import do_undo, run_operations
 from webhooks.models import Event
 
 NOTHING = "Nothing in the file is to be imported."
@@ -89,7 +89,7 @@ def test_what_a_check_shows_changes_nothing_and_is_not_imported_twice(head: Clie
 
 def work_if_due() -> None:
     if has_due(Operation):
-        work_off()
+        run_operations()
 
 
 def work_behind_insertion(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -107,11 +107,11 @@ def test_a_worker_that_is_fast_has_the_rules_and_what_was_confirmed(transactiona
     assert count_kinds(choose(head, file)) == {"left": 1}
     with connection.execute_wrapper(work_behind_insertion):
         address = post_rules(head, file, on_match="replace")["Location"]
-    work_off()
+    run_operations()
     assert count_kinds(head.get(address)) == {"doubtful": 1}
     with connection.execute_wrapper(work_behind_insertion):
         post_confirmation(head, file, take_doubtful="on")
-    work_off()
+    run_operations()
     assert Book.objects.get().title == "Emma 2"
 
 
@@ -125,11 +125,11 @@ def test_a_check_by_other_rules_ends_the_one_before(head: Client, monkeypatch: p
     lease = worker.claim_due()
     assert lease
     first = worker.OperationRunner(lease, threading.Event())
-    first.do_next(), first.do_next()
+    first.advance(), first.advance()
     address = post_rules(head, file, on_match="leave")["Location"]
     with pytest.raises(LeaseLost):
-        first.do_next()
-    work_off()
+        first.advance()
+    run_operations()
     assert count_kinds(head.get(address)) == {"left": 2}
     checks = Operation.objects.filter(kind="import check").order_by("pk")
     assert list(checks.values_list("state", "result")) == [
@@ -146,7 +146,7 @@ def test_what_was_not_the_latest_check_is_not_imported(head: Client) -> None:
     for check in (str(shown.pk), "", "x", "9" * 30):
         answer = post_confirmation(head, file, check=check)
         assert "Meanwhile the file was checked again." in answer.content.decode()
-    work_off()
+    run_operations()
     assert not Book.objects.exists()
     assert NOTHING in post_confirmation(head, file).content.decode()
     choose(head, file, on_none="add")
@@ -173,7 +173,7 @@ def test_two_clicks_at_the_same_time_begin_one_import(transactional_db: None, he
         for _ in range(4)
     ]
     assert [click.result() for click in clicks] == [None] * 4
-    work_off()
+    run_operations()
     assert (Operation.objects.filter(kind="import").count(), Book.objects.count()) == (1, 1)
 
 
@@ -228,7 +228,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
     # Nothing is chosen, and nothing checked, before the columns are known.
     assert head.post(page(file, "mapping"), {"match_by": "isbn"}).status_code == 200
     assert list(Operation.objects.values_list("kind", flat=True)) == ["import preview"]
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.result) == (
         "done",
         {
@@ -244,7 +244,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
     assert "Read as CSV with semicolons, UTF-8." in shown
 
 
-@pytest.mark.parametrize("state", ["cancelled", "purged"])
+@pytest.mark.parametrize("state", ["cancelled", "expired"])
 def test_a_look_into_a_file_can_be_asked_for_again(head: Client, state: str) -> None:
     """Also for a file that was uploaded before there were any."""
     file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
@@ -254,17 +254,17 @@ def test_a_look_into_a_file_can_be_asked_for_again(head: Client, state: str) -> 
         ImportFile.objects.update(preview_operation=None)
     assert "Look into it again" in head.get(page(file, "mapping")).content.decode()
     head.post(page(file, "mapping"), {"encoding": ""})
-    work_off()
+    run_operations()
     assert count_kinds(choose(head, file)) == {"new": 1}
 
 
 def test_another_encoding_ends_the_look_before_and_leaves_a_check_alone(head: Client) -> None:
     file = send_file(head, f"{HEADER}Café;Zoë;1890;9780306406157;Novel\n".encode("cp1252"))
     head.post(page(file, "mapping"), {"encoding": "windows-1252"})
-    work_off()
+    run_operations()
     post_rules(head, file)
     head.post(page(file, "mapping"), {"encoding": "utf-8"})
-    work_off()
+    run_operations()
     states = Operation.objects.order_by("pk").values_list("kind", "state", "parameters__encoding")
     assert list(states) == [
         ("import preview", "cancelled", ""),
@@ -282,7 +282,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
     file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     with monkeypatch.context() as patch:
         patch.setattr("books.files.sandbox.tasks.find_format", raise_memory_error)
-        work_off()
+        run_operations()
     shown = head.get(page(file, "mapping")).content.decode()
     assert "The file is too large or too nested to be read." in shown
     content = b"title,author,year,isbn,genre\nA,B,1950,9780306406157,C\n"
@@ -361,7 +361,7 @@ def test_a_file_that_a_worker_reads_is_not_deleted(head: Client) -> None:
         begin_operation()
         answer = head.post(page(file, "delete"), follow=True)
         assert "The file is in use: cancel its operation first." in answer.content.decode()
-        work_off()
+        run_operations()
     assert Book.objects.count() == 1
 
 
@@ -407,7 +407,7 @@ def test_windows_1252_is_offered_and_read(head: Client) -> None:
     assert "Line 1 is not UTF-8" in shown
     assert "Read it as Windows-1252" in shown
     head.post(page(file, "mapping"), {"encoding": "windows-1252"})
-    work_off()
+    run_operations()
     assert "Café" in head.get(page(file, "mapping")).content.decode()
     choose(head, file)
     confirm(head, file)
@@ -575,7 +575,7 @@ def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> 
     check = choose(head, file)
     assert "Line 8: unexpected end of data" in check.content.decode()
     assert "The file is not checked yet." in post_confirmation(head, file).content.decode()
-    work_off()
+    run_operations()
     assert not Book.objects.exists()
 
 
@@ -589,10 +589,10 @@ def test_a_worker_that_died_is_followed_by_another(head: Client, monkeypatch: py
         # A worker that begins, or writes one batch, and is lost; the next one goes on behind it.
         lease = worker.claim_due()
         assert lease
-        worker.OperationRunner(lease, threading.Event()).do_next()
+        worker.OperationRunner(lease, threading.Event()).advance()
         worker.release(lease)
     assert Book.objects.count() == 4
-    work_off()
+    run_operations()
     assert Book.objects.count() == 7
     operation = Operation.objects.get(kind="import")
     assert operation.result == {"counts": {"new": 7, "refused": 1}}
@@ -614,10 +614,13 @@ def test_files_are_kept_for_seven_days(head: Client) -> None:
     file = upload(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     choose(head, file)
     now = timezone.now()
-    assert purge(iter_expired(now + timedelta(days=KEPT_DAYS - 1))) == {
+    assert delete_by_kind(iter_expired(now + timedelta(days=KEPT_DAYS - 1))) == {
         "parts of uploaded files": 0,
         "uploaded files": 0,
     }
-    assert purge(iter_expired(now + timedelta(days=KEPT_DAYS))) == {"parts of uploaded files": 1, "uploaded files": 1}
+    assert delete_by_kind(iter_expired(now + timedelta(days=KEPT_DAYS))) == {
+        "parts of uploaded files": 1,
+        "uploaded files": 1,
+    }
     assert not ImportChunk.objects.exists()
     assert not ImportFinding.objects.exists()

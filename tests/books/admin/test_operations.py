@@ -14,7 +14,7 @@ from books.models import Actor, Book, Change, Operation
 from books.operations.edits import Edit
 from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book
-from tests.support.operations import begin_edit, create_head_librarian, do_edit, work_off
+from tests.support.operations import begin_edit, create_head_librarian, do_edit, run_operations
 
 BULK_EDIT = f"{LIST}bulk_edit/"
 OPERATIONS = f"{LIST}operations/"
@@ -53,7 +53,7 @@ def test_the_books_of_a_list_are_edited_after_a_preview(head: Client) -> None:
     assert Book.objects.filter(genre="Fiction").count() == 0
     page = confirm(head, question, "q=emma&genre=novel")
     assert "It begins in a moment." in read_text(page)
-    work_off()
+    run_operations()
     assert Book.objects.filter(genre="Fiction", year=-1).count() == 3
     operation = Operation.objects.get()
     page = head.get(f"{OPERATIONS}{operation.pk}/")
@@ -71,7 +71,7 @@ def test_a_text_is_replaced_and_what_cannot_be_is_counted(head: Client) -> None:
     assert "another one has or gets its new ISBN" in words
     assert "its text would be empty" in words
     confirm(head, question)
-    work_off()
+    run_operations()
     assert sorted(Book.objects.values_list("isbn", flat=True)) == ["-", "1-1", "11", "22"]
     page = head.get(f"{OPERATIONS}{Operation.objects.get().pk}/")
     assert "another book has the ISBN" in read_text(page)
@@ -83,13 +83,13 @@ def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
     assert "Delete 1 book" in read_text(question)
     assert book.isbn in read_text(question)
     confirm(head, question, "q=emma")
-    work_off()
+    run_operations()
     assert not Book.objects.exists()
     operation = Operation.objects.get()
     assert 'value="Undo"' in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     page = post(head, operation, "undo")
     assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">deletion {operation.pk}</a>' in read_text(page)
-    work_off()
+    run_operations()
     assert Book.objects.get().pk == book.pk
     assert 'value="Undo"' not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     assert "undone already" in read_text(post(head, operation, "undo"))
@@ -181,7 +181,7 @@ def test_a_list_action_on_too_many_books_becomes_an_operation(head: Client, monk
     assert "2 books" in read_text(question)
     assert "Availability" not in read_text(question)
     confirm(head, question, "q=emma")
-    work_off()
+    run_operations()
     assert Book.objects.filter(available=False).count() == 2
     form = {"action": "delete_books", "_selected_action": [book.pk for book in books], "index": "0"}
     assert "more than 1 books" in read_text(head.post(f"{LIST}?q=emma", form, follow=True))
@@ -193,7 +193,7 @@ def test_a_small_list_action_is_undone_on_its_page(librarian: Client, astrid: Us
     page = follow_link(librarian, librarian.post(LIST, form, follow=True), "Undo")
     assert "mass action “mark”" in read_text(page).lower()
     post(librarian, Operation.objects.get(), "undo")
-    work_off()
+    run_operations()
     assert Book.objects.get().available
 
 
@@ -202,7 +202,7 @@ def test_what_an_undo_left_is_listed(head: Client) -> None:
     operation = do_edit(create_head_librarian(), Edit({"year": 2, "genre": "Poem"}))
     change_book(book, year=3)
     post(head, operation, "undo")
-    work_off()
+    run_operations()
     page = head.get(f"{OPERATIONS}{Operation.objects.latest('pk').pk}/")
     assert f'<a href="{LIST}{book.pk}/history/">Book {book.pk}</a>: changed since: Year' in read_text(page)
 
@@ -231,14 +231,14 @@ def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, b
     assert "The operation has ended" not in read_text(post(head, operation, "cancel"))
 
 
-def test_the_undo_of_a_purged_operation_is_shown(head: Client, berta: User) -> None:
+def test_the_undo_of_an_expired_operation_is_shown(head: Client, berta: User) -> None:
     create_book(year=1)
     edit = do_edit(find_actor(Actor.Channel.OPERATION, user_id=berta.pk), Edit({"year": 2}))
     post(head, edit, "undo")
     undo = Operation.objects.latest("pk")
     Operation.objects.filter(pk=edit.pk).delete()
     Change.objects.filter(operation_id=edit.pk).update(operation_id=None)
-    work_off(undo)
+    run_operations(undo)
     assert (undo.state, undo.matched) == ("done", 0)
     assert list_badges(head.get(f"{OPERATIONS}{undo.pk}/")) == ["done"]
 

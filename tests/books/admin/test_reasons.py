@@ -9,7 +9,7 @@ from django.utils.translation import get_language
 from books.models import ImportFinding, Operation
 from tests.support.admin_pages import read_inputs, read_text
 from tests.support.imports import choose, page, upload
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 
 pytestmark = pytest.mark.database_independent
 
@@ -99,5 +99,5 @@ def test_an_operation_fails_in_the_language_of_who_began_it(
     question = head.post("/admin/books/book/bulk_edit/?genre=none", {"change": "delete"})
     head.post("/admin/books/book/bulk_edit/?genre=none", read_inputs(read_text(question)))
     berta.groups.clear()
-    work_off()
+    run_operations()
     assert Operation.objects.get().error == reason

@@ -20,7 +20,7 @@ from tests.support.admin_pages import read_inputs, read_text
 from tests.support.book_files import read_records
 from tests.support.books import build_book
 from tests.support.books_admin import LIST, create_book, delete_book, find_anybody
-from tests.support.operations import create_head_librarian, work_off
+from tests.support.operations import create_head_librarian, run_operations
 
 BULK_EDIT, EXPORT = f"{LIST}bulk_edit/", f"{LIST}export/"
 # When a day begins: in the earliest and the latest zone, with summer time that begins or ends, and without midnight.
@@ -56,13 +56,13 @@ def test_a_day_begins_in_the_readers_zone_for_all(head: Client, zone: str, day: 
     exported = head.get(f"{EXPORT}?format=csv&{query}").getvalue()
     assert [record.values["title"] for record in read_records("csv", exported)] == ["Since"]
     head.post(f"{EXPORT}?format=xlsx&{query}")
-    work_off()
+    run_operations()
     workbook = b"".join(iter_workbook(Operation.objects.latest("pk")))
     assert [record.values["title"] for record in read_records("xlsx", workbook)] == ["Since"]
     confirmation = preview_deletion(head, query)
     assert confirmation["matched"] == "1"
     head.post(f"{BULK_EDIT}?{query}", confirmation)
-    work_off()
+    run_operations()
     assert list_titles() == ["Before"]
 
 
@@ -72,7 +72,7 @@ def test_what_was_previewed_is_done_from_any_zone(head: Client) -> None:
     confirmation = preview_deletion(head, "added_since=2026-01-31")
     head.cookies[ZONE_COOKIE] = "Etc/GMT+12"
     head.post(f"{BULK_EDIT}?added_since=2026-01-31", confirmation)
-    work_off()
+    run_operations()
     assert list_titles() == ["Before"]
 
 
@@ -93,7 +93,7 @@ def test_the_newest_books_are_those_of_the_preview(head: Client, monkeypatch: py
     head.post(f"{BULK_EDIT}?quality=duplicates", confirmation)
     for _ in range(2):
         delete_book(Book.objects.filter(title="Emma").latest("pk"))
-    work_off()
+    run_operations()
     assert list_titles() == ["Old", "Old"]
 
 
@@ -110,7 +110,7 @@ def test_a_list_in_german_means_the_same_to_the_worker(head: Client) -> None:
     page = head.post(f"{BULK_EDIT}?added_since=31.01.2026", {"change": "delete"}, headers=german)
     assert "31. Januar 2026, 00:00 UTC" in read_text(page)
     head.post(f"{BULK_EDIT}?added_since=31.01.2026", read_inputs(read_text(page)), headers=german)
-    work_off()
+    run_operations()
     assert list_titles() == ["Before"]
 
 
@@ -129,7 +129,7 @@ def test_a_filter_that_does_not_say_which_books_fails(db: None, values: dict[str
     with pytest.raises(UnresolvedFilter):
         stored.list_books()
     store_operation(DELETE, {"filter": stored.to_parameters()}, create_head_librarian(), timezone.now(), [])
-    work_off()
+    run_operations()
     operation = Operation.objects.get()
     assert (operation.state, operation.error) == (
         "failed",

@@ -131,7 +131,7 @@ def run_task(
     lease = worker.claim_due()
     assert lease
     runner = worker.OperationRunner(lease, Event())
-    while runner.do_next():
+    while runner.advance():
         runner = worker.OperationRunner(lease, Event()) if restarts else runner
     operation.refresh_from_db()
     assert operation.state == "done", operation.error

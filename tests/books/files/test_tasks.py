@@ -17,7 +17,7 @@ from books.files.import_tasks import ImportTask
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, ImportChunk, Operation
 from books.operations import worker
-from books.operations.tasks import OperationFailed, Outcome
+from books.operations.tasks import BatchCounts, OperationFailed
 from books.operations.worker import OperationRunner
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.books import build_isbn
@@ -31,8 +31,8 @@ from tests.support.operations import (
     claim_runner,
     count_items,
     create_head_librarian,
+    run_operations,
     skip_delays,
-    work_off,
 )
 
 BOOK_COUNT = 5
@@ -47,7 +47,7 @@ def head(db: None) -> ActorRef:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PART_BYTES", 500)
-    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
     monkeypatch.setattr(worker, "BATCH_SIZES", {"sqlite": 2, "postgresql": 2})
     skip_delays(monkeypatch)
 
@@ -65,7 +65,7 @@ def do_steps(operation: Operation, count: int) -> OperationRunner:
     """Leases the operation and does so many steps of it."""
     runner = claim_runner()
     for _ in range(count):
-        assert runner.do_next()
+        assert runner.advance()
     operation.refresh_from_db()
     return runner
 
@@ -85,10 +85,10 @@ def test_a_missing_part_is_not_the_end_of_the_file(head: ActorRef, name: str, pa
         ImportChunk.objects.filter(pk=chunk.pk).update(content=bytes(chunk.content)[:-1])
     else:
         chunk.delete()
-    work_off(second)
+    run_operations(second)
     assert (second.state, second.error) == ("failed", MISSING)
     Operation.objects.filter(pk=first.pk).update(lease=None, next_at="2000-01-01T00:00:00Z")
-    work_off(first)
+    run_operations(first)
     assert (first.state, first.error) == ("failed", MISSING)
 
 
@@ -96,12 +96,12 @@ def give_up_once(monkeypatch: pytest.MonkeyPatch, task: Any) -> None:
     """Makes each batch of the task wait in vain for a lock the first time."""
     write_batch, seen = task.write_batch, set()
 
-    def write_second_time(task: Any, operation: Operation, batch: Any, *arguments: Any) -> Outcome:
+    def write_second_time(task: Any, operation: Operation, batch: Any, *arguments: Any) -> BatchCounts:
         if batch.cursor not in seen:
             seen.add(batch.cursor)
             raise OperationalError from errors.LockNotAvailable()
-        outcome: Outcome = write_batch(task, operation, batch, *arguments)
-        return outcome
+        counts: BatchCounts = write_batch(task, operation, batch, *arguments)
+        return counts
 
     monkeypatch.setattr(task, "write_batch", write_second_time)
 
@@ -111,7 +111,7 @@ def test_no_batch_of_an_import_that_gives_up_is_lost(head: ActorRef, monkeypatch
     give_up_once(monkeypatch, ImportTask)
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
     readings = count_calls(monkeypatch, ImportTask, "open_records")
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
     assert (Book.objects.count(), len(readings)) == (BOOK_COUNT, 1)
 
@@ -122,7 +122,7 @@ def test_no_part_of_an_export_that_gives_up_is_lost(head: ActorRef, monkeypatch:
     give_up_once(monkeypatch, ExportTask)
     operation = begin_export(head)
     workbooks = count_calls(monkeypatch, ExportTask, "iter_chunks")
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, len(workbooks)) == ("done", 1)
     assert operation.export_chunks.count() > 2
     assert [record.values["title"] for record in read_exported(operation)] == ["Emma"]
@@ -159,7 +159,7 @@ def test_an_import_goes_on_after_the_connection_is_lost_during_copy() -> None:
         return result
 
     with wrap_reconnecting(lose_before_copy):
-        work_off(operation)
+        run_operations(operation)
     assert lost
     assert (operation.state, count_items(operation)) == ("done", (BOOK_COUNT, BOOK_COUNT, 0, 0, 0))
     assert Book.objects.count() == BOOK_COUNT
@@ -176,7 +176,7 @@ def test_an_import_goes_on_after_the_disk_was_full(monkeypatch: pytest.MonkeyPat
         # Until the connection is closed.
         cursor.execute(f"PRAGMA max_page_count = {pages + 10}")
     failures = count_calls(monkeypatch, worker, "give_back")
-    work_off(operation)
+    run_operations(operation)
     assert failures
     assert (operation.state, count_items(operation)) == ("done", (count, count, 0, 0, 0))
     assert Book.objects.count() == count
@@ -187,7 +187,7 @@ def test_a_workbook_with_missing_parts_is_not_done(head: ActorRef) -> None:
     operation = begin_export(head)
     runner = do_steps(operation, 2)
     operation.export_chunks.get(number=1).delete()
-    while runner.do_next():
+    while runner.advance():
         pass
     operation.refresh_from_db()
     assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
@@ -197,7 +197,7 @@ def test_an_export_that_the_release_before_planned_is_not_done_without_a_workboo
     """It took 0 for the last part."""
     operation = begin_export(head)
     Operation.objects.filter(pk=operation.pk).update(state="running", cursor=0, last=0)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.error) == ("failed", "Parts of the workbook are missing. Export it again.")
 
 
@@ -220,7 +220,7 @@ def test_an_import_that_did_not_read_each_record_once_is_not_done(head: ActorRef
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
     runner = do_steps(operation, 2)
     Operation.objects.filter(pk=operation.pk).update(cursor=operation.last)
-    assert runner.do_next() is False
+    assert runner.advance() is False
     operation.refresh_from_db()
     assert (operation.state, operation.error) == ("failed", "Not each record of the file was read once.")
 
@@ -229,7 +229,7 @@ def test_no_record_behind_the_last_one_is_read(head: ActorRef) -> None:
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
     runner = do_steps(operation, 1)
     Operation.objects.filter(pk=operation.pk).update(last=3, matched=3)
-    while runner.do_next():
+    while runner.advance():
         pass
     operation.refresh_from_db()
     assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
@@ -240,7 +240,7 @@ def test_a_file_that_has_fewer_records_than_were_counted_fails(head: ActorRef) -
     operation = begin_import(head, store_file(build_file("csv"), head_user_id()))
     runner = do_steps(operation, 1)
     Operation.objects.filter(pk=operation.pk).update(last=BOOK_COUNT + 1)
-    while runner.do_next():
+    while runner.advance():
         pass
     operation.refresh_from_db()
     assert (operation.state, operation.error) == ("failed", "The file ends before its last record.")

@@ -15,10 +15,10 @@ from books.models import Book, Change, Operation
 from books.operations.lifecycle import build_operation
 from books.rows import BookRow
 from books.writing import changes
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from tests.support.books import ACTOR, build_book
 
-# The purge deletes what each test would compare with the changes.
+# Expiry deletes what each test would compare with the changes.
 pytestmark = [pytest.mark.django_db, pytest.mark.unrecorded]
 
 NOW = timezone.now()
@@ -48,15 +48,15 @@ def list_kinds(book: BookRow) -> list[tuple[int, int]]:
     return list(Change.objects.filter(book_id=book.id).order_by("version").values_list("version", "kind"))
 
 
-def purge_history(now: datetime = NOW) -> dict[str, int]:
-    return {kind: count for kind, count in purge(iter_expired(now)).items() if count}
+def delete_expired_history(now: datetime = NOW) -> dict[str, int]:
+    return {kind: count for kind, count in delete_by_kind(iter_expired(now)).items() if count}
 
 
 def test_old_changes_are_deleted_but_the_creation_and_the_last() -> None:
     book, other = create_book(400), create_book(400)
     for year, days_ago in enumerate((300, 200, 101), 1900):
         change_book(book, year, days_ago)
-    assert purge_history() == {"changes": 2}
+    assert delete_expired_history() == {"changes": 2}
     assert list_kinds(book) == [(1, CREATED), (4, CHANGED)]
     assert list_kinds(other) == [(1, CREATED)]
 
@@ -66,15 +66,15 @@ def test_changes_are_kept_for_so_many_days(age: timedelta, count: int) -> None:
     book = create_book(400)
     changes.change_book(book.id, {"year": 1900}, lambda _: None, ACTOR, NOW - age)
     change_book(book, 1901, 0)
-    assert purge(iter_expired(NOW))["changes"] == count
+    assert delete_by_kind(iter_expired(NOW))["changes"] == count
 
 
 def test_a_last_change_is_deleted_when_another_came() -> None:
     book = create_book(400)
     change_book(book, 1900, 300)
-    assert purge_history() == {}
+    assert delete_expired_history() == {}
     change_book(book, 1901, 0)
-    assert purge_history() == {"changes": 1}
+    assert delete_expired_history() == {"changes": 1}
     assert list_kinds(book) == [(1, CREATED), (3, CHANGED)]
 
 
@@ -82,10 +82,10 @@ def test_the_deletion_stays_so_that_the_book_can_be_restored() -> None:
     book = create_book(400)
     change_book(book, 1900, 300)
     delete_book(book, 200)
-    assert purge_history() == {"changes": 1}
+    assert delete_expired_history() == {"changes": 1}
     restored = changes.restore_book(book.id, ACTOR, NOW - 150 * DAY)
     assert (restored.year, restored.created_at) == (1900, book.created_at)
-    assert purge_history() == {"changes": 1}
+    assert delete_expired_history() == {"changes": 1}
     assert list_kinds(book) == [(1, CREATED), (4, RESTORED)]
 
 
@@ -94,17 +94,17 @@ def test_without_the_setting_the_history_is_kept_for_ever(settings: Settings) ->
     book = create_book(30_000)
     change_book(book, 1900, 20_000)
     change_book(book, 1901, 10_000)
-    assert purge(iter_expired(NOW)) == {}
+    assert delete_by_kind(iter_expired(NOW)) == {}
 
 
 def test_operations_go_with_the_last_of_their_changes() -> None:
     old, unused, recent = (begin_operation("mark", ACTOR, NOW - days * DAY) for days in (400, 400, 0))
     book = create_book(400)
     changes.change_book(book.id, {"year": 1900}, lambda _: None, old, NOW - 300 * DAY)
-    assert purge_history() == {"operations": 1}
+    assert delete_expired_history() == {"operations": 1}
     assert unused.operation_id not in Operation.objects.values_list("pk", flat=True)
     change_book(book, 1901, 0)
-    assert purge_history() == {"changes": 1, "operations": 1}
+    assert delete_expired_history() == {"changes": 1, "operations": 1}
     assert Operation.objects.get().pk == recent.operation_id
 
 
@@ -113,19 +113,19 @@ def test_operations_that_have_not_ended_stay(state: str) -> None:
     operation = build_operation("edit", {}, ACTOR, NOW - 400 * DAY)
     operation.state = state
     operation.save()
-    assert purge_history() == {}
+    assert delete_expired_history() == {}
     Operation.objects.filter(pk=operation.pk).update(next_at=None, state="cancelled")
-    assert purge_history() == {"operations": 1}
+    assert delete_expired_history() == {"operations": 1}
 
 
-def test_an_interrupted_purge_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_expiry_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "ID_RANGE", 3)
     book = create_book(400)
     for number in range(10):
         change_book(book, number, 300 - number)
-    counts = purge(islice(iter_expired(NOW), 2))
+    counts = delete_by_kind(islice(iter_expired(NOW), 2))
     assert 0 < counts["changes"] < 9
-    assert purge_history() == {"changes": 9 - counts["changes"]}
+    assert delete_expired_history() == {"changes": 9 - counts["changes"]}
     assert list_kinds(book) == [(1, CREATED), (11, CHANGED)]
 
 

@@ -18,7 +18,7 @@ from oauth.tokens import revocations
 from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
 from tests.support.oauth_flows import create_key_header, create_librarian
-from tests.support.operations import begin_edit, create_head_librarian, work_off
+from tests.support.operations import begin_edit, create_head_librarian, run_operations
 
 OPERATIONS = "/api/v2/operations"
 LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
@@ -113,7 +113,7 @@ def test_it_does_not_begin_after_the_end(
 ) -> None:
     operation = begin(api, create_header(ada))
     end(ada)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.error, count_lent()) == ("failed", reason, 0)
 
 
@@ -123,10 +123,10 @@ def test_it_stops_after_the_batch_of_the_end(
 ) -> None:
     operation = begin(api, create_header(ada))
     runner = claim()
-    assert runner.do_next()
-    assert runner.do_next()
+    assert runner.advance()
+    assert runner.advance()
     end(ada)
-    assert not runner.do_next()
+    assert not runner.advance()
     operation.refresh_from_db()
     assert (operation.state, operation.error) == ("failed", reason)
     assert (operation.changed, count_lent()) == (1, 1)
@@ -140,20 +140,20 @@ def test_it_is_done_while_the_credential_is_valid(
     others = User.objects.get(username="grace")
     revoke_key(others)
     revoke_authorization(others)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_lent()) == ("done", 3)
 
 
 def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada: User) -> None:
     operation = begin(api, create_app_header(ada))
-    work_off(operation)
+    run_operations(operation)
     undo = begin(api, create_key_header(ada), f"{OPERATIONS}/{operation.pk}/undo")
     revoke_authorization(ada)
-    work_off(undo)
+    run_operations(undo)
     assert (undo.state, count_lent()) == ("done", 0)
     again = begin(api, create_key_header(ada), f"{OPERATIONS}/{undo.pk}/undo")
     revoke_key(ada)
-    work_off(again)
+    run_operations(again)
     assert (again.state, again.error, count_lent()) == ("failed", CREDENTIAL_REASON, 0)
 
 
@@ -161,10 +161,10 @@ def test_an_undo_asks_for_the_credential_that_it_came_by(api: httpx.Client, ada:
 def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User, end: End) -> None:
     operation = begin_edit(create_head_librarian(), Edit({"available": False}))
     runner = claim()
-    assert runner.do_next()
-    assert runner.do_next()
+    assert runner.advance()
+    assert runner.advance()
     end(User.objects.get(username="head"))
-    assert not runner.do_next()
+    assert not runner.advance()
     operation.refresh_from_db()
     assert (operation.state, operation.error, count_lent()) == ("failed", PERSON_REASON, 1)
 
@@ -172,7 +172,7 @@ def test_what_came_from_the_admin_stops_when_its_person_may_not_use_it(ada: User
 def test_a_program_needs_no_access_to_the_admin(api: httpx.Client, ada: User) -> None:
     operation = begin(api, create_key_header(ada))
     take_admin(ada)
-    work_off(operation)
+    run_operations(operation)
     assert operation.state == "done"
 
 
@@ -181,5 +181,5 @@ def test_an_operation_that_an_earlier_release_stored_needs_the_person_alone(ada:
     take_admin(User.objects.get(username="head"))
     operation.parameters = {"filter": {"form": "v2", "values": {}}, "set": {"available": False}}
     operation.save()
-    work_off(operation)
+    run_operations(operation)
     assert operation.state == "done"

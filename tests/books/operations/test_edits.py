@@ -19,7 +19,7 @@ from tests.support.operations import (
     do_deletion,
     do_edit,
     list_problems,
-    work_off,
+    run_operations,
 )
 from webhooks.models import Event as StoredEvent
 
@@ -100,7 +100,7 @@ def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: 
         return write_pairs(*arguments)
 
     monkeypatch.setattr(edits, "write_pairs", write_and_add)
-    work_off(operation)
+    run_operations(operation)
     assert count_items(operation) == (1, 1, 0, 0, 0)
     assert list(Book.objects.filter(year=2)) == [book]
 
@@ -129,10 +129,10 @@ def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> Non
     operation = begin_edit(head, Edit({"available": False}))
     lease = worker.claim_due()
     assert lease
-    OperationRunner(lease, Event()).do_next()
+    OperationRunner(lease, Event()).advance()
     delete_book(gone)
     worker.release(lease)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (2, 1, 0, 0, 0))
     assert operation.cursor == operation.last == gone.pk
     assert list(Book.objects.filter(available=False)) == [kept]

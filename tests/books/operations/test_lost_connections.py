@@ -67,7 +67,7 @@ New,A,1908,new-5,Prose
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "PART_BYTES", 90)
-    monkeypatch.setattr(export_tasks, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(export_tasks, "PART_BYTES", 2_000)
     monkeypatch.setattr(worker, "PAUSES", {"sqlite": 0, "postgresql": 0})
     skip_delays(monkeypatch)
 
@@ -163,14 +163,14 @@ class CancelAfter(Event):
         return False
 
 
-def work_off_disturbed(faults: ConnectionFaults, stop: Event) -> None:
+def run_with_faults(faults: ConnectionFaults, stop: Event) -> None:
     """Works until nothing is left. A worker that is killed is followed by another one, once the lease has ended."""
     for _ in range(MAX_ROUNDS):
         if not Operation.objects.filter(next_at__isnull=False).exists():
             return
         with inject_faults(faults), suppress(Killed):
             if lease := worker.claim_reconnecting(stop):
-                worker.work_off(lease, stop, lambda _: None)
+                worker.run_operation(lease, stop, lambda _: None)
                 continue
         connection.close()
         Operation.objects.filter(next_at__isnull=False).update(next_at=Now())
@@ -184,7 +184,7 @@ def run_operations(seed: int, chance: float, monkeypatch: pytest.MonkeyPatch) ->
     for kind in (CHECK, IMPORT, "edit", "isbns", "delete", "undo", EXPORT):
         monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(("sqlite", "postgresql"), random.randint(2, 7)))
         library.begin(kind)
-        work_off_disturbed(ConnectionFaults(random, chance, MAX_FAULTS), Event())
+        run_with_faults(ConnectionFaults(random, chance, MAX_FAULTS), Event())
     return library.describe()
 
 
@@ -209,7 +209,7 @@ def test_a_cancelled_operation_counts_what_it_did(monkeypatch: pytest.MonkeyPatc
     for kind in (CHECK, IMPORT, "edit", "delete", EXPORT):
         operation = library.begin(kind)
         faults = ConnectionFaults(random, FAULT_CHANCE, max_count=2)
-        work_off_disturbed(faults, CancelAfter(2, operation, faults))
+        run_with_faults(faults, CancelAfter(2, operation, faults))
         operation.refresh_from_db()
         assert (operation.state, operation.next_at, operation.lease) == ("cancelled", None, None)
         assert Change.objects.filter(operation_id=operation.pk).count() == operation.changed
@@ -227,9 +227,9 @@ def test_a_cancelled_undo_counts_what_it_took_back(monkeypatch: pytest.MonkeyPat
     library = Library()
     library.begin(IMPORT)
     faults = ConnectionFaults(Random(0), 0, 0)  # noqa: S311  # chance that can be repeated
-    work_off_disturbed(faults, Event())
+    run_with_faults(faults, Event())
     undo = library.begin("undo")
-    work_off_disturbed(faults, CancelAfter(2, undo, faults))
+    run_with_faults(faults, CancelAfter(2, undo, faults))
     undo.refresh_from_db()
     assert (undo.state, undo.changed) == ("cancelled", 2)
     assert Change.objects.filter(operation_id=undo.pk).count() == 2

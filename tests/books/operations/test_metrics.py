@@ -12,7 +12,7 @@ from books.operations.edits import Edit
 from books.operations.lifecycle import cancel_operation
 from books.operations.metrics import read_operations
 from tests.support.books_admin import create_book
-from tests.support.operations import begin_edit, create_head_librarian, work_off
+from tests.support.operations import begin_edit, create_head_librarian, run_operations
 
 
 def read_samples() -> dict[tuple[str, ...], float]:
@@ -33,11 +33,11 @@ def test_operations_count_until_they_are_done(db: None) -> None:
     assert samples == {("library_operations", "waiting"): 3, ("library_operations", "running"): 0}
     lease = worker.claim_due()
     assert lease
-    worker.OperationRunner(lease, Event()).do_next()
+    worker.OperationRunner(lease, Event()).advance()
     cancel_operation(operations[1].pk)
     samples = read_samples()
     assert samples.pop(("library_operations_overdue_seconds",)) == pytest.approx(0, abs=60)
     assert samples == {("library_operations", "waiting"): 1, ("library_operations", "running"): 1}
     worker.release(lease)
-    work_off()
+    run_operations()
     assert set(read_samples().values()) == {0}

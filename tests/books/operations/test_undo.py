@@ -31,7 +31,7 @@ from tests.support.operations import (
     do_edit,
     do_undo,
     list_problems,
-    work_off,
+    run_operations,
 )
 from webhooks.models import Event
 
@@ -140,7 +140,7 @@ def test_what_is_under_way_or_undone_or_changed_nothing_cannot_be_undone(head: A
     edit = begin_edit(head, Edit({"year": 2}))
     with pytest.raises(OperationUnderWay):
         begin_undo(edit, head)
-    work_off(edit)
+    run_operations(edit)
     undo = begin_undo(edit, head)
     with pytest.raises(OperationUndone):
         begin_undo(edit, head)
@@ -161,7 +161,7 @@ def cancel_part(undo: Operation, steps: int) -> None:
     for _ in range(1 + steps):
         # A slow machine would make it larger.
         runner.limit.size = 1
-        runner.do_next()
+        runner.advance()
     cancel_operation(undo.pk)
 
 

@@ -19,7 +19,7 @@ from books.models import Book, Change, Operation
 from books.operations import worker
 from books.operations.edits import Edit, EditTask
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
-from books.operations.tasks import Batch, OperationFailed, Outcome
+from books.operations.tasks import Batch, BatchCounts, OperationFailed
 from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
 from books.writing import changes
 from library_site.db.sql import get_database_time
@@ -28,7 +28,14 @@ from tests.support.books_admin import create_book
 from tests.support.concurrency import start_concurrently
 from tests.support.connection_faults import wrap_reconnecting
 from tests.support.failures import break_database
-from tests.support.operations import begin_edit, count_items, create_head_librarian, do_edit, skip_delays, work_off
+from tests.support.operations import (
+    begin_edit,
+    count_items,
+    create_head_librarian,
+    do_edit,
+    run_operations,
+    skip_delays,
+)
 
 SET_LENT = Edit({"available": False})
 
@@ -91,14 +98,14 @@ def test_another_worker_goes_on_when_the_lease_of_a_dead_one_has_ended(head: Act
     create_book(), create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
     dead = claim()
-    dead.do_next(), dead.do_next()
+    dead.advance(), dead.advance()
     assert (count_lent(), worker.claim_due()) == (1, None)
     end_lease(operation)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_items(operation)) == ("done", (3, 3, 0, 0, 0))
     assert sorted(Book.objects.values_list("version", flat=True)) == [2, 2, 2]
     with pytest.raises(LeaseLost):
-        dead.do_next()
+        dead.advance()
 
 
 def test_a_late_worker_writes_nothing(head: ActorRef, batches_of_one: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,19 +113,19 @@ def test_a_late_worker_writes_nothing(head: ActorRef, batches_of_one: None, monk
     create_book()
     operation = begin_edit(head, SET_LENT)
     late = claim()
-    late.do_next()
+    late.advance()
     read_batch = EditTask.read_batch
 
     def read_slowly(task: EditTask, *arguments: Any) -> Batch | None:
         batch = read_batch(task, *arguments)
         monkeypatch.undo()
         end_lease(operation)
-        work_off(operation)
+        run_operations(operation)
         return batch
 
     monkeypatch.setattr(EditTask, "read_batch", read_slowly)
     with pytest.raises(LeaseLost):
-        late.do_next()
+        late.advance()
     assert (Change.objects.filter(version=2).count(), count_items(operation)) == (1, (1, 1, 0, 0, 0))
 
 
@@ -126,9 +133,9 @@ def test_each_batch_renews_the_lease(head: ActorRef, batches_of_one: None) -> No
     create_book()
     operation = begin_edit(head, SET_LENT)
     runner = claim()
-    runner.do_next()
+    runner.advance()
     Operation.objects.update(next_at=Now() + LEASE_TIME / 10, claimed=MAX_LOST_WORKERS, attempted=3)
-    runner.do_next()
+    runner.advance()
     operation.refresh_from_db()
     assert Operation.objects.filter(next_at__gt=Now() + LEASE_TIME / 2).exists()
     assert (operation.claimed, operation.attempted) == (1, 0)
@@ -138,11 +145,11 @@ def test_a_cancelled_operation_changes_nothing_more(head: ActorRef, batches_of_o
     create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
     runner = claim()
-    runner.do_next(), runner.do_next()
+    runner.advance(), runner.advance()
     assert cancel_operation(operation.pk).state == "cancelled"
     assert cancel_operation(operation.pk).finished_at
     with pytest.raises(LeaseLost):
-        runner.do_next()
+        runner.advance()
     assert (count_lent(), worker.claim_due()) == (1, None)
 
 
@@ -165,7 +172,7 @@ def test_who_lost_the_permission_begins_nothing(head: ActorRef, change: dict[str
         user.groups.clear()
     else:
         User.objects.update(**change)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.error) == ("failed", "Who began the operation may not do so any more.")
     assert count_lent() == 0
 
@@ -175,7 +182,7 @@ def test_an_operation_that_workers_die_of_fails(head: ActorRef) -> None:
     for _ in range(MAX_LOST_WORKERS):
         claim()
         end_lease(operation)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.error) == ("failed", POISONED_REASON)
 
 
@@ -183,7 +190,7 @@ def test_an_operation_that_workers_die_of_fails_in_the_language_of_who_began_it(
     with override("de"):
         operation = begin_edit(head, SET_LENT)
     Operation.objects.filter(pk=operation.pk).update(claimed=MAX_LOST_WORKERS)
-    work_off(operation)
+    run_operations(operation)
     assert operation.error == "Gift: Mehr als 10 Arbeitsprozesse sind davon nicht zurückgekommen."
 
 
@@ -191,12 +198,12 @@ def test_an_operation_whose_task_fails_says_why(head: ActorRef, monkeypatch: pyt
     create_book()
     operation = begin_edit(head, SET_LENT)
 
-    def fail(task: EditTask, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> Outcome:
+    def fail(task: EditTask, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         Book._base_manager.filter(pk=batch.cursor).delete()
         raise ValueError("a NUL: \0")
 
     monkeypatch.setattr(EditTask, "write_batch", fail)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.error) == ("failed", "ValueError: a NUL: ?")
     assert Book.objects.exists()
 
@@ -215,11 +222,11 @@ def test_only_an_unexpected_failure_has_a_traceback_in_the_log(
     create_book()
     operation = begin_edit(head, SET_LENT)
 
-    def fail(*_arguments: Any) -> Outcome:
+    def fail(*_arguments: Any) -> BatchCounts:
         raise error from UnicodeError("further down")
 
     monkeypatch.setattr(EditTask, "write_batch", fail)
-    work_off(operation)
+    run_operations(operation)
     [record] = [record for record in caplog.records if record.name == worker.__name__]
     assert record.getMessage() == f"Operation {operation.pk} failed: {operation.error}"
     assert (record.exc_info is None) == is_expected
@@ -234,13 +241,13 @@ def test_a_batch_that_waited_too_long_is_written_later(
     operation = begin_edit(head, SET_LENT)
     write_batch, failures = EditTask.write_batch, [OperationalError(), OperationalError()]
 
-    def write_at_last(task: EditTask, *arguments: Any) -> Outcome:
+    def write_at_last(task: EditTask, *arguments: Any) -> BatchCounts:
         if failures:
             raise failures.pop() from cause
         return write_batch(task, *arguments)
 
     monkeypatch.setattr(EditTask, "write_batch", write_at_last)
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_items(operation), failures) == ("done", (1, 1, 0, 0, 0), [])
 
 
@@ -250,7 +257,7 @@ def test_a_statement_that_takes_too_long_is_a_failure(
     """The same batch would take as long again."""
     operation = begin_edit(transactional_head, SET_LENT)
     monkeypatch.setattr(EditTask, "write_batch", raise_always(OperationalError(), errors.QueryCanceled()))
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.attempted) == ("failed", FAILURE_RETRIES.max_attempts)
 
 
@@ -260,14 +267,14 @@ def test_an_operation_that_always_fails_ends_and_others_are_served_meanwhile(
     broken, other = begin_edit(transactional_head, SET_LENT), begin_edit(transactional_head, SET_LENT)
     write_batch, ended = EditTask.write_batch, []
 
-    def fail_one(task: EditTask, operation: Operation, *arguments: Any) -> Outcome:
+    def fail_one(task: EditTask, operation: Operation, *arguments: Any) -> BatchCounts:
         if operation.pk == broken.pk:
             raise OperationalError("disk\0full")
         ended.append(Operation.objects.filter(pk=broken.pk, state="failed").exists())
         return write_batch(task, operation, *arguments)
 
     monkeypatch.setattr(EditTask, "write_batch", fail_one)
-    work_off(broken, other)
+    run_operations(broken, other)
     assert (other.state, ended) == ("done", [False])
     reason = f"The database failed {FAILURE_RETRIES.max_attempts} times in a row: OperationalError: disk?full"
     assert (broken.state, broken.error, broken.lease, broken.next_at) == ("failed", reason, None, None)
@@ -303,7 +310,7 @@ def test_an_operation_that_fails_again_waits_longer(head: ActorRef, failures: in
 def test_failures_before_the_start_do_not_count_after_it(head: ActorRef) -> None:
     operation = begin_edit(head, SET_LENT)
     Operation.objects.filter(pk=operation.pk).update(attempted=FAILURE_RETRIES.max_attempts - 1)
-    claim().do_next()
+    claim().advance()
     operation.refresh_from_db()
     assert (operation.state, operation.attempted) == ("running", 0)
 
@@ -335,12 +342,12 @@ def test_no_operation_fails_because_the_database_is_away(
 
     lines: list[str] = []
     with wrap_reconnecting(fail_at_first):
-        worker.work_off(lease, Event(), lines.append)
+        worker.run_operation(lease, Event(), lines.append)
     assert not away
     assert lines == [f"Operation {operation.pk}: put off"]
     operation.refresh_from_db()
     assert operation.attempted == 1
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, operation.attempted, count_lent()) == ("done", 0, 1)
 
 
@@ -350,7 +357,7 @@ def test_a_worker_is_stopped_while_the_database_is_away(transactional_head: Acto
     assert lease
     lines: list[str] = []
     with break_database(OperationalError()):
-        worker.work_off(lease, stop, lines.append)
+        worker.run_operation(lease, stop, lines.append)
     assert lines == [f"Operation {lease.pk}: not finished"]
 
 
@@ -359,7 +366,7 @@ def test_a_cancelled_operation_is_not_taken_up_again(head: ActorRef, monkeypatch
     create_book()
     operation = begin_edit(head, SET_LENT)
     runner = claim()
-    runner.do_next()
+    runner.advance()
     leased = Operation.objects.get(pk=operation.pk)
 
     def cancel_and_fail(*_: object) -> NoReturn:
@@ -368,7 +375,7 @@ def test_a_cancelled_operation_is_not_taken_up_again(head: ActorRef, monkeypatch
 
     monkeypatch.setattr(OperationRunner, "write", cancel_and_fail)
     with pytest.raises(LeaseLost):
-        runner.do_next()
+        runner.advance()
     with pytest.raises(LeaseLost):
         renew_lease(leased)
     operation.refresh_from_db()
@@ -383,12 +390,12 @@ def test_a_batch_gives_up_while_somebody_holds_a_book(monkeypatch: pytest.Monkey
     first, held = create_book(), create_book()
     operation = begin_edit(head, SET_LENT)
     runner = claim()
-    runner.do_next()
+    runner.advance()
     with transaction.atomic():
         changes.lock_book(held.pk)
-        assert start_concurrently(runner.do_next).result() is True
+        assert start_concurrently(runner.advance).result() is True
         assert count_lent() == 0
-    runner.do_next()
+    runner.advance()
     operation.refresh_from_db()
     assert count_items(operation) == (2, 2, 0, 0, 0)
     assert Book.objects.get(pk=first.pk).version == 2
@@ -410,7 +417,7 @@ def test_a_batch_that_was_written_when_the_connection_was_lost_is_not_written_ag
         raise OperationalError
 
     monkeypatch.setattr(OperationRunner, "write", write_and_lose)
-    work_off(operation)
+    run_operations(operation)
     assert (Book.objects.get().genre, count_items(operation)) == ("aa", (1, 1, 0, 0, 0))
 
 
@@ -433,9 +440,9 @@ def test_a_stopped_worker_gives_the_operation_back(head: ActorRef) -> None:
     assert lease
     stop.set()
     lines: list[str] = []
-    worker.work_off(lease, stop, lines.append)
+    worker.run_operation(lease, stop, lines.append)
     assert lines == [f"Operation {operation.pk}: not finished"]
-    work_off(operation)
+    run_operations(operation)
     assert (operation.state, count_lent()) == ("done", 1)
 
 

@@ -39,7 +39,7 @@ from tests.support.openapi import (
     list_contents,
     list_undocumented_answers,
 )
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 
 pytestmark = pytest.mark.database_independent
 
@@ -345,7 +345,7 @@ def test_answers_about_operations_are_as_documented(
     begun = [api.post(OPERATIONS, json=body, headers=key) for _ in range(2)]
     [done, waiting] = [answer.headers["Location"] for answer in begun]
     cancelled = api.post(f"{waiting}/cancel", headers=key)
-    work_off()
+    run_operations()
     answers = [
         ("post", OPERATIONS, begun[0]),
         ("post", OPERATIONS, api.post(f"{OPERATIONS}?dry_run=true", json=body, headers=key)),

@@ -44,7 +44,9 @@ def test_a_row_is_claimed_once_and_the_oldest_first(first: Operation) -> None:
 
 
 def test_a_poisoned_row_is_not_among_the_claimed(first: Operation) -> None:
-    Operation.objects.filter(pk=first.pk).update(claimed=MAX_LOST_WORKERS + 3, attempted=3)
+    """Attempts that ended killed no worker."""
+    Operation.objects.update(claimed=MAX_LOST_WORKERS + 2, attempted=3)
+    Operation.objects.filter(pk=first.pk).update(attempted=2)
     claimed = claim_due(Operation, 9)
     assert (claimed.poisoned_pks, len(claimed.pks)) == ([first.pk], 1)
 

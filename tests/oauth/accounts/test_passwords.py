@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from library_site.jobs.expiry import purge
+from library_site.jobs.expiry import delete_by_kind
 from oauth import expiry
 from oauth.accounts import mails
 from oauth.accounts.tokens import invitation_tokens, reset_tokens
@@ -356,7 +356,7 @@ def test_requests_for_mails_are_cleared_after_a_day(jane: User) -> None:
     now = timezone.now()
     mails.request_reset(ADDRESS, "127.0.0.1", now)
     for later, count in ((timedelta(hours=23), 0), (timedelta(hours=24), 1)):
-        assert purge(expiry.iter_expired(now + later))["mails about passwords"] == count
+        assert delete_by_kind(expiry.iter_expired(now + later))["mails about passwords"] == count
 
 
 # Changing it

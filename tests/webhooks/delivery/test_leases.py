@@ -16,7 +16,7 @@ from library_site.jobs.leases import MAX_LOST_WORKERS
 from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import endpoints
 from webhooks.delivery import attempts, leases
-from webhooks.delivery.attempts import Outcome, record_outcomes
+from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import Attempt, Delivery, Endpoint
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("db")
 MOMENT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
-def build_outcome(leased: LeasedDelivery, status: int | None = 200, **members: Any) -> Outcome:
-    return Outcome(leased, MOMENT, 12, status, **members)
+def build_result(leased: LeasedDelivery, status: int | None = 200, **members: Any) -> AttemptResult:
+    return AttemptResult(leased, MOMENT, 12, status, **members)
 
 
-def record(*outcomes: Outcome, chance: float = 0.5) -> list[Endpoint]:
-    return record_outcomes(outcomes, lambda: chance)
+def record(*results: AttemptResult, chance: float = 0.5) -> list[Endpoint]:
+    return record_results(results, lambda: chance)
 
 
 def end_leases() -> None:
@@ -79,10 +79,10 @@ def test_a_delivery_whose_lease_ended_is_claimed_by_another_worker() -> None:
     end_leases()
     [second] = claim_deliveries(1)
     assert (second.pk, second.lease != first.lease) == (first.pk, True)
-    record(build_outcome(first, 500))
+    record(build_result(first, 500))
     assert not Attempt.objects.exists()
-    record(build_outcome(second))
-    record(build_outcome(first, 500))
+    record(build_result(second))
+    record(build_result(first, 500))
     assert Delivery.objects.values_list("state", "attempted", "claimed").get() == ("delivered", 1, 2)
 
 
@@ -102,7 +102,7 @@ def test_the_in_flight_limit_of_an_endpoint_holds_across_all_workers() -> None:
         publish_event(number)
     deliveries = claim_deliveries(10)
     assert (len(deliveries), len(claim_deliveries(10))) == (2, 0)
-    record(build_outcome(deliveries[0]))
+    record(build_result(deliveries[0]))
     assert len(claim_deliveries(10)) == 1
 
 
@@ -137,7 +137,7 @@ def test_workers_that_claim_at_the_same_time_keep_the_limit_together(transaction
         first = claim_deliveries(10)
         during_the_claim = claim_in_another_connection()
     assert (len(first), during_the_claim, claim_in_another_connection()) == (2, [], [])
-    record(build_outcome(first[0]))
+    record(build_result(first[0]))
     assert len(claim_in_another_connection()) == 1
 
 
@@ -163,7 +163,7 @@ def test_a_delivered_delivery_is_finished() -> None:
     create_endpoint()
     publish_event()
     [leased] = claim_deliveries(1)
-    record(build_outcome(leased, 204, answer=b"thanks"))
+    record(build_result(leased, 204, answer=b"thanks"))
     row = Delivery.objects.get()
     assert (row.state, row.attempted, row.lease, row.next_at) == ("delivered", 1, None, None)
     assert row.finished_at is not None
@@ -176,7 +176,7 @@ def test_a_delivered_delivery_is_finished() -> None:
 def test_any_status_but_2xx_is_tried_again(status: int | None) -> None:
     create_endpoint()
     publish_event()
-    record(build_outcome(claim_deliveries(1)[0], status))
+    record(build_result(claim_deliveries(1)[0], status))
     assert Delivery.objects.values_list("state", "attempted", "lease").get() == ("waiting", 1, None)
     assert 8 < get_seconds_until_due() < 12
 
@@ -187,7 +187,7 @@ def test_each_attempt_waits_longer(attempted: int, seconds: float, chance: float
     create_endpoint()
     publish_event()
     Delivery.objects.update(attempted=attempted)
-    record(build_outcome(claim_deliveries(1)[0], 500), chance=chance)
+    record(build_result(claim_deliveries(1)[0], 500), chance=chance)
     assert get_seconds_until_due() == pytest.approx(seconds * factor, abs=2)
 
 
@@ -197,7 +197,7 @@ def test_each_attempt_waits_longer(attempted: int, seconds: float, chance: float
 def test_a_receiver_may_ask_for_time_up_to_an_hour(retry_after: float | None, expected: float) -> None:
     create_endpoint()
     publish_event()
-    record(build_outcome(claim_deliveries(1)[0], 503, retry_after=retry_after))
+    record(build_result(claim_deliveries(1)[0], 503, retry_after=retry_after))
     assert get_seconds_until_due() == pytest.approx(expected, abs=2)
 
 
@@ -205,14 +205,14 @@ def test_the_fifth_attempt_is_the_last() -> None:
     create_endpoint()
     publish_event()
     Delivery.objects.update(attempted=4)
-    record(build_outcome(claim_deliveries(1)[0], 500))
+    record(build_result(claim_deliveries(1)[0], 500))
     assert Delivery.objects.values_list("state", "attempted", "lease", "next_at").get() == ("dead", 5, None, None)
 
 
 def test_a_refused_address_is_not_tried_again() -> None:
     create_endpoint()
     publish_event()
-    record(build_outcome(claim_deliveries(1)[0], None, error="The address is not a public one.", is_permanent=True))
+    record(build_result(claim_deliveries(1)[0], None, error="The address is not a public one.", is_permanent=True))
     assert Delivery.objects.values_list("state", "attempted").get() == ("dead", 1)
 
 
@@ -238,8 +238,8 @@ def failing_endpoint() -> Endpoint:
 
 def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing_endpoint: Endpoint) -> None:
     deliveries = claim_deliveries(10)
-    assert record(*(build_outcome(leased, 500) for leased in deliveries[:9])) == []
-    [endpoint] = record(build_outcome(deliveries[9], 500))
+    assert record(*(build_result(leased, 500) for leased in deliveries[:9])) == []
+    [endpoint] = record(build_result(deliveries[9], 500))
     assert (endpoint, endpoint.reason) == (failing_endpoint, attempts.DISABLED_REASON)
     failing_endpoint.refresh_from_db()
     assert (failing_endpoint.state, failing_endpoint.reason) == ("disabled", "10 deliveries in a row failed for good.")
@@ -249,9 +249,9 @@ def test_ten_dead_deliveries_in_a_row_disable_an_endpoint(failing_endpoint: Endp
 
 def test_a_successful_delivery_resets_the_count_of_dead_deliveries(failing_endpoint: Endpoint) -> None:
     deliveries = claim_deliveries(10)
-    record(*(build_outcome(leased, 500) for leased in deliveries[:8]))
-    record(build_outcome(deliveries[8]))
-    record(build_outcome(deliveries[9], 500))
+    record(*(build_result(leased, 500) for leased in deliveries[:8]))
+    record(build_result(deliveries[8]))
+    record(build_result(deliveries[9], 500))
     failing_endpoint.refresh_from_db()
     assert (failing_endpoint.state, failing_endpoint.dead_in_a_row) == ("active", 1)
 
@@ -263,11 +263,11 @@ def test_the_failure_of_a_late_worker_does_not_count_against_the_endpoint() -> N
     [late] = claim_deliveries(1)
     end_leases()
     [leased] = claim_deliveries(1)
-    assert record(build_outcome(late, 500)) == []
+    assert record(build_result(late, 500)) == []
     endpoint.refresh_from_db()
     assert (endpoint.state, endpoint.dead_in_a_row) == ("active", attempts.MAX_DEAD_IN_A_ROW - 1)
     assert Delivery.objects.values_list("state", "attempted", "lease").get() == ("waiting", 4, leased.lease)
-    assert record(build_outcome(leased, 500)) == [endpoint]
+    assert record(build_result(leased, 500)) == [endpoint]
 
 
 def test_a_pending_secret_signs_nothing_before_it_is_promoted() -> None:

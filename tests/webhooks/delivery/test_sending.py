@@ -1,4 +1,4 @@
-"""One request to a receiver, and its outcome for each way a receiver may answer or fail."""
+"""One request to a receiver, and its result for each way a receiver may answer or fail."""
 
 import asyncio
 import gzip
@@ -19,7 +19,7 @@ from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import reserve_port
 from webhooks.delivery import sending
-from webhooks.delivery.attempts import Outcome
+from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.delivery.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
 from webhooks.models import MAX_ANSWER_BYTES
@@ -37,8 +37,8 @@ def build_delivery(url: str, form: str = "B", is_poisoned: bool = False) -> Leas
     return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, None, is_poisoned)
 
 
-def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> Outcome:
-    async def send() -> Outcome:
+def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> AttemptResult:
+    async def send() -> AttemptResult:
         async with sending.open_sender(1, lambda: NOW, time_out) as sender:
             return await sending.send_delivery(sender, build_delivery(url, form, is_poisoned))
 
@@ -48,7 +48,7 @@ def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bo
 @pytest.mark.parametrize("form", ["A", "B"])
 def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> None:
     with start_receiver(respond_with(200, b"ok")) as receiver:
-        outcome = send_once(f"{receiver.url}?x=%2F%20y", form)
+        result = send_once(f"{receiver.url}?x=%2F%20y", form)
     [request] = receiver.requests
     verify(request.headers, request.body, [SECRET], now=UNIX + 1, form=form)
     assert (request.path, request.body) == ("/hook?x=%2F%20y", BODY)
@@ -59,7 +59,7 @@ def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> No
         "Accept-Encoding": "identity",
     }
     assert {name: request.headers[name] for name in expected} == expected
-    assert (outcome.status, outcome.answer, outcome.is_delivered, outcome.started_at) == (200, b"ok", True, NOW)
+    assert (result.status, result.answer, result.is_delivered, result.started_at) == (200, b"ok", True, NOW)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -68,8 +68,8 @@ def test_redirects_are_not_followed(status: int) -> None:
         start_receiver(respond_with(200)) as target,
         start_receiver(respond_with(status, Location=target.url)) as receiver,
     ):
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.is_delivered, target.requests) == (status, False, [])
+        result = send_once(receiver.url)
+    assert (result.status, result.is_delivered, target.requests) == (status, False, [])
 
 
 def test_only_the_beginning_of_a_long_answer_is_kept() -> None:
@@ -120,9 +120,9 @@ def drip(beginning: bytes) -> Callable[[Any], None]:
 )
 def test_one_time_limit_covers_the_whole_request(answer: Any) -> None:
     with start_receiver(answer) as receiver:
-        outcome = send_once(receiver.url, time_out=0.2)
-    assert (outcome.status, outcome.error) == (None, "No whole answer came in time.")
-    assert 150 < outcome.milliseconds < 2_000
+        result = send_once(receiver.url, time_out=0.2)
+    assert (result.status, result.error) == (None, "No whole answer came in time.")
+    assert 150 < result.milliseconds < 2_000
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -168,8 +168,8 @@ def flood(beginning: bytes, repeated: bytes) -> Callable[[Any], None]:
 )
 def test_an_answer_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeated: bytes, error: str) -> None:
     with start_receiver(flood(beginning, repeated)) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.error, outcome.is_permanent) == (None, error, False)
+        result = send_once(receiver.url)
+    assert (result.status, result.error, result.is_permanent) == (None, error, False)
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_an_answer_whose_headers_do_not_end_is_cut_off(beginning: bytes, repeate
 )
 def test_an_answer_whose_body_does_not_end_is_cut_off(beginning: bytes, repeated: bytes) -> None:
     with start_receiver(flood(beginning, repeated)) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.error) == (200, "")
-    assert outcome.answer == b"x" * len(outcome.answer)
-    assert len(outcome.answer) <= MAX_ANSWER_BYTES
+        result = send_once(receiver.url)
+    assert (result.status, result.error) == (200, "")
+    assert result.answer == b"x" * len(result.answer)
+    assert len(result.answer) <= MAX_ANSWER_BYTES
 
 
 def test_trailers_that_do_not_end_are_cut_off() -> None:
     with start_receiver(flood(CHUNKED + b"0\r\n", b"X-Trailer: x\r\n")) as receiver:
-        outcome = send_once(receiver.url)
+        result = send_once(receiver.url)
     # The answer is known if its head arrives before the trailers.
-    assert (outcome.status, outcome.error) in [(200, ""), (None, NO_HTTP)]
+    assert (result.status, result.error) in [(200, ""), (None, NO_HTTP)]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_a_receiver_may_send_a_few_interim_answers(count: int, expected: tuple[i
     # Fewer bytes in all than MAX_ANSWER_TRAFFIC.
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n" % (b"x" * 1500)
     with start_receiver(write(hint * count + OK + EMPTY)) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.error) == expected
+        result = send_once(receiver.url)
+    assert (result.status, result.error) == expected
 
 
 def test_an_answer_may_have_long_headers() -> None:
@@ -217,8 +217,8 @@ def test_an_answer_may_have_long_headers() -> None:
 @pytest.mark.parametrize("header", [b"", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"])
 def test_another_protocol_is_not_spoken(header: bytes) -> None:
     with start_receiver(flood(b"HTTP/1.1 101 Switching Protocols\r\n" + header + b"\r\n", b"x")) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.answer, outcome.is_delivered) == (101, b"", False)
+        result = send_once(receiver.url)
+    assert (result.status, result.answer, result.is_delivered) == (101, b"", False)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_another_protocol_is_not_spoken(header: bytes) -> None:
 )
 def test_an_answer_needs_no_length(answer: bytes) -> None:
     with start_receiver(write(answer)) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.answer) == (200, b"well received")
+        result = send_once(receiver.url)
+    assert (result.status, result.answer) == (200, b"well received")
 
 
 def send_twice(url: str, between: Callable[[], Any]) -> list[int | None]:
@@ -279,20 +279,20 @@ def test_a_connection_that_answers_no_request_is_closed() -> None:
 @pytest.mark.parametrize("answer", [write(b"\x00\xff no HTTP\r\n\r\n"), write(b"")])
 def test_an_invalid_or_missing_answer_is_reported(answer: Any) -> None:
     with start_receiver(answer) as receiver:
-        outcome = send_once(receiver.url)
-    assert (outcome.status, outcome.error) == (None, NO_HTTP)
+        result = send_once(receiver.url)
+    assert (result.status, result.error) == (None, NO_HTTP)
 
 
 def test_an_address_where_nothing_listens_is_reported() -> None:
     with reserve_port() as port:
-        outcome = send_once(f"http://127.0.0.1:{port}/")
-    assert (outcome.error, outcome.is_permanent) == ("Nobody answers at the address.", False)
+        result = send_once(f"http://127.0.0.1:{port}/")
+    assert (result.error, result.is_permanent) == ("Nobody answers at the address.", False)
 
 
 def test_a_certificate_is_checked() -> None:
     with start_receiver(respond_with(200)) as receiver:
-        outcome = send_once(receiver.url.replace("http:", "https:"))
-    assert outcome.error == "The certificate or the TLS connection is not good."
+        result = send_once(receiver.url.replace("http:", "https:"))
+    assert result.error == "The certificate or the TLS connection is not good."
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
@@ -305,20 +305,20 @@ def test_private_addresses_are_not_reached(
         # As if the name had pointed to a public address when the endpoint was registered.
         monkeypatch.setattr(sending, "validate_url_cached", lambda *_: None)
     with start_receiver(respond_with(200)) as receiver:
-        outcome = send_once(f"http://{host}:{receiver.server_port}/")
-    assert (outcome.error, outcome.is_permanent, receiver.requests) == ("The address is not a public one.", True, [])
+        result = send_once(f"http://{host}:{receiver.server_port}/")
+    assert (result.error, result.is_permanent, receiver.requests) == ("The address is not a public one.", True, [])
 
 
 def test_a_registered_url_without_tls_is_refused(settings: LazySettings) -> None:
     settings.WEBHOOKS_ALLOW_PRIVATE = False
-    outcome = send_once("http://receiver.example/hook")
-    assert (outcome.error, outcome.is_permanent) == ("The address is not a public one.", True)
+    result = send_once("http://receiver.example/hook")
+    assert (result.error, result.is_permanent) == ("The address is not a public one.", True)
 
 
 def test_a_poisoned_delivery_is_not_sent() -> None:
     with start_receiver(respond_with(200)) as receiver:
-        outcome = send_once(receiver.url, is_poisoned=True)
-    assert (outcome.error, outcome.is_permanent, receiver.requests) == (POISONED_REASON, True, [])
+        result = send_once(receiver.url, is_poisoned=True)
+    assert (result.error, result.is_permanent, receiver.requests) == (POISONED_REASON, True, [])
 
 
 @pytest.mark.parametrize(

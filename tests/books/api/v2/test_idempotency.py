@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from books.models import StoredResponse
-from library_site.jobs.expiry import purge_all
+from library_site.jobs.expiry import delete_expired
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.logs import kill_worker
@@ -275,7 +275,7 @@ def test_an_answer_is_cleared_after_a_day(api: httpx.Client, age: timedelta, cou
     body = build_book()
     first = api.post(BOOKS, json=body, headers=KEY)
     age_responses(age)
-    assert purge_all(timezone.now())["kept answers"] == count
+    assert delete_expired(timezone.now())["kept answers"] == count
     assert is_replayed(api.post(BOOKS, json=body, headers=KEY)) == (count == 0)
     assert first.status_code == 201
 

@@ -15,7 +15,7 @@ from tests.support.books_admin import create_book
 from tests.support.credentials import create_token_header
 from tests.support.history import NOBODY
 from tests.support.oauth_flows import create_key_header, create_librarian, create_reader
-from tests.support.operations import work_off
+from tests.support.operations import run_operations
 from tests.support.pages import build_validation_error, parse_error
 
 OPERATIONS = "/api/v2/operations"
@@ -87,7 +87,7 @@ def test_an_operation_of_a_program_has_no_language_and_fails_in_english(
     begin(api, key, **german)
     librarian.groups.clear()
     with override("de"):
-        work_off()
+        run_operations()
     operation = Operation.objects.get()
     assert "language" not in (operation.parameters or {})
     assert operation.error == "Who began the operation may not do so any more."
@@ -112,7 +112,7 @@ def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[s
         "created_at": waiting["created_at"],
         "finished_at": None,
     }
-    work_off()
+    run_operations()
     done = read(api, key, accepted)
     assert done == {
         **waiting,
@@ -126,7 +126,7 @@ def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[s
     undo = post(api, key, accepted, "undo")
     assert (undo.status_code, undo.json()["kind"], undo.json()["undo_of"]) == (202, "undo", pk)
     assert read(api, key, accepted)["undone_by"] == undo.json()["id"]
-    work_off()
+    run_operations()
     assert sorted(Book.objects.values_list("year", "available")) == [(1813, True), (1813, True), (1815, False)]
     assert read(api, key, undo)["state"] == "done"
     assert parse_error(post(api, key, accepted, "undo")) == (409, "CONFLICT", [])
@@ -136,7 +136,7 @@ def test_an_operation_is_accepted_done_and_undone(api: httpx.Client, key: dict[s
 def test_the_history_names_the_operation_and_who_began_it(api: httpx.Client, key: dict[str, str]) -> None:
     book = create_book(genre="Novel")
     operation = begin(api, key).json()
-    work_off()
+    run_operations()
     [entry, _] = api.get(f"/api/v2/books/{book.pk}/history", headers=key).json()["results"]
     assert (entry["channel"], entry["operation"]) == ("operation", operation["id"])
     assert entry["actor"] == {**NOBODY, "user": "ada", "api_key": "Test"}
@@ -245,7 +245,7 @@ def test_what_is_done_cannot_be_cancelled(api: httpx.Client, key: dict[str, str]
     create_book(genre="Novel")
     operation = begin(api, key)
     assert parse_error(post(api, key, operation, "undo")) == (409, "CONFLICT", [])
-    work_off()
+    run_operations()
     assert parse_error(post(api, key, operation, "cancel")) == (409, "CONFLICT", [])
     undo = post(api, key, operation, "undo")
     assert post(api, key, undo, "cancel").json()["state"] == "cancelled"
@@ -257,7 +257,7 @@ def test_who_lost_the_permission_begins_nothing(api: httpx.Client, key: dict[str
     create_book(genre="Novel")
     operation = begin(api, key)
     librarian.groups.clear()
-    work_off()
+    run_operations()
     assert Operation.objects.get(pk=operation.json()["id"]).state == "failed"
     assert create_reader().groups.count() == 0
 
@@ -267,7 +267,7 @@ def test_a_repeated_request_begins_one_operation(api: httpx.Client, key: dict[st
     first, second = (begin(api, key, **{"Idempotency-Key": "k-1"}) for _ in range(2))
     assert (first.content, first.headers["Location"]) == (second.content, second.headers["Location"])
     assert second.headers["Idempotent-Replayed"] == "true"
-    work_off()
+    run_operations()
     assert Operation.objects.count() == 1
     other = begin(api, key, {**SET_YEAR, "events": False}, **{"Idempotency-Key": "k-1"})
     assert parse_error(other)[0] == 422
@@ -282,5 +282,5 @@ def test_operations_that_were_done_at_once_are_shown_too(api: httpx.Client, key:
     assert (shown["kind"], shown["state"], shown["changed"]) == ("bulk", "done", None)
     assert shown["finished_at"] == shown["created_at"]
     assert api.post(f"{OPERATIONS}/{operation.pk}/undo", headers=key).status_code == 202
-    work_off()
+    run_operations()
     assert Book.objects.get().year == 1813
