@@ -322,13 +322,7 @@ def test_the_books_of_a_deleted_source_stay(branch: Source) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"title": None}, "title: Input should be a valid string."),
-        ({"title": 1}, "title: Input should be a valid string."),
-        ({"title": "t" * 1001}, "title: Ensure this field has no more than 1000 characters."),
-        ({"author": "\0"}, "author: Null characters are not allowed."),
-        ({"genre": "\ud800"}, "genre: Surrogate characters are not allowed."),
         ({"year": "1984"}, "year: Input should be a valid integer."),
-        ({"year": 2**31}, "year: Ensure this value is less than or equal to 2147483647."),
         ({"available": "yes"}, "available: Input should be a valid boolean."),
         ({"id": "7"}, "id: Input should be a valid integer."),
         ({"id": 2**63}, "id: Ensure this value is less than or equal to 9223372036854775807."),

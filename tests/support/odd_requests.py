@@ -3,6 +3,7 @@
 import json
 
 from tests.support.credentials import UNUSUAL_NAMES
+from tests.support.member_rules import RULES
 from tests.support.request_strategies import (
     BODY_MUTATIONS,
     IDEMPOTENCY_KEYS,
@@ -48,7 +49,12 @@ ODD_REQUESTS = {
     ],
     "members": [
         CHANGE._replace(body=write_object([*VALID_MEMBERS, member]).encode())
-        for member in [("titel", "1"), ("title", '"Emma"'), ("id", "1"), *(("year", year) for year in YEAR_LITERALS)]
+        for member in [
+            *(("titel", "1"), ("title", '"Emma"'), ("id", "1")),
+            # Those of the other texts are the same as those of the isbn.
+            *((rule.member, rule.literal) for rule in RULES if rule.member in ("isbn", "year")),
+            *(("year", year) for year in YEAR_LITERALS),
+        ]
     ],
     "idempotency keys": [
         CREATION._replace(headers={"Idempotency-Key": key}) for key in [*IDEMPOTENCY_KEYS, *IDEMPOTENCY_KEYS]

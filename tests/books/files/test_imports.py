@@ -137,16 +137,6 @@ def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tm
     assert read_failures(failed) == [("2", "year: Input should be a valid integer.")]
 
 
-@pytest.mark.parametrize("member", ["title", "author", "isbn", "genre"])
-@pytest.mark.parametrize("text", ["", " ", "\u3000"])
-def test_a_blank_text_fails(api: httpx.Client, tmp_path: Path, member: str, text: str) -> None:
-    values = {"title": "T", "author": "A", "year": "1", "isbn": "1", "genre": "G"} | {member: text}
-    with pytest.raises(CommandError, match="1 rows failed"):
-        import_file(write_csv(tmp_path / "in.csv", ",".join(values.values())))
-    assert read_failures(tmp_path / "in.failed.csv") == [("2", f"{member}: This field may not be blank.")]
-    assert list_books(api) == []
-
-
 def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "in.csv", "Fine,A,1,fine,G")
     file.write_bytes(file.read_bytes() + b"Latin,\xe9mile,1,latin,G\n")

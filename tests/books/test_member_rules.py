@@ -1,0 +1,281 @@
+"""Each door of the library keeps the rules for the members of a book, of which there is one table.
+
+A door is one test: a failure shows each rule of which it says something else.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from django.contrib.admin import site
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.test import RequestFactory
+
+from books.admin.book.forms import SHOWN_WARNINGS
+from books.admin.operations.forms import BulkEditForm
+from books.api.v1.views import BookViewSetV1
+from books.api.v2.views import BookViewSetV2
+from books.files.formats.records import Record
+from books.files.parsing import ImportRules, parse_record
+from books.mirroring import InvalidBookEvent, book_serializer, parse_book_event
+from books.models import Book
+from tests.support.books import MAX_LENGTHS, build_book
+from tests.support.member_rules import BLANK, RULES, SURROGATE, TOO_LONG, VALUES, YEAR_TEXTS, Problem, Rule
+from tests.support.openapi import V1_DOCUMENT_URL, V2_DOCUMENT_URL, get_body_schema, is_valid
+from tests.support.request_strategies import write_object
+
+MEMBERS = tuple(build_book())
+REFUSED = "refused"
+YEAR_VERDICTS = {text: REFUSED if year is None else str(year) for text, year in YEAR_TEXTS.items()}
+
+
+class Door(NamedTuple):
+    """An address to which members of books are sent; `bulk` is the kind of the operation with which they are."""
+
+    method: str
+    path: str
+    is_whole: bool = True
+    bulk: str = ""
+
+    @property
+    def is_v1(self) -> bool:
+        return self.path.startswith("/api/books")
+
+    @property
+    def makes_books(self) -> bool:
+        return "{pk}" not in self.path and self.bulk != "update"
+
+    def send(self, api: httpx.Client, rule: Rule, pk: int) -> httpx.Response:
+        members = {name: json.dumps(value) for name, value in build_book().items()} if self.is_whole else {}
+        body = write_object({**members, rule.member: rule.literal}.items())
+        if self.bulk:
+            head = f'"op": "{self.bulk}"' + (f', "id": {pk}' if self.bulk == "update" else "")
+            body = f'{{"operations": [{{{head}, "book": {body}}}]}}'
+        return api.request(self.method, self.path.format(pk=pk), content=body)
+
+
+DOORS = [
+    Door("POST", "/api/books"),
+    Door("PUT", "/api/books/{pk}", is_whole=False),
+    Door("POST", "/api/v2/books"),
+    Door("PUT", "/api/v2/books/{pk}"),
+    Door("PATCH", "/api/v2/books/{pk}", is_whole=False),
+    Door("POST", "/api/v2/books/bulk", bulk="create"),
+    Door("POST", "/api/v2/books/bulk", is_whole=False, bulk="update"),
+]
+
+
+def list_differences(
+    rules: Iterable[Rule], judge: Callable[[Rule], object], get_expected: Callable[[Rule], object]
+) -> list[str]:
+    """Returns each rule of which a door says something else, and what."""
+    verdicts = ((rule, judge(rule), get_expected(rule)) for rule in rules)
+    return [f"{rule.title}: {verdict}, not {expected}" for rule, verdict, expected in verdicts if verdict != expected]
+
+
+def get_problem(door: Door, rule: Rule) -> Problem | None:
+    return rule.lenient_problem if door.is_v1 else rule.problem
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(filter(None, (door.method, door.path, door.bulk))))
+def test_a_request_keeps_the_rules(api: httpx.Client, book: dict[str, Any], door: Door) -> None:
+    refused = [rule for rule in RULES if get_problem(door, rule)]
+    assert not list_differences(
+        refused, lambda rule: read_refusal(door, door.send(api, rule, book["id"])), partial(build_refusal, door)
+    )
+    assert api.get("/api/books").json() == [book]
+    accepted = [rule for rule in RULES if not get_problem(door, rule)]
+    assert not list_differences(
+        accepted, lambda rule: read_stored(api, door, rule, book["id"]), lambda rule: ascii(rule.value)
+    )
+    assert Book.objects.count() == 1 + len(accepted) * door.makes_books
+
+
+def read_refusal(door: Door, answer: httpx.Response) -> tuple[int, list[tuple[str, ...]]]:
+    if door.is_v1 or answer.is_success:
+        problems = [] if answer.is_success else answer.json()["detail"]
+        return answer.status_code, [(".".join(item["loc"]), item["type"], item["msg"]) for item in problems]
+    return answer.status_code, [(item["field"], item["message"]) for item in answer.json()["error"]["details"]]
+
+
+def build_refusal(door: Door, rule: Rule) -> tuple[int, list[tuple[str, ...]]]:
+    problem: Any = get_problem(door, rule)
+    if door.is_v1:
+        return 422, [(f"body.{rule.member}", *problem)]
+    return 422, [(f"0.{rule.member}" if door.bulk else rule.member, problem.message)]
+
+
+def read_stored(api: httpx.Client, door: Door, rule: Rule, pk: int) -> str:
+    """Returns the value as the answer and the stored book have it, or the answer if it is a refusal."""
+    answer = door.send(api, rule, pk)
+    if not answer.is_success:
+        return answer.text
+    shown = answer.json()["results"][0] if door.bulk else answer.json()
+    stored = api.get(f"/api/v2/books/{shown['id']}").json()
+    return " or ".join({ascii(book[rule.member]): book for book in ({**stored, **shown}, stored)})
+
+
+DOCUMENTED_BODIES = [
+    *((V1_DOCUMENT_URL, *body) for body in (("post", "/api/books"), ("put", "/api/books/{book_id}"))),
+    *(
+        (V2_DOCUMENT_URL, *body)
+        for body in (
+            ("post", "/api/v2/books"),
+            ("put", "/api/v2/books/{book_id}"),
+            ("patch", "/api/v2/books/{book_id}"),
+        )
+    ),
+]
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(("url", "method", "address"), DOCUMENTED_BODIES)
+def test_a_document_allows_what_its_body_may_be(api: httpx.Client, url: str, method: str, address: str) -> None:
+    document = api.get(url).json()
+    schema = get_body_schema(document, method, address)
+    # A schema cannot forbid half a character.
+    rules = [rule for rule in VALUES if rule.problem != SURROGATE]
+
+    def get_expected(rule: Rule) -> bool:
+        return not (rule.lenient_problem if url == V1_DOCUMENT_URL else rule.problem)
+
+    def is_allowed(rule: Rule) -> bool:
+        return is_valid(document, schema, build_book(**{rule.member: json.loads(rule.literal)}))
+
+    assert not list_differences(rules, is_allowed, get_expected)
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("version", "action"), [(version, name) for version in (BookViewSetV1, BookViewSetV2) for name in version.decoders]
+)
+def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], action: str) -> None:
+    decode, book = version.decoders[action], build_book()
+
+    def read_value(rule: Rule) -> str:
+        members = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}
+        values = decode(write_object(members.items()).encode())
+        return "" if values is None else ascii({**book, **values})
+
+    def get_expected(rule: Rule) -> str:
+        problem = rule.lenient_problem if version is BookViewSetV1 else rule.problem
+        # The serializer reads years with a point or an exponent.
+        is_left = problem or (rule.member == "year" and not rule.literal.lstrip("-").isdigit())
+        return "" if is_left else ascii({**book, rule.member: rule.value})
+
+    assert not list_differences(RULES, read_value, get_expected)
+
+
+def test_an_import_keeps_the_rules() -> None:
+    # An empty cell is no member, and texts are read as numbers.
+    rules = [rule for rule in VALUES if rule.literal != "null" and not (rule.member == "year" and '"' in rule.literal)]
+    surrogate = "It has bytes that the encoding of the file does not know."
+
+    def get_expected(rule: Rule) -> str:
+        if not rule.problem:
+            return ascii(rule.value)
+        return f"{rule.member}: {surrogate if rule.problem == SURROGATE else rule.problem.message}"
+
+    assert not list_differences(rules, lambda rule: read_record(rule.member, json.loads(rule.literal)), get_expected)
+    years = {text: read_record("year", text) for text in YEAR_TEXTS}
+    assert {
+        text: REFUSED if verdict.startswith("year: ") else verdict for text, verdict in years.items()
+    } == YEAR_VERDICTS
+
+
+def read_record(member: str, value: object) -> str:
+    """Returns the value of a record that is imported, or what is wrong."""
+    record = Record(2, build_book(**{member: value}), None)
+    parsed = parse_record(1, record, ImportRules({name: name for name in MEMBERS}))
+    return parsed.problem or ascii(parsed.values[member])
+
+
+def test_a_mirrored_book_keeps_the_rules() -> None:
+    def read_event(rule: Rule) -> str:
+        book = build_book(id=1, version=1, available=True, **{rule.member: json.loads(rule.literal)})
+        try:
+            return ascii(parse_book_event(book_serializer, {"data": {"book": book}})[rule.member])
+        except InvalidBookEvent as error:
+            return str(error)
+
+    def get_expected(rule: Rule) -> str:
+        problem = rule.lenient_problem
+        return f"{rule.member}: {problem.message}" if problem else ascii(rule.value)
+
+    assert not list_differences(VALUES, read_event, get_expected)
+
+
+TEXT_RULES = [rule for rule in VALUES if rule.member in MAX_LENGTHS and rule.literal.startswith('"')]
+
+
+def test_an_instance_keeps_the_rules(db: None) -> None:
+    """What is no text becomes one, as in every model of Django."""
+    rules = [*TEXT_RULES, *(rule for rule in VALUES if rule.member == "year" and not rule.literal.startswith('"'))]
+    rules = [rule for rule in rules if rule.literal not in ("true", "false", "19.5", "1e-9")]
+
+    def save(rule: Rule) -> str:
+        book = Book(**build_book(**{rule.member: json.loads(rule.literal)}))
+        try:
+            book.save()
+        except ValidationError as error:
+            return ", ".join(error.message_dict)
+        return ascii(Book.objects.values_list(rule.member, flat=True).get(pk=book.pk))
+
+    def get_expected(rule: Rule) -> str:
+        # Django asks whether a text is empty, and not whether it is blank.
+        is_refused = rule.problem and (rule.problem != BLANK or rule.value == "")
+        return rule.member if is_refused else ascii(rule.value)
+
+    assert not list_differences(rules, save, get_expected)
+
+
+FORM_RULES = [rule for rule in TEXT_RULES if rule.problem != SURROGATE]
+
+
+def test_the_form_of_a_book_keeps_the_rules(db: None) -> None:
+    request = RequestFactory().get("/")
+    request.user = User.objects.create_superuser("root")
+    form_class: Any = site.get_model_admin(Book).get_form(request)
+
+    def submit(member: str, value: str) -> str:
+        book = build_book(**{member: value})
+        first_form = form_class(book)
+        first_form.is_valid()
+        form = form_class({**book, SHOWN_WARNINGS: " ".join(first_form.list_shown_tokens())})
+        return ascii(form.cleaned_data[member]) if form.is_valid() else read_form_error(form, member)
+
+    def get_expected(rule: Rule) -> str:
+        return describe_form_error(rule, "This field is required.") or ascii(rule.value.strip())
+
+    assert not list_differences(FORM_RULES, lambda rule: submit(rule.member, rule.value), get_expected)
+    assert {text: submit("year", text) for text in YEAR_TEXTS} == YEAR_VERDICTS
+
+
+def read_form_error(form: Any, member: str) -> str:
+    """Returns the message about a text. Those about a year depend on where it is wrong."""
+    return REFUSED if member == "year" else ", ".join(form.errors[member])
+
+
+def describe_form_error(rule: Rule, blank: str) -> str:
+    if rule.problem == TOO_LONG[rule.member]:
+        length = len(rule.value.strip())
+        return f"Ensure this value has at most {MAX_LENGTHS[rule.member]} characters (it has {length})."
+    return blank if rule.problem == BLANK else rule.problem.message if rule.problem else ""
+
+
+def test_a_bulk_edit_keeps_the_rules() -> None:
+    def submit(member: str, value: str) -> str:
+        form = BulkEditForm({"change": "set", member: value})
+        return ascii(form.cleaned_data[member]) if form.is_valid() else read_form_error(form, member)
+
+    def get_expected(rule: Rule) -> str:
+        return describe_form_error(rule, "Write something besides blanks.") or ascii(rule.value)
+
+    # Where nothing is written, the member stays as it is. Nobody gives many books one isbn.
+    rules = [rule for rule in FORM_RULES if rule.member != "isbn" and rule.value]
+    assert not list_differences(rules, lambda rule: submit(rule.member, rule.value), get_expected)
+    assert {text: submit("year", text) for text in YEAR_TEXTS} == YEAR_VERDICTS
