@@ -57,6 +57,11 @@ class CodePointField(models.Field):
 class ISBNField(CodePointField, models.CharField):
     """A text that is found by its beginning, too: an index by code point serves LIKE (PostgreSQL manual, 11.10)."""
 
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """On PostgreSQL the type has its longer name: Django gives each unique `varchar` a second index for LIKE."""
+        name = str(super().db_type(connection))
+        return name.replace("varchar", "character varying") if connection.vendor == "postgresql" else name
+
 
 class FoldedField(CodePointField, DerivedField, models.TextField):
     """A folded text."""

@@ -283,7 +283,7 @@ class Operation(LeasedModel):
             models.UniqueConstraint(
                 fields=["undo_of"],
                 name="operation_undo",
-                condition=Q(undo_of__isnull=False, state__in=["waiting", "running", "done"]),
+                condition=Q(undo_of__isnull=False) & Q(state__in=["waiting", "running", "done"]),
             ),
         ]
         indexes = [models.Index("next_at", name="operation_waiting", condition=Q(next_at__isnull=False))]

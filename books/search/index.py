@@ -9,8 +9,8 @@ from typing import Any
 from django.db import connections, transaction
 
 # Its name is no name of Python. It defines the index and its triggers.
-migration = import_module("books.migrations.0006_trigrams_on_sqlite")
-TRIGGERS = {sql.split()[2]: sql for sql in migration.CREATE if sql.startswith("CREATE TRIGGER")}
+migration = import_module("books.migrations.0001_squashed_0023_operation_results")
+TRIGGERS: dict[str, str] = migration.TRIGGERS
 REBUILD_SQL = "INSERT INTO books_trigrams (books_trigrams) VALUES ('rebuild')"
 
 

@@ -11,6 +11,8 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
+from library_site.db.migration_state import list_partial_migrations
+
 # Of the connections that are not kept for superusers; the database and the role may allow fewer.
 MAX_CONNECTIONS_SQL = """
 SELECT least(
@@ -76,7 +78,9 @@ def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
     """Returns the names of migrations, such as `books.0001_books`, in their order."""
     executor = MigrationExecutor(database)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
+    planned = [(migration.app_label, migration.name) for migration, _ in plan]
+    partial = list_partial_migrations({*executor.loader.applied_migrations})
+    return [".".join(key) for key in (*partial, *planned)]
 
 
 def find_missing_connections(database: BaseDatabaseWrapper) -> list[checks.CheckMessage]:

@@ -2,20 +2,20 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.migrations.loader import MigrationLoader
 from django.utils.module_loading import import_string
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from psycopg.errors import ConnectionTimeout
 
 from library_site.db.connections import get_libpq_parameters
+from library_site.db.migration_state import has_all_migrations
 from library_site.db.watchdog import DatabaseHangs
 from library_site.monitoring.shared_runs import SharedRun
 
@@ -95,7 +95,7 @@ def check_database() -> Results:
         return {"database_server": is_server_running(database, error), "database": False, "migrations": False}
     finally:
         database.close()
-    return {"database_server": True, "database": True, "migrations": list_migrations() <= applied}
+    return {"database_server": True, "database": True, "migrations": has_all_migrations(applied)}
 
 
 def read_migrations(database: BaseDatabaseWrapper) -> set[tuple[str, str]]:
@@ -109,14 +109,6 @@ def read_migrations(database: BaseDatabaseWrapper) -> set[tuple[str, str]]:
         # Django's own function would use the connection of the thread.
         cursor.execute(f"SELECT app, name FROM {MIGRATIONS_TABLE}")  # noqa: S608  # a constant
         return set(cursor.fetchall())
-
-
-@cache
-def list_migrations() -> frozenset[tuple[str, str]]:
-    """Returns app and name of each migration of the code."""
-    loader = MigrationLoader(None, load=False)
-    loader.load_disk()
-    return frozenset(loader.disk_migrations or ())
 
 
 def is_server_running(database: BaseDatabaseWrapper, error: DatabaseError) -> bool:

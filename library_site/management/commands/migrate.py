@@ -3,12 +3,15 @@
 import time
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
+from django.db.migrations.recorder import MigrationRecorder
 from psycopg import errors
 
+from library_site.db.migration_state import list_partial_migrations
 from library_site.db.online_ddl import DDL_RETRY_INTERVAL, LOCK_TIMEOUT
 
 # Any number that no other program uses in this database.
@@ -19,6 +22,7 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         self.database = connections[options["database"]]
         if self.database.vendor != "postgresql":
+            require_no_partial_migration(self.database)
             super().handle(*args, **options)
             return
         while not self.try_migrate(*args, **options):
@@ -29,6 +33,8 @@ class Command(migrate.Command):
         """Returns false if a lock was not free in time. The migrations before that one are applied."""
         self.take_advisory_lock()
         try:
+            # Behind the lock: another `migrate` records what a migration replaces one by one.
+            require_no_partial_migration(self.database)
             super().handle(*args, **options)
         except OperationalError as error:
             if isinstance(error.__cause__, errors.LockNotAvailable):
@@ -59,6 +65,17 @@ class Command(migrate.Command):
         if self.database.vendor == "postgresql" and migration:
             starts_transaction = action in ("apply_start", "unapply_start") and migration.atomic
             set_lock_timeout(self.database, LOCK_TIMEOUT if starts_transaction else "0")
+
+
+def require_no_partial_migration(database: BaseDatabaseWrapper) -> None:
+    """Raises CommandError if an upgrade stopped among migrations that this release has as a single one."""
+    partial = list_partial_migrations({*MigrationRecorder(database).applied_migrations()})
+    if partial:
+        names = ", ".join(".".join(key) for key in partial)
+        raise CommandError(
+            f"The database has only some of the migrations that {names} replaces. First upgrade it with the last"
+            " release that has them (docs/operations.md, Upgrade and rollback)."
+        )
 
 
 def try_advisory_lock(database: BaseDatabaseWrapper) -> bool:

@@ -1,12 +1,10 @@
 """API keys over HTTP: users create, read and revoke their own keys."""
 
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import httpx
 import pytest
-from django.apps import apps
 from django.utils import timezone
 
 from oauth import api_keys
@@ -128,21 +126,6 @@ def test_an_app_sees_and_revokes_only_its_own_keys(api: httpx.Client) -> None:
     other = APIKey.objects.get(name="Test").prefix
     assert api.delete(f"{KEYS}/{other}", headers=oauth_flows.build_bearer_header(token)).status_code == 404
     assert api.delete(f"{KEYS}/{own['id']}", headers=oauth_flows.build_bearer_header(token)).status_code == 204
-
-
-def test_the_migration_names_the_app_of_the_keys_that_its_keys_made(api: httpx.Client) -> None:
-    owner = oauth_flows.create_librarian()
-    token = oauth_flows.obtain_tokens(api, owner, oauth_flows.create_public_app())["access_token"]
-    api.cookies.clear()
-    child = create_key(api, oauth_flows.build_bearer_header(token))
-    grandchild = create_key(api, {"X-API-Key": child["key"]})
-    create_key(api, {"X-API-Key": grandchild["key"]})
-    create_key_header(owner)
-    APIKey.objects.filter(maker__isnull=False).update(authorization=None)
-    import_module("oauth.migrations.0003_keys_of_apps").name_authorizations(apps, None)
-    authorization = Authorization.objects.get().pk
-    named = APIKey.objects.order_by("pk").values_list("authorization", flat=True)
-    assert list(named) == [authorization, authorization, authorization, None]
 
 
 def test_keys_of_others_are_not_found(api: httpx.Client) -> None:
