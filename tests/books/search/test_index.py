@@ -24,7 +24,7 @@ from books.writing import changes
 from books.history.actors import ActorRef
 
 with transaction.atomic():
-    changes.add_book(
+    changes.create_in_transaction(
         {{"title": "{title}", "author": "-", "year": 1, "isbn": "{title}", "genre": "-"}}, ActorRef(0), timezone.now()
     )
 """

@@ -55,7 +55,7 @@ from books.writing import changes
 from books.history.actors import ActorRef
 from books.models import Book
 
-changes.remove_book(Book.objects.latest("pk").pk, lambda book: None, ActorRef(0), timezone.now())
+changes.delete_book(Book.objects.latest("pk").pk, lambda book: None, ActorRef(0), timezone.now())
 """
 
 
