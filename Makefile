@@ -56,7 +56,7 @@ bench-scale: prepare-dev ## Measures how the library's answers grow up to a mill
 bench-webhooks: prepare-dev ## Measures how fast events are delivered, on both databases
 	@$(BIN)/python -m benchmarks.webhooks $(OPTIONS)
 
-profile: prepare-dev ## Shows where a request's microseconds go, beside the limits of this machine
+profile: prepare-dev ## Shows where a request's microseconds go
 	@$(BIN)/python -m benchmarks.profile $(OPTIONS)
 
 faults: prepare-dev ## Kills workers, stops databases and answers badly while books change: nothing may be lost

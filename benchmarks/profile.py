@@ -1,146 +1,198 @@
-"""Measures the time of a request by layer, and the limits of this machine: `python -m benchmarks.profile` from the root
-of the repository.
+"""Measures the time of a request by package: `python -m benchmarks.profile` from the root of the repository.
+
+The library answers in this process. Its time is measured without a profiler; which package takes which share of it,
+with one. The time of C functions, and the wait for the database, belong to the function that calls them.
 """
 
 import json
-import re
-import signal
-import subprocess
+import os
 import sys
+import sysconfig
+import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
-from http.client import HTTPConnection
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from cProfile import Profile
+from functools import partial
+from io import BytesIO
+from itertools import count, islice
+from pathlib import Path
+from statistics import mean
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors, limits
+from benchmarks import competitors
 from benchmarks.competitors import OURS, ROOT
-from benchmarks.layers import GET_100, GET_ONE, QUESTIONS, ROW_TITLES, Profile, Task
-from benchmarks.limits import Limit
+from benchmarks.questions import (
+    RARE_WORD,
+    BadAnswer,
+    LibraryClient,
+    Question,
+    Request,
+    iter_book_creations,
+    iter_book_reads,
+    iter_title_changes,
+    repeat_path,
+)
 from benchmarks.support import databases, load
 from benchmarks.support.arguments import make_integer_parser, note
-from benchmarks.support.load import Workload
-from tests.support.postgres import Cluster, start_cluster
+from tests.support.postgres import start_cluster
 
-PROFILE_TIMEOUT = 300
-# pgbench's variables, by the text before the number or parameter that they replace.
-PGBENCH_VARIABLES = {'"id" = ': ":id", "LIMIT ": ":limit", "OFFSET ": ":skip"}
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-Profiles = Mapping[str, Profile]
-"""Profiles by the titles of the questions."""
+WARM_UP_REQUESTS = 200
+SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
+# Django answers what has an unknown header.
+THROUGH_DJANGO = " by Django"
+# The first number of the books that are created and changed by Django.
+DJANGO_START = 500_000
+
+
+def iter_list_requests(_client: LibraryClient) -> Iterator[Request]:
+    return (Request(f"/api/books?limit=100&skip={number % 400}") for number in count())
+
+
+QUESTIONS: dict[str, Question] = {
+    "GET one": iter_book_reads,
+    "GET 100": iter_list_requests,
+    "GET by author": repeat_path(f"/api/books?author={RARE_WORD}"),
+    # Last: a trigram index stores new rows in a pending list for a while, which slows down searches.
+    "PUT": iter_title_changes,
+    f"PUT{THROUGH_DJANGO}": partial(iter_title_changes, start=DJANGO_START),
+    "POST": iter_book_creations,
+    f"POST{THROUGH_DJANGO}": partial(iter_book_creations, start=DJANGO_START),
+}
+
+
+class Times(NamedTuple):
+    """The µs of a request by the clock, the CPU time of the library and of PostgreSQL, and the shares of packages."""
+
+    wall: float
+    cpu: float
+    postgresql: float
+    shares: Mapping[str, float]
 
 
 def main() -> None:
     options = parse_arguments()
-    load.require_wrk()
     load.require_postgres()
-    # SIGTERM must run the clean-up below too, otherwise the servers go on running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    settings = {"shared_buffers": "256MB", "max_connections": "200", "track_activity_query_size": "64kB"}
-    with start_cluster(**settings) as cluster:
+    with start_cluster(shared_buffers="256MB") as cluster:
         note(f"seeding {options.books:,} books")
         databases.create_library_database(cluster, options.books)
-        profiles = profile_layers(cluster, options)
-        machine_limits = measure_limits(cluster, profiles, options)
-    console = Console(width=120)
-    console.print("\nµs of a request, by the clock but for the last two rows", build_layers_table(profiles), sep="\n")
-    console.print("\nThe limits beside the library, 16 connections", build_limits_table(machine_limits), sep="\n")
+        os.environ.update(competitors.build_environment(cluster.url(OURS)))
+        # Imported here because it reads the environment.
+        from library_site.wsgi import application
+
+        postmaster_pid = load.get_postmaster_pid(cluster)
+        times = {title: measure_question(application, title, options, postmaster_pid) for title in QUESTIONS}
+    Console(width=120).print("\nµs of a request, by the clock but for the last two rows", build_table(times), sep="\n")
 
 
 def parse_arguments() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument(
-        "--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="books in the database"
-    )
-    parser.add_argument(
-        "--requests", type=make_integer_parser(10, 100_000), default=2000, help="of each kind, after a warm-up"
-    )
-    parser.add_argument(
-        "--seconds", type=make_integer_parser(1, 60), default=4, help="for which anything is measured at most"
-    )
+    parser.add_argument("--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="in the database")
+    parser.add_argument("--requests", type=make_integer_parser(10, 100_000), default=2000, help="of each kind")
     return parser.parse_args()
 
 
-def profile_layers(cluster: Cluster, options: Namespace) -> Profiles:
-    note("measuring the layers")
-    task = Task(options.books, options.requests, options.seconds, load.get_postmaster_pid(cluster), fetch_environs())
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.layers"],
-        cwd=ROOT,
-        env=competitors.build_environment(cluster.url(OURS)),
-        input=json.dumps(task._asdict()),
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-        timeout=PROFILE_TIMEOUT,
-    )
-    return {title: Profile(*profile) for title, profile in json.loads(result.stdout).items()}
+def measure_question(application: "WSGIApplication", title: str, options: Namespace, postmaster_pid: int) -> Times:
+    note(title)
+    headers = {"HTTP_COOKIE": "a=b"} if title.endswith(THROUGH_DJANGO) else {}
+    requests = QUESTIONS[title](LibraryClient(0, options.books, ()))
+    environs = (build_environ(request, headers) for request in requests)
+    for environ in islice(environs, WARM_UP_REQUESTS):
+        send(application, environ)
+    cpu_before = load.get_cpu_seconds(postmaster_pid)
+    samples = sorted(measure_request(application, environ) for environ in islice(environs, options.requests))
+    postgresql = (load.get_cpu_seconds(postmaster_pid) - cpu_before) / options.requests
+    # Sometimes another process has the processor.
+    middle = samples[len(samples) // 4 : -len(samples) // 4]
+    wall, cpu = (mean(values) / 1000 for values in zip(*middle, strict=True))
+    profiler = Profile(builtins=False)
+    for environ in islice(environs, options.requests):
+        profiler.runcall(send, application, environ)
+    return Times(wall, cpu, postgresql * 1e6, compute_shares(profiler))
 
 
-def fetch_environs() -> dict[str, dict[str, Any]]:
-    with limits.start_granian("echo_environ") as server:
-        return {method: fetch_environ(server.port, method) for method in ("GET", "PUT", "POST")}
+def build_environ(request: Request, headers: Mapping[str, str]) -> "WSGIEnvironment":
+    path, _, query = request.path.partition("?")
+    body = json.dumps(request.book).encode() if request.book else b""
+    body_headers = {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body))} if body else {}
+    return {
+        **os.environ, "REQUEST_METHOD": request.method, "SCRIPT_NAME": "", "PATH_INFO": path, "QUERY_STRING": query,
+        "SERVER_NAME": "127.0.0.1", "SERVER_PORT": "8000", "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": "127.0.0.1:8000", "HTTP_ACCEPT": "*/*", "wsgi.url_scheme": "http", "wsgi.errors": sys.stderr,
+        "wsgi.input": BytesIO(body), **body_headers, **headers,
+    }  # fmt: skip
 
 
-def fetch_environ(port: int, method: str) -> dict[str, Any]:
-    """The environ that the server builds for a request."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
-    body = None if method == "GET" else "{}"
-    connection.request(method, "/", body, {"Content-Type": "application/json"} if body else {})
-    environ: dict[str, Any] = json.load(connection.getresponse())
-    connection.close()
-    return environ
+def measure_request(application: "WSGIApplication", environ: "WSGIEnvironment") -> tuple[int, int]:
+    """Returns the nanoseconds by the clock, and those of the CPU."""
+    cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+    send(application, environ)
+    return time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
 
 
-def measure_limits(cluster: Cluster, profiles: Profiles, options: Namespace) -> dict[str, Limit]:
-    workload = Workload(options.books, options.seconds, surnames=[], postmaster_pid=load.get_postmaster_pid(cluster))
-    machine_limits = {}
-    for title in (GET_ONE, GET_100):
-        note(f"pgbench: {title}")
-        script = build_pgbench_script(profiles[title].statement, options.books)
-        machine_limits[f"PostgreSQL alone, {title} (pgbench)"] = limits.measure_postgresql(
-            cluster, OURS, script, options.seconds
-        )
-    note("granian: static bytes, and the library")
-    with limits.start_granian("serve_static") as server:
-        machine_limits["granian alone, static bytes (wrk)"] = limits.measure_server(server, workload)
-    with competitors.start_library(cluster.url(OURS)) as server:
-        machine_limits[f"The library over granian, {GET_ONE} (wrk)"] = limits.measure_server(server, workload)
-    return machine_limits
+def send(application: "WSGIApplication", environ: "WSGIEnvironment") -> None:
+    """Raises BadAnswer. The application does not use `write` (PEP 3333)."""
+    statuses: list[str] = []
+
+    def start_response(status: str, *_: object) -> Any:
+        statuses.append(status)
+
+    body: Iterable[bytes] = application(environ, start_response)
+    content = b"".join(body)
+    if hasattr(body, "close"):
+        body.close()
+    if statuses[-1] not in ("200 OK", "201 Created"):
+        raise BadAnswer(f"{environ['PATH_INFO']}: {statuses[-1]} {content[:500]!r}")
 
 
-def build_pgbench_script(statement: str, books: int) -> str:
-    """A pgbench script that runs the statement for random books."""
-    # pgbench takes a colon before a letter for a variable, even in the format of a time; two colons are no variable.
-    statement = re.sub(r"(?<!:):(?=[A-Za-z_])", "::", statement)
-    for prefix, variable in PGBENCH_VARIABLES.items():
-        statement = re.sub(rf"({prefix})(?:\$\d+|\d+)", rf"\g<1>{variable}", statement)
-    return f"\\set id random(1, {books})\n\\set limit 100\n\\set skip random(0, 400)\n{statement};\n"
+def compute_shares(profiler: Profile) -> dict[str, float]:
+    """Returns the share of each package in the time of all functions."""
+    seconds: dict[str, float] = defaultdict(float)
+    for entry in profiler.getstats():
+        if isinstance(entry.code, CodeType):
+            seconds[name_package(entry.code.co_filename)] += entry.inlinetime
+    return {name: value / sum(seconds.values()) for name, value in seconds.items()}
 
 
-def build_layers_table(profiles: Profiles) -> Table:
-    table = Table("", *QUESTIONS, box=box.MARKDOWN)
-    for layer in ROW_TITLES:
-        table.add_row(layer, *(format_microseconds(profile.layers[layer]) for profile in profiles.values()))
-    table.add_row("together", *(format_microseconds(sum(profile.layers.values())) for profile in profiles.values()))
-    table.add_row("together, unmeasured", *(format_microseconds(profile.wall) for profile in profiles.values()))
-    table.add_row("CPU of the library", *(format_microseconds(profile.cpu) for profile in profiles.values()))
-    table.add_row("CPU of PostgreSQL", *(format_microseconds(profile.postgresql) for profile in profiles.values()))
+def name_package(file: str) -> str:
+    """Returns the room of a module of the library, and the name of any other package."""
+    path = Path(file)
+    if path.is_relative_to(SITE_PACKAGES):
+        return path.relative_to(SITE_PACKAGES).parts[0]
+    if path.is_relative_to(ROOT) and not file.startswith(__file__):
+        return ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
+    return "anything else"
+
+
+def build_table(times: Mapping[str, Times]) -> Table:
+    table = Table("", *times, box=box.MARKDOWN)
+    packages = {name: [row.shares.get(name, 0) * row.wall for row in times.values()] for name in list_packages(times)}
+    for name, values in sorted(packages.items(), key=lambda item: -sum(item[1])):
+        table.add_row(name, *map(format_microseconds, values))
+    for name, values in (
+        ("together", [row.wall for row in times.values()]),
+        ("CPU of the library", [row.cpu for row in times.values()]),
+        ("CPU of PostgreSQL", [row.postgresql for row in times.values()]),
+    ):
+        table.add_row(name, *map(format_microseconds, values))
     return table
+
+
+def list_packages(times: Mapping[str, Times]) -> set[str]:
+    """Lists those that take a hundredth of a kind of request, or more."""
+    return {name for row in times.values() for name, share in row.shares.items() if share >= 0.01}
 
 
 def format_microseconds(microseconds: float) -> str:
-    return f"{microseconds:,.0f}" if microseconds else "·"
-
-
-def build_limits_table(machine_limits: Mapping[str, Limit]) -> Table:
-    table = Table("", "per second", "µs CPU each", box=box.MARKDOWN)
-    for title, limit in machine_limits.items():
-        table.add_row(title, f"{limit.per_second:,.0f}", f"{limit.cpu_us:,.0f}")
-    return table
+    return f"{microseconds:,.0f}" if microseconds >= 0.5 else "·"
 
 
 if __name__ == "__main__":
