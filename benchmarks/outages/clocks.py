@@ -4,16 +4,13 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import competitors
 from benchmarks.deliveries import count_lost, start_library_and_receiver, summarize_requests, wait_until
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
-from benchmarks.support import databases, writers
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, build_finding, serve_writers, wait_for_writes
+from benchmarks.support import databases
 from benchmarks.support.findings import Finding
-from tests.support.sql import fetch_all
 
 WRITER_COUNT = 8
 LIBRARY = "libfaketime.so.1"
@@ -32,21 +29,13 @@ def check_clock_jumps(options: Namespace) -> Iterator[Finding]:
 
 def jump(clock: Path, faketime: Path) -> Finding:
     clock.write_text("+0")
-    variables = {
-        "LD_PRELOAD": str(faketime),
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        # Only the time of day jumps on a real machine, too.
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
+    # Only the time of day jumps on a real machine, too.
+    variables = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    variables["LD_PRELOAD"] = str(faketime)
     with start_library_and_receiver("PostgreSQL", "well") as (library, receiver):
         databases.seed_library(library.url, SEEDED_BOOK_COUNT)
         faked = replace(library, environment=library.environment | variables)
-        with (
-            faked.run_workers(),
-            competitors.start_quiet_library(library.url, LIBRARY_ACCESS="open", **variables) as server,
-            writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
-        ):
+        with faked.run_workers(), serve_writers(library.url, WRITER_COUNT, **variables) as (_, running):
             wait_for_writes(running)
             for offset in JUMPS:
                 clock.write_text(offset)
@@ -55,8 +44,6 @@ def jump(clock: Path, faketime: Path) -> Finding:
             for writer in running:
                 writer.is_stopped = True
             wait_until(lambda: library.count_rows("state = 'waiting'") == 0)
-        note_errors(running)
-        fetch, requests = partial(fetch_all, library.url), receiver.list_requests()
-        result = f"{writers.summarize_writes(fetch, running)}; {summarize_requests(requests)}"
-        wrong = writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT) + count_lost(library, requests)
-        return Finding(f"Clocks jump by {', '.join(JUMPS)}", result, wrong)
+        requests = receiver.list_requests()
+        lost, name = count_lost(library, requests), f"Clocks jump by {', '.join(JUMPS)}"
+        return build_finding(name, library.url, running, summarize_requests(requests), wrong=lost)

@@ -4,22 +4,19 @@ import os
 import subprocess
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
 
-from benchmarks import competitors
-from benchmarks.deliveries import Library, migrate_library
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_refusals, wait_for_writes
-from benchmarks.support import writers
+from benchmarks.deliveries import Library, migrate_library, wait_until
+from benchmarks.outages.running_writers import ENOUGH_WRITES, build_finding, fill, serve_writers, wait_for_writes
 from benchmarks.support.findings import Finding
+from benchmarks.support.writers import Writer, count_unknown
 from tests.support.postgres import SHORT_FOLDER, find_binary, run_unprivileged, start_cluster
-from tests.support.sql import fetch_all
 
 WRITER_COUNT = 8
 # SQLite lets half the threads of a process wait, and refuses the others.
-SETTINGS = {"LIBRARY_ACCESS": "open", "WEB_THREADS": "40"}
+WEB_THREADS = "40"
 DISK_MIB = 320
 # What the ballast leaves of the disk when it fills up.
 FREE_MIB = 3
@@ -63,21 +60,21 @@ LIBRARIES: dict[str, Callable[[Path], AbstractContextManager[Library]]] = {
 
 
 def fill_disk(name: str, disk: Path, library: Library) -> Finding:
-    with (
-        competitors.start_quiet_library(library.url, **SETTINGS) as server,
-        writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
-    ):
+    with serve_writers(library.url, WRITER_COUNT, WEB_THREADS=WEB_THREADS) as (_, running):
         wait_for_writes(running, 500)
         ballast = write_ballast(disk)
         wait_for_refusals(running)
         ballast.unlink()
         has_restarted = restart_if_stopped(library)
         seconds = wait_for_writes(running, 500)
-    note_errors(running)
-    fetch = partial(fetch_all, library.url)
     started = ", after PostgreSQL was started again" if has_restarted else ""
-    result = f"{writers.summarize_writes(fetch, running)}; back {seconds:.1f} s after there was room{started}"
-    return Finding(f"Disk full, {name}", result, writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT))
+    result = f"back {seconds:.1f} s after there was room{started}"
+    return build_finding(f"Disk full, {name}", library.url, running, result)
+
+
+def wait_for_refusals(running: Sequence[Writer]) -> None:
+    before = count_unknown(running).total()
+    wait_until(lambda: count_unknown(running).total() >= before + ENOUGH_WRITES)
 
 
 def write_ballast(disk: Path) -> Path:

@@ -5,45 +5,35 @@ import signal
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import NamedTuple
-
-import httpx
 
 from benchmarks import competitors
 from benchmarks.deliveries import Library, create_postgresql_library
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
-from benchmarks.support import load, writers
+from benchmarks.outages.running_writers import (
+    ALIVE_LIMIT,
+    REPORT_LIMIT,
+    TOKEN,
+    Watch,
+    build_finding,
+    count_late,
+    fill,
+    run_watches,
+    serve_writers,
+    summarize_waits,
+    wait_for_writes,
+)
+from benchmarks.support import load
 from benchmarks.support.findings import Finding
+from benchmarks.support.writers import Writer
 from tests.support.database_proxy import DatabaseProxy, serve_proxy
 from tests.support.postgres import Cluster
 
-WRITER_COUNT, HANGS = 16, 3
-# Seconds of a hang: more than an answer may take, and between two requests of a probe.
-HANG_SECONDS, PROBE_PAUSE = 10.0, 0.1
-TOKEN = "the-token-of-this-measurement"  # noqa: S105  # of a throw-away library
-SETTINGS = {"LIBRARY_ACCESS": "open", "WEB_CONCURRENCY": "1", "WEB_THREADS": "8", "METRICS_TOKEN": TOKEN}
-# Seconds within which writers, and each address that is watched, must be answered.
-ANSWER_LIMIT = 8.0
-ALIVE_LIMIT, REPORT_LIMIT = 2.0, 3.0
-
-
-class Watch:
-    """Asks for an address again and again, and knows the seconds of the answer that took longest."""
-
-    def __init__(self, url: str, limit: float) -> None:
-        self.url, self.limit = url, limit
-        self.slowest = 0.0
-        self.is_stopped = Event()
-
-    def run(self) -> None:
-        with httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
-            while not self.is_stopped.wait(PROBE_PAUSE):
-                self.slowest = max(self.slowest, client.get(self.url).elapsed.total_seconds())
+# Seconds of a hang: more than an answer may take.
+WRITER_COUNT, HANGS, HANG_SECONDS = 16, 3, 10.0
+SETTINGS = {"WEB_CONCURRENCY": "1", "WEB_THREADS": "8", "METRICS_TOKEN": TOKEN}
 
 
 class Hang(NamedTuple):
@@ -76,51 +66,30 @@ def prepare_network(library: Library) -> Iterator[Hang]:
 
 @contextmanager
 def prepare_sessions(library: Library) -> Iterator[Hang]:
-    yield Hang(
-        "SIGSTOP of the sessions",
-        library.url,
-        partial(stop_processes, partial(list_sessions, library)),
-        may_fill_threads=True,
-    )
+    begin = partial(stop_processes, partial(list_sessions, library))
+    yield Hang("SIGSTOP of the sessions", library.url, begin, may_fill_threads=True)
 
 
 def hang_repeatedly(library: Library, hang: Hang) -> Finding:
     health_port = competitors.find_free_port()
-    with (
-        competitors.start_quiet_library(hang.url, **SETTINGS, HEALTH_PORT=str(health_port)) as server,
-        writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
-    ):
+    with serve_writers(hang.url, WRITER_COUNT, **SETTINGS, HEALTH_PORT=str(health_port)) as (server, running):
         alive_port = health_port if hang.may_fill_threads else server.port
-        watches = [
-            Watch(f"http://127.0.0.1:{alive_port}/livez", ALIVE_LIMIT),
-            Watch(f"http://127.0.0.1:{health_port}/readyz", REPORT_LIMIT),
-            Watch(f"http://127.0.0.1:{health_port}/metrics", REPORT_LIMIT),
-        ]
+        addresses = {(alive_port, "livez"): ALIVE_LIMIT, (health_port, "readyz"): REPORT_LIMIT}
+        addresses[health_port, "metrics"] = REPORT_LIMIT
+        watches = [Watch(f"http://127.0.0.1:{port}/{name}", limit) for (port, name), limit in addresses.items()]
         with run_watches(watches):
-            seconds = [hang_once(hang, running) for _ in range(HANGS)]
-    note_errors(running)
-    return build_finding(library, hang, running, watches, max(seconds))
+            seconds = max([hang_once(hang, running) for _ in range(HANGS)])
+    fault = f"{HANGS} × {hang.name}, {HANG_SECONDS:.0f} s each"
+    results = (summarize_waits(watches, running), f"back {seconds:.1f} s after it went on")
+    return build_finding(fault, library.url, running, *results, wrong=count_late(watches, running))
 
 
-def hang_once(hang: Hang, running: Sequence[writers.Writer]) -> float:
+def hang_once(hang: Hang, running: Sequence[Writer]) -> float:
     """Returns the seconds until the first write that is acknowledged after the hang."""
     wait_for_writes(running, 300)
     with hang.begin():
         time.sleep(HANG_SECONDS)
     return wait_for_writes(running)
-
-
-@contextmanager
-def run_watches(watches: Sequence[Watch]) -> Iterator[None]:
-    with ThreadPoolExecutor(len(watches)) as pool:
-        futures = [pool.submit(watch.run) for watch in watches]
-        try:
-            yield
-        finally:
-            for watch in watches:
-                watch.is_stopped.set()
-    for future in futures:
-        future.result()
 
 
 @contextmanager
@@ -149,17 +118,3 @@ def list_processes(library: Library) -> list[int]:
 def list_sessions(library: Library) -> list[int]:
     rows = library.execute_sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'library-web'")
     return [pid for (pid,) in rows]
-
-
-def build_finding(
-    library: Library, hang: Hang, running: list[writers.Writer], watches: Sequence[Watch], seconds: float
-) -> Finding:
-    slowest = max(writer.slowest for writer in running)
-    times = ", ".join(f"{watch.url.rpartition('/')[2]} {watch.slowest:.1f}" for watch in watches)
-    result = (
-        f"{writers.summarize_writes(library.execute_sql, running)}; the slowest answers in s: writes {slowest:.1f},"
-        f" {times}; back {seconds:.1f} s after it went on"
-    )
-    late = (slowest > ANSWER_LIMIT) + sum(watch.slowest > watch.limit for watch in watches)
-    wrong = writers.count_wrong(library.execute_sql, running, SEEDED_BOOK_COUNT)
-    return Finding(f"{HANGS} × {hang.name}, {HANG_SECONDS:.0f} s each", result, late + wrong)

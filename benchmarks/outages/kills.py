@@ -10,25 +10,17 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from threading import Event, Thread
 
 import psycopg
 
 from benchmarks import competitors
-from benchmarks.deliveries import (
-    Library,
-    count_lost,
-    start_library_and_receiver,
-    summarize_requests,
-    wait_until,
-)
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, note_errors, wait_for_writes
+from benchmarks.deliveries import Library, count_lost, start_library_and_receiver, summarize_requests, wait_until
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, build_finding, note_errors, wait_for_writes
 from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import note
 from benchmarks.support.findings import Finding
 from tests.support.postgres import find_binary, run_unprivileged
-from tests.support.sql import fetch_all
 
 WRITER_COUNT = 32
 SECONDS_BETWEEN_KILLS = (4.0, 12.0)
@@ -92,11 +84,11 @@ def check_random_kills(options: Namespace) -> Iterator[Finding]:
                 writer.is_stopped = True
             wait_until(lambda: has_delivered(library), pause=1)
         note_errors(running)
-        fetch, requests = partial(fetch_all, library.url), receiver.list_requests()
+        requests = receiver.list_requests()
         killed = ", ".join(f"{count} × {name}" for name, count in sorted(kills.items()))
-        result = f"{writers.summarize_writes(fetch, running)}; back {seconds:.1f} s after the last kill"
-        wrong = writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT) + count_lost(library, requests)
-        yield Finding(f"Killed in {options.seconds} s: {killed}", f"{result}; {summarize_requests(requests)}", wrong)
+        results = (f"back {seconds:.1f} s after the last kill", summarize_requests(requests))
+        fault, lost = f"Killed in {options.seconds} s: {killed}", count_lost(library, requests)
+        yield build_finding(fault, library.url, running, *results, wrong=lost)
 
 
 @contextmanager

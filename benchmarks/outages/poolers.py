@@ -7,16 +7,12 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
-from benchmarks import competitors
 from benchmarks.deliveries import migrate_library
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
-from benchmarks.support import writers
+from benchmarks.outages.running_writers import build_finding, fill, serve_writers, wait_for_writes
 from benchmarks.support.findings import Finding
 from tests.support.postgres import SHORT_FOLDER, Cluster, start_cluster
-from tests.support.sql import fetch_all
 
 WRITER_COUNT = 16
 POOL_SIZE = 6
@@ -61,21 +57,15 @@ def check_killed_pooler(options: Namespace) -> Iterator[Finding]:
         fill(library)
         with (
             start_pooler(cluster) as pooler,
-            competitors.start_quiet_library(
-                Cluster(pooler.folder).url(), LIBRARY_ACCESS="open", **NO_TIMEOUTS
-            ) as server,
-            writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
+            serve_writers(Cluster(pooler.folder).url(), WRITER_COUNT, **NO_TIMEOUTS) as (_, running),
         ):
             for _ in range(KILLS):
                 wait_for_writes(running, 500)
                 pooler.kill()
                 pooler.start()
             seconds = wait_for_writes(running, 500)
-        note_errors(running)
-        fetch = partial(fetch_all, library.url)
-        result = f"{writers.summarize_writes(fetch, running)}; back {seconds:.1f} s after the last start"
-        wrong = writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT)
-        yield Finding(f"{KILLS} × kill -9 on PgBouncer, with a pool of {POOL_SIZE}", result, wrong)
+        name = f"{KILLS} × kill -9 on PgBouncer, with a pool of {POOL_SIZE}"
+        yield build_finding(name, library.url, running, f"back {seconds:.1f} s after the last start")
 
 
 @contextmanager

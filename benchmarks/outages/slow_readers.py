@@ -6,18 +6,26 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import competitors
 from benchmarks.deliveries import LIBRARIES_BY_DATABASE, Library
-from benchmarks.outages.hangs import ALIVE_LIMIT, ANSWER_LIMIT, Watch, run_watches
-from benchmarks.outages.running_writers import fill, note_errors, wait_for_writes
-from benchmarks.support import writers
+from benchmarks.outages.running_writers import (
+    ALIVE_LIMIT,
+    ANSWER_LIMIT,
+    Watch,
+    build_finding,
+    count_late,
+    fill,
+    run_watches,
+    serve_writers,
+    summarize_waits,
+    wait_for_writes,
+)
 from benchmarks.support.findings import Finding
 
 # Their files are larger than what server and client store of them.
 BOOK_COUNT = 60_000
 READER_COUNT, ADDRESS_COUNT, WRITER_COUNT = 64, 16, 4
 STALL_SECONDS = 10.0
-SETTINGS = {"LIBRARY_ACCESS": "open", "WEB_CONCURRENCY": "1", "WEB_THREADS": "8", "NUM_PROXIES": "1"}
+SETTINGS = {"WEB_CONCURRENCY": "1", "WEB_THREADS": "8", "NUM_PROXIES": "1"}
 FORMATS = ("text/csv", "application/x-ndjson")
 
 
@@ -29,29 +37,17 @@ def check_slow_readers(options: Namespace) -> Iterator[Finding]:
 
 
 def stall(library: Library, database: str) -> Finding:
-    with (
-        competitors.start_quiet_library(library.url, **SETTINGS) as server,
-        writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
-    ):
+    with serve_writers(library.url, WRITER_COUNT, **SETTINGS) as (server, running):
         address = f"http://127.0.0.1:{server.port}"
-        watches = [
-            Watch(f"{address}/livez", ALIVE_LIMIT),
-            Watch(f"{address}/api/books/1", ANSWER_LIMIT),
-            Watch(f"{address}/admin/login/", ANSWER_LIMIT),
-        ]
+        limits = {"/livez": ALIVE_LIMIT, "/api/books/1": ANSWER_LIMIT, "/admin/login/": ANSWER_LIMIT}
+        watches = [Watch(f"{address}{path}", limit) for path, limit in limits.items()]
         with run_readers(server.port), run_watches(watches):
             wait_for_writes(running)
             time.sleep(STALL_SECONDS)
             wait_for_writes(running)
-    note_errors(running)
-    slowest = max(writer.slowest for writer in running)
-    times = ", ".join(f"{watch.url.removeprefix(address)} {watch.slowest:.1f}" for watch in watches)
-    wrong = writers.count_wrong(library.execute_sql, running, BOOK_COUNT)
-    late = (slowest > ANSWER_LIMIT) + sum(watch.slowest > watch.limit for watch in watches)
-    summary = writers.summarize_writes(library.execute_sql, running)
-    result = f"{summary}; the slowest answers in s: writes {slowest:.1f}, {times}"
     name = f"{READER_COUNT} clients of {ADDRESS_COUNT} addresses stop reading, {database}"
-    return Finding(name, result, late + wrong)
+    waits, late = summarize_waits(watches, running), count_late(watches, running)
+    return build_finding(name, library.url, running, waits, wrong=late, seeded=BOOK_COUNT)
 
 
 @contextmanager

@@ -13,9 +13,8 @@ from pathlib import Path
 from threading import Timer
 from urllib.parse import quote
 
-from benchmarks import competitors
 from benchmarks.deliveries import Library, migrate_library, wait_until
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors, wait_for_writes
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, build_finding, fill, serve_writers, wait_for_writes
 from benchmarks.support import writers
 from benchmarks.support.findings import Finding
 from tests.support.postgres import SHORT_FOLDER, Cluster, find_binary, run_unprivileged, start_cluster
@@ -30,8 +29,7 @@ def check_failover(options: Namespace) -> Iterator[Finding]:
     for is_synchronous in (True, False):
         with (
             start_cluster(shared_buffers="128MB", wal_level="replica") as primary,
-            create_library(primary) as library,
-            start_standby(primary) as standby,
+            start_standby(primary) as (library, standby),
         ):
             if is_synchronous:
                 wait_for_standby(library)
@@ -39,15 +37,10 @@ def check_failover(options: Namespace) -> Iterator[Finding]:
 
 
 @contextmanager
-def create_library(primary: Cluster) -> Iterator[Library]:
+def start_standby(primary: Cluster) -> Iterator[tuple[Library, Cluster]]:
+    """Yields a library on the primary, and a streaming replica."""
     library = migrate_library(primary.url(), primary)
     fill(library)
-    yield library
-
-
-@contextmanager
-def start_standby(primary: Cluster) -> Iterator[Cluster]:
-    """Yields a streaming replica."""
     home = Path(tempfile.mkdtemp(prefix="library-standby-", dir=SHORT_FOLDER))
     shutil.chown(home, "nobody")
     data = str(home / "data")
@@ -56,7 +49,7 @@ def start_standby(primary: Cluster) -> Iterator[Cluster]:
         run_unprivileged(find_binary("pg_basebackup"), *source, "-D", data, "-R", "-X", "stream", "-c", "fast")
         pg_ctl = [find_binary("pg_ctl"), "-D", data, "-w"]
         run_unprivileged(*pg_ctl, "-o", f"-c unix_socket_directories={home}", "-l", str(home / "log"), "start")
-        yield Cluster(home)
+        yield library, Cluster(home)
         run_unprivileged(*pg_ctl, "-m", "immediate", "stop")
     finally:
         shutil.rmtree(home)
@@ -64,7 +57,6 @@ def start_standby(primary: Cluster) -> Iterator[Cluster]:
 
 def wait_for_standby(library: Library) -> None:
     """From now on a commit waits for the standby's disk."""
-    library.execute_sql("SELECT 1")
     for statement in ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"):
         if library.cluster:
             library.cluster.run(statement)
@@ -74,10 +66,7 @@ def wait_for_standby(library: Library) -> None:
 
 def fail_over(primary: Cluster, standby: Cluster, is_synchronous: bool) -> Finding:
     """Writes go on by themselves: the address names both servers, and libpq takes the one that accepts writes."""
-    with (
-        competitors.start_quiet_library(build_url(primary, standby), LIBRARY_ACCESS="open") as server,
-        writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running,
-    ):
+    with serve_writers(build_url(primary, standby), WRITER_COUNT) as (_, running):
         wait_for_writes(running, 2_000)
         if not is_synchronous:
             delay_standby(standby)
@@ -88,8 +77,7 @@ def fail_over(primary: Cluster, standby: Cluster, is_synchronous: bool) -> Findi
         wait_for_writes(running)
         seconds = time.monotonic() - start
         wait_for_writes(running, 500)
-    note_errors(running)
-    return build_finding(standby, running, is_synchronous, seconds)
+    return judge(standby, running, is_synchronous, seconds)
 
 
 def delay_standby(standby: Cluster) -> None:
@@ -105,10 +93,9 @@ def build_url(*clusters: Cluster) -> str:
     return f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write&connect_timeout=2"
 
 
-def build_finding(standby: Cluster, running: list[writers.Writer], is_synchronous: bool, seconds: float) -> Finding:
+def judge(standby: Cluster, running: list[writers.Writer], is_synchronous: bool, seconds: float) -> Finding:
     """An asynchronous standby may lack the last writes, and give their ids to other books. The rest must add up."""
     fetch = partial(fetch_all, standby.url())
-    lost, torn = writers.count_lost_writes(fetch, running), writers.count_torn(fetch, SEEDED_BOOK_COUNT)
-    result = f"{writers.summarize_writes(fetch, running)}; {lost} lost; back {seconds:.1f} s after the promotion began"
-    wrong = writers.count_wrong(fetch, running, SEEDED_BOOK_COUNT) if is_synchronous else torn
-    return Finding(f"Failover to a standby, {SYNCHRONOUS[is_synchronous]}", result, wrong)
+    results = (f"{writers.count_lost_writes(fetch, running)} lost", f"back {seconds:.1f} s after the promotion began")
+    finding = build_finding(f"Failover to a standby, {SYNCHRONOUS[is_synchronous]}", standby.url(), running, *results)
+    return finding if is_synchronous else finding._replace(error_count=writers.count_torn(fetch, SEEDED_BOOK_COUNT))

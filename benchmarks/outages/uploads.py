@@ -6,16 +6,25 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import unescape
-from threading import Event, Thread
 from typing import NamedTuple
 
 import httpx
 
-from benchmarks import competitors
 from benchmarks.deliveries import LIBRARIES_BY_DATABASE, Library, WaitTimedOut, stop_workers, wait_until
 from benchmarks.operations import read_peak, start_worker
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, fill, note_errors
-from benchmarks.support import load, writers
+from benchmarks.outages.running_writers import (
+    ALIVE_LIMIT,
+    ANSWER_LIMIT,
+    PROBE_PAUSE,
+    TIMEOUT,
+    Watch,
+    build_finding,
+    count_late,
+    fill,
+    run_watches,
+    serve_writers,
+)
+from benchmarks.support import load
 from benchmarks.support.arguments import note
 from benchmarks.support.findings import Finding
 from tests.support.hostile_files import HOSTILE_FILES, claim_dimension, number_row
@@ -23,10 +32,8 @@ from tests.support.hostile_files import HOSTILE_FILES, claim_dimension, number_r
 # A record may have a million characters.
 SIZE = 900_000
 OTHER_SIZES: dict[Callable[[int], bytes], int] = {number_row: 2_000_000_000, claim_dimension: 1_048_576}
-WRITER_COUNT, PROBE_PAUSE = 2, 0.1
+WRITER_COUNT = 2
 SETTINGS = {"LIBRARY_ACCESS": "open", "WEB_CONCURRENCY": "1", "WEB_THREADS": "8"}
-# Seconds within which every page and book, and /livez, must be answered, and after which a request is given up.
-ANSWER_LIMIT, ALIVE_LIMIT, TIMEOUT = 8.0, 2.0, 30.0
 # Seconds for which a worker may read one file, and the memory that the server and a worker may need.
 READ_LIMIT, MAX_MEGABYTES = 120.0, 600
 IMPORT = "/admin/books/book/import/"
@@ -42,24 +49,6 @@ print(client.cookies["sessionid"].value)
 UNFINISHED_SQL = "SELECT count(*) FROM books_operation WHERE state IN ('waiting', 'running')"
 FORM_FIELD = re.compile('name="column_isbn".*?</select>', re.DOTALL)
 OPTION = re.compile('<option value="([^"]+)"')
-
-
-class Watch:
-    """Asks for an address again and again. An answer that does not come counts as one after TIMEOUT seconds."""
-
-    def __init__(self, url: str, limit: float) -> None:
-        self.url, self.limit = url, limit
-        self.slowest = 0.0
-
-    def run(self, stop: Event) -> None:
-        with httpx.Client(timeout=TIMEOUT) as client:
-            while not stop.wait(PROBE_PAUSE):
-                start = time.perf_counter()
-                try:
-                    client.get(self.url)
-                except httpx.HTTPError:
-                    self.slowest = max(self.slowest, TIMEOUT)
-                self.slowest = max(self.slowest, time.perf_counter() - start)
 
 
 class Visit(NamedTuple):
@@ -142,18 +131,22 @@ def check_hostile_files(options: Namespace) -> Iterator[Finding]:
 
 def upload_all(database: str, library: Library) -> Finding:
     session = library.run_code(SESSION_CODE).strip()
-    with (
-        competitors.start_quiet_library(library.url, **library.environment | SETTINGS) as server,
-        run_worker(library) as pid,
-    ):
+    settings = library.environment | SETTINGS
+    with run_worker(library) as pid, serve_writers(library.url, WRITER_COUNT, **settings) as (server, running):
         url = f"http://127.0.0.1:{server.port}"
         watches = [Watch(f"{url}/livez", ALIVE_LIMIT), Watch(f"{url}/api/v2/books/1", ANSWER_LIMIT)]
-        with writers.run_writers(url, WRITER_COUNT) as running, run_watches(watches):
-            visits = dict(iter_visits(Librarian(url, session, library)))
+        with run_watches(watches):
+            visits = list(iter_visits(Librarian(url, session, library)))
         servers = load.iter_process_tree(server.pid, list(load.iter_processes()))
         megabytes = max(map(read_peak, [pid, *(process.pid for process in servers)]))
-    note_errors(running)
-    return build_finding(database, visits, watches, megabytes, running, library)
+    outcomes = [visit.outcome for visit in visits]
+    waits = f"pages {max(visit.seconds for visit in visits):.1f}, {', '.join(map(str, watches))}"
+    result = (
+        f"{outcomes.count('checked')} files read and checked, the others refused; the slowest answers in s: {waits}"
+    )
+    wrong = sum(visit.is_wrong for visit in visits) + count_late(watches) + (megabytes > MAX_MEGABYTES)
+    fault = f"{len(visits)} hostile files, {database}"
+    return build_finding(fault, library.url, running, result, f"{megabytes:.0f} MB", wrong=wrong)
 
 
 @contextmanager
@@ -165,48 +158,14 @@ def run_worker(library: Library) -> Iterator[int]:
         stop_workers([worker])
 
 
-@contextmanager
-def run_watches(watches: list[Watch]) -> Iterator[None]:
-    stop = Event()
-    threads = [Thread(target=watch.run, args=[stop]) for watch in watches]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-def iter_visits(librarian: Librarian) -> Iterator[tuple[str, Visit]]:
-    """Yields the name of each file, and what became of it; none after one that stopped the server."""
+def iter_visits(librarian: Librarian) -> Iterator[Visit]:
+    """Yields what became of each file; none after one that stopped the server."""
     for format, builders in HOSTILE_FILES.items():
         for build in builders:
             visit = librarian.visit(f"{build.__name__}.{format}", build(OTHER_SIZES.get(build, SIZE)))
             if visit.is_wrong:
                 note(f"  {build.__name__}: {visit.outcome} after {visit.seconds:.1f} s")
-            yield build.__name__, visit
+            yield visit
             # A server that does not answer any more costs TIMEOUT seconds for each page.
             if visit.seconds >= TIMEOUT:
                 return
-
-
-def build_finding(
-    database: str,
-    visits: dict[str, Visit],
-    watches: list[Watch],
-    megabytes: float,
-    running: list[writers.Writer],
-    library: Library,
-) -> Finding:
-    outcomes = [visit.outcome for visit in visits.values()]
-    times = ", ".join(f"{watch.url.rpartition('/')[2]} {watch.slowest:.1f}" for watch in watches)
-    slowest = max(visit.seconds for visit in visits.values())
-    result = (
-        f"{outcomes.count('checked')} read and checked, the others refused; the slowest answers in s: pages"
-        f" {slowest:.1f}, {times}; {megabytes:.0f} MB; {writers.summarize_writes(library.execute_sql, running)}"
-    )
-    late = sum(visit.is_wrong for visit in visits.values()) + sum(watch.slowest > watch.limit for watch in watches)
-    wrong = writers.count_wrong(library.execute_sql, running, SEEDED_BOOK_COUNT)
-    return Finding(f"{len(visits)} hostile files, {database}", result, late + (megabytes > MAX_MEGABYTES) + wrong)
