@@ -11,16 +11,22 @@ class BooksConfig(AppConfig):
         # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
         from books import mirroring  # noqa: F401
         from books.models import Book
-        from books.search import (
-            checks,  # noqa: F401
-            index,
-        )
+        from books.search import checks, index  # noqa: F401
         from books.writing import events, id_sequence, instances  # noqa: F401
 
         Book.writer = instances
         register_sentences()
+        register_operations()
         post_migrate.connect(index.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
+
+
+def register_operations() -> None:
+    """Registers the tasks of a worker, and the filters that choose their books."""
+    from books.admin.list import filters  # noqa: F401
+    from books.api import filters as api_filters  # noqa: F401
+    from books.files import export_tasks, import_tasks  # noqa: F401
+    from books.operations import edits, undo  # noqa: F401
 
 
 def register_sentences() -> None:

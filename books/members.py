@@ -1,7 +1,98 @@
 """The members of a book that people and programs write, in the order in which files and pages show them.
 
-Here is no model, because processes without settings read files, too. `tests/books/test_members.py` compares the other
-lists of members with this one and the model, and names a list that lacks a member.
+Other modules derive their lists from this table and from the model. Here is no model, because processes without
+settings read files, too. `tests/books/test_members.py` compares the table with the model, and with the lists that are
+written by hand.
 """
 
-MEMBERS = ("title", "author", "year", "isbn", "genre", "available")
+from typing import Any, NamedTuple
+
+
+class Member(NamedTuple):
+    """A member of a book: its bounds, an example for the documents, and what files of other programs call it.
+
+    `columns` are names of columns, folded and without signs; the first that a file has is taken. `bibtex` are fields,
+    `ris` tags; the first is what we write. `marc` is the subfield that we write: its tag, indicators and code.
+    """
+
+    name: str
+    example: Any
+    columns: tuple[str, ...]
+    bibtex: tuple[str, ...]
+    ris: tuple[str, ...]
+    marc: tuple[str, str, str]
+    max_length: int | None = None
+    # Whether a new book needs it.
+    is_required: bool = True
+
+
+MEMBER_TABLE = (
+    Member(
+        "title",
+        "Pride and Prejudice",
+        columns=("title", "booktitle", "titel", "name", "buchtitel"),
+        bibtex=("title",),
+        ris=("TI", "T1", "BT", "CT"),
+        marc=("245", "00", "a"),
+        max_length=1000,
+    ),
+    Member(
+        "author",
+        "Jane Austen",
+        columns=("author", "authors", "autor", "autoren", "verfasser", "creator", "writer", "authorname"),
+        bibtex=("author", "editor"),
+        ris=("AU", "A1", "A2", "ED"),
+        marc=("100", "0 ", "a"),
+        max_length=500,
+    ),
+    Member(
+        "year",
+        1813,
+        columns=(
+            "year",
+            "publicationyear",
+            "yearpublished",
+            "published",
+            "pubyear",
+            "jahr",
+            "erscheinungsjahr",
+            "date",
+        ),
+        bibtex=("year", "date"),
+        ris=("PY", "Y1", "DA"),
+        marc=("264", " 1", "c"),
+    ),
+    Member(
+        "isbn",
+        "9780141439518",
+        columns=("isbn", "isbn13", "isbn10", "ean", "isbnissn"),
+        bibtex=("isbn",),
+        ris=("SN",),
+        marc=("020", "  ", "a"),
+        max_length=64,
+    ),
+    Member(
+        "genre",
+        "Romance",
+        columns=("genre", "genres", "category", "categories", "subject", "gattung", "kategorie", "sachgebiet"),
+        bibtex=("keywords", "genre"),
+        ris=("KW", "M3"),
+        marc=("655", " 4", "a"),
+        max_length=200,
+    ),
+    Member(
+        "available",
+        example=True,
+        columns=("available", "availability", "verfügbar", "verfügbarkeit"),
+        bibtex=("library",),
+        # C1 is for one's own use.
+        ris=("C1",),
+        marc=("876", "  ", "j"),
+        is_required=False,
+    ),
+)
+MEMBERS = tuple(member.name for member in MEMBER_TABLE)
+REQUIRED_MEMBERS = tuple(member.name for member in MEMBER_TABLE if member.is_required)
+MAX_LENGTHS = {member.name: member.max_length for member in MEMBER_TABLE if member.max_length}
+# What a new book is created with.
+EXAMPLE = {member.name: member.example for member in MEMBER_TABLE if member.is_required}

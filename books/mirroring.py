@@ -9,6 +9,7 @@ from rest_framework.serializers import Serializer
 
 from books.files.parsing import format_errors
 from books.history.actors import ActorRef, find_actor
+from books.members import MEMBERS
 from books.models import Actor, MirroredBook
 from books.rows import BookRow
 from books.serializers import NewBookSerializer
@@ -42,7 +43,7 @@ class MirroredBookSerializer(MirroredIdSerializer, NewBookSerializer):
     available = StrictBooleanField()
 
     class Meta(NewBookSerializer.Meta):
-        fields = (*NewBookSerializer.Meta.fields, "available", "id", "version")
+        fields = (*MEMBERS, "id", "version")
 
 
 id_serializer, book_serializer = MirroredIdSerializer(), MirroredBookSerializer()

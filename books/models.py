@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
+from books.members import MAX_LENGTHS, MEMBERS
 from library_site.jobs.leases import LeasedModel
 from webhooks.models import Source
 
-MAX_LENGTHS = {"title": 1000, "author": 500, "isbn": 64, "genre": 200}
 YEAR_RANGE = (-(2**31), 2**31 - 1)
 # An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
 SORT_PREFIX_LENGTH = 100
@@ -197,6 +197,9 @@ class SavedView(models.Model):
 
 DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
 # The folded column of each member that can be searched.
+MEMBER_DEFAULTS = {
+    field.name: field.default for field in Book._meta.concrete_fields if field.name in MEMBERS and field.has_default()
+}
 FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from books.fields import to_naive_utc
-from books.models import DERIVED_FIELDS
+from books.models import DERIVED_FIELDS, MEMBER_DEFAULTS
 
 
 class BookRow(NamedTuple):
@@ -37,7 +37,7 @@ class BookRow(NamedTuple):
 def make_row(values: Mapping[str, Any], now: datetime) -> BookRow:
     """Returns a book that is not yet written to the database."""
     timestamp = to_naive_utc(now)
-    defaults = {"id": 0, "available": True, "created_at": timestamp, "updated_at": timestamp, "version": 1}
+    defaults = {"id": 0, **MEMBER_DEFAULTS, "created_at": timestamp, "updated_at": timestamp, "version": 1}
     return BookRow(**{**defaults, **add_derived_values(values)})
 
 

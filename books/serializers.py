@@ -5,8 +5,9 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
+from books.members import MEMBERS, REQUIRED_MEMBERS
 from books.models import Book
-from library_site.api.serializers import StrictIntegerField, StringField
+from library_site.api.serializers import NonBlankField, StrictIntegerField, StringField
 
 
 class NoCoercionSerializer(serializers.ModelSerializer[Book]):
@@ -24,11 +25,23 @@ class NewBookSerializer(NoCoercionSerializer):
 
     class Meta:
         model = Book
-        fields: tuple[str, ...] = ("title", "author", "year", "isbn", "genre")
+        fields: tuple[str, ...] = REQUIRED_MEMBERS
         # The database's constraint decides whether an isbn is free: the answer of a SELECT could be out of date.
         extra_kwargs: dict[str, dict[str, Any]] = {"isbn": {"validators": []}}
 
 
-def optional_fields(meta: type[NewBookSerializer.Meta]) -> dict[str, dict[str, Any]]:
-    """The `extra_kwargs` of a serializer for changes, in which every member of a new book is optional."""
-    return {name: {**meta.extra_kwargs.get(name, {}), "required": False} for name in NewBookSerializer.Meta.fields}
+class NonBlankBookSerializer(NewBookSerializer):
+    """All members but the availability: a new book is available. Only texts that the model lets be blank are."""
+
+    class Meta(NewBookSerializer.Meta):
+        fields = tuple(name for name in MEMBERS if name != "available")
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        field_class, options = super().build_standard_field(field_name, model_field)
+        is_text = issubclass(field_class, StringField)
+        return NonBlankField if is_text and not model_field.blank else field_class, options
+
+
+def make_optional(meta: type[NewBookSerializer.Meta]) -> dict[str, dict[str, Any]]:
+    """The `extra_kwargs` of a serializer for changes, in which every member is optional."""
+    return {name: {**meta.extra_kwargs.get(name, {}), "required": False} for name in meta.fields}

@@ -159,21 +159,6 @@ HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
 UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)
 
-# The kinds of operations that a worker does (`books.operations.tasks`), and the filters that choose their books.
-OPERATION_TASKS = {
-    "edit": "books.operations.edits.EditTask",
-    "delete": "books.operations.edits.DeleteTask",
-    "undo": "books.operations.undo.UndoTask",
-    "import preview": "books.files.import_tasks.PreviewTask",
-    "import check": "books.files.import_tasks.CheckTask",
-    "import": "books.files.import_tasks.ImportTask",
-    "export": "books.files.export_tasks.ExportTask",
-}
-BOOK_SELECTIONS = {
-    "list": "books.admin.list.filters.select_listed",
-    "v2": "books.api.filters.select_matching",
-}
-
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
 ACCESS_END_HANDLERS = ["webhooks.endpoints.end_made"]
 

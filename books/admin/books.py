@@ -48,6 +48,7 @@ from books.admin.views import (
     require_permission,
 )
 from books.history.states import UnknownVersion, find_state
+from books.members import MEMBERS
 from books.models import Book
 from books.writing import changes
 from library_site.admin.model_admins import ValidatingAdmin
@@ -65,7 +66,8 @@ class BookAdmin(ValidatingAdmin):
         "An ISBN in any writing, the number of a book like #17, or words: each somewhere in title, author or genre, or"
         " at the start of the ISBN."
     )
-    fields = ("isbn", "title", "author", "year", "genre", "available", "added", "changed")
+    # The isbn comes first: a scanner fills it in.
+    fields = ("isbn", *(name for name in MEMBERS if name != "isbn"), "added", "changed")
     readonly_fields = ("added", "changed")
     actions = ("mark_available", "mark_lent", "delete_books")
 

@@ -16,6 +16,8 @@ from books.members import MEMBERS
 from books.models import Actor, Book, Change, Operation
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
+# In forms. What a checkbox says of one book is no name of its values.
+FORM_LABELS = {name: capfirst(LABELS[name]) for name in MEMBERS} | {"available": _("Availability")}
 # What the operations of these kinds are called; the others are mass actions.
 OPERATION_NAMES = {
     "bulk": _("bulk request"),

@@ -15,6 +15,7 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from books.isbn import normalize_isbn
 from books.models import FOLDED_COLUMNS, Book
+from books.operations.selections import register_selection
 from books.read_model import BookQuery
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
@@ -22,6 +23,8 @@ from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, Stri
 from library_site.db.integers import parse_integer
 from library_site.db.sql import thread_connection
 
+# The name under which operations store the filters of BookSearchFilter.
+SEARCH_FORM = "v2"
 # Created once: to create a queryset takes as long as to encode a page.
 ALL_BOOKS = Book.objects.order_by("pk")
 
@@ -159,6 +162,7 @@ def select_books(filterset: type[FilterSet], parameters: MultiValueDict[str, str
     return BookQuery(books, conditions)
 
 
+@register_selection(SEARCH_FORM)
 def select_matching(values: Mapping[str, str]) -> QuerySet[Book]:
     """Returns the books that match filters of BookSearchFilter. Raises ValidationError, which names all problems."""
     filters = get_filters(BookSearchFilter)

@@ -4,15 +4,9 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
+from books.members import EXAMPLE
 from library_site.api.schema import request_header, response_header
 
-NEW_BOOK_EXAMPLE = {
-    "title": "Pride and Prejudice",
-    "author": "Jane Austen",
-    "year": 1813,
-    "isbn": "9780141439518",
-    "genre": "Romance",
-}
 BOOK_ID_PARAMETER = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
 ETAG_DESCRIPTION = "The state of the book, for `If-Match` and `If-None-Match`."
 IF_MATCH_HEADER = request_header("If-Match", "Go on only if the book is in one of these states.")
@@ -35,7 +29,7 @@ CREATE_OPERATION: dict[str, Any] = {
     "summary": "Create a book",
     "description": "A new book is available.",
     "tags": ["Books"],
-    "examples": [OpenApiExample("A new book", NEW_BOOK_EXAMPLE, request_only=True)],
+    "examples": [OpenApiExample("A new book", EXAMPLE, request_only=True)],
 }
 READ_OPERATION: dict[str, Any] = {
     "operation_id": "read_book",

@@ -19,13 +19,14 @@ from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import read_stored_filter
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, register_task
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease
 
 EXPORT = "export"
 
 
+@register_task(EXPORT)
 class ExportTask:
     """Writes the workbook to a temporary file, and stores it part by part; its keys are the numbers of the parts.
 

@@ -21,7 +21,7 @@ from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, register_task
 from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
@@ -107,6 +107,7 @@ class FileTask:
         raise NotImplementedError
 
 
+@register_task(CHECK)
 class CheckTask(FileTask):
     """Changes nothing."""
 
@@ -127,6 +128,7 @@ class CheckTask(FileTask):
         return 0
 
 
+@register_task(IMPORT)
 class ImportTask(FileTask):
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         return EarlierRecords(operation.pk)
@@ -146,6 +148,7 @@ class ImportTask(FileTask):
         return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
+@register_task(PREVIEW)
 class PreviewTask:
     """Looks into a file: how it is read, its columns and its first records, which become the operation's result."""
 

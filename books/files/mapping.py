@@ -4,17 +4,10 @@ import re
 from collections.abc import Sequence
 
 from books.fields import fold
+from books.members import MEMBER_TABLE
 
 # Names of the columns of each member, folded and without signs; the first that a file has is taken.
-COLUMN_NAMES = {
-    "id": ("id", "bookid", "number", "nummer"),
-    "title": ("title", "booktitle", "titel", "name", "buchtitel"),
-    "author": ("author", "authors", "autor", "autoren", "verfasser", "creator", "writer", "authorname"),
-    "year": ("year", "publicationyear", "yearpublished", "published", "pubyear", "jahr", "erscheinungsjahr", "date"),
-    "isbn": ("isbn", "isbn13", "isbn10", "ean", "isbnissn"),
-    "genre": ("genre", "genres", "category", "categories", "subject", "gattung", "kategorie", "sachgebiet"),
-    "available": ("available", "availability", "verfügbar", "verfügbarkeit"),
-}
+COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{member.name: member.columns for member in MEMBER_TABLE}}
 SIGNS_PATTERN = re.compile(r"[\W_]+")
 
 

@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 
 from books.files.earlier_records import EarlierRecords, RecordKey
 from books.files.formats.records import name_member
-from books.files.parsing import REQUIRED_MEMBERS, ImportRules, ParsedRecord
+from books.files.parsing import ImportRules, ParsedRecord
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
-from books.models import Book
+from books.members import REQUIRED_MEMBERS
+from books.models import MEMBER_DEFAULTS, Book
 from books.operations.edits import write_pairs
 from books.rows import BookRow
 from books.search.doubts import doubt_isbn, doubt_year
@@ -187,7 +188,7 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
     if missing:
         reasons = [name_member(name, _("This field is required.")) for name in missing]
         return Decision(record, Verdict.REFUSED, " ".join(reasons))
-    return hold_doubtful(Decision(record, Verdict.NEW, values={"available": True, **record.values}), rules, today)
+    return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
 
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:

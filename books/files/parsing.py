@@ -6,19 +6,19 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
-from django.db import models
 from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
 from books.files.formats.records import NumberText, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
-from books.serializers import NewBookSerializer, optional_fields
-from library_site.api.serializers import NonBlankField
+from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
+from books.serializers import NonBlankBookSerializer, make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
-# A new book needs these.
-REQUIRED_MEMBERS = NewBookSerializer.Meta.fields
+# The serializer reads these; the availability has words of its own.
+IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
+INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
 # How a spreadsheet shows a long number that it has rounded.
 ROUNDED_PATTERN = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+", re.IGNORECASE)
@@ -31,14 +31,11 @@ REWORDED_SENTENCES = (
 )
 
 
-class ImportedBookSerializer(NewBookSerializer):
-    """Refuses blank texts, as version 2 and the admin do."""
+class ImportedBookSerializer(NonBlankBookSerializer):
+    """A record that changes a book need not have all members."""
 
-    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
-
-    class Meta(NewBookSerializer.Meta):
-        # A record that changes a book need not have all.
-        extra_kwargs = optional_fields(NewBookSerializer.Meta)
+    class Meta(NonBlankBookSerializer.Meta):
+        extra_kwargs = make_optional(NonBlankBookSerializer.Meta)
 
 
 @cache
@@ -108,12 +105,13 @@ def parse_record(position: int, record: Record, rules: ImportRules) -> ParsedRec
 
 def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Returns values of a book and the doubts about them. Raises ValidationError."""
-    texts = {name: cells[name] for name in REQUIRED_MEMBERS if cells.get(name) is not None}
+    texts = {name: cells[name] for name in IMPORTED_MEMBERS if cells.get(name) is not None}
     doubt = ""
     if isinstance(texts.get("isbn"), str):
         texts["isbn"], doubt = repair_isbn(texts["isbn"])
-    if isinstance(texts.get("year"), str):
-        texts["year"] = parse_integer(texts["year"].strip())
+    for name in INTEGER_MEMBERS:
+        if isinstance(texts.get(name), str):
+            texts[name] = parse_integer(texts[name].strip())
     values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
     available = parse_available(cells.get("available"))
     return {**values, **({} if available is None else {"available": available})}, (doubt,) if doubt else ()

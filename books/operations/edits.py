@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import Count, Max
 
 from books.history.actors import ActorRef
-from books.members import MEMBERS
-from books.models import MAX_LENGTHS, Operation, OperationProblem
+from books.members import MAX_LENGTHS, MEMBERS
+from books.models import Operation, OperationProblem
 from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
-from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, register_task
 from books.rows import BookRow
 from books.writing import changes
 from library_site.db.integers import BIGINT_MAX
@@ -105,6 +105,7 @@ class SelectionTask:
         raise NotImplementedError
 
 
+@register_task(DELETE)
 class DeleteTask(SelectionTask):
     def write_books(
         self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
@@ -114,6 +115,7 @@ class DeleteTask(SelectionTask):
         return BatchCounts(len(books))
 
 
+@register_task(EDIT)
 class EditTask(SelectionTask):
     def limit_batch(self, operation: Operation, limit: int) -> int:
         has_isbn = "isbn" in read_edit(operation.parameters or {}).list_members()

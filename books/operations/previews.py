@@ -8,8 +8,8 @@ from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Sum,
 from django.db.models.functions import Length, Replace, StrIndex
 from django.utils import timezone
 
-from books.members import MEMBERS
-from books.models import MAX_LENGTHS, Book
+from books.members import MAX_LENGTHS, MEMBERS
+from books.models import Book
 from books.operations.edits import Edit, InvalidEdit
 from books.rows import BookRow
 from books.writing import changes

@@ -1,11 +1,9 @@
 """The books that an operation is about: a filter, which is applied again when their turn comes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.db.models import QuerySet
-from django.utils.module_loading import import_string
 
 from books.models import Book
 from books.rows import BookRow
@@ -15,16 +13,30 @@ from books.writing import changes
 READ_AHEAD = 5_000
 
 
+# Returns the books that match the values of a form's fields.
+Select = Callable[[Mapping[str, str]], QuerySet[Book]]
+SELECTIONS: dict[str, Select] = {}
+
+
+def register_selection(form: str) -> Callable[[Select], Select]:
+    """Registers how a form of filters chooses books: operations store its name."""
+
+    def register(select: Select) -> Select:
+        SELECTIONS[form] = select
+        return select
+
+    return register
+
+
 class StoredFilter(NamedTuple):
-    """A filter as it is stored: a form of BOOK_SELECTIONS, and the values of its fields."""
+    """A filter as it is stored: a form of SELECTIONS, and the values of its fields."""
 
     form: str
     values: Mapping[str, str]
 
     def list_books(self) -> QuerySet[Book]:
         """Not to be kept for long: on SQLite the condition may name the books that match now."""
-        books: QuerySet[Book] = import_string(settings.BOOK_SELECTIONS[self.form])(self.values)
-        return books
+        return SELECTIONS[self.form](self.values)
 
     def to_parameters(self) -> dict[str, Any]:
         return {"form": self.form, "values": dict(self.values)}

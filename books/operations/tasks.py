@@ -1,11 +1,8 @@
 """What a kind of operation has to say: how much there is to do, the next batch of it, and how a batch is written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
-
-from django.conf import settings
-from django.utils.module_loading import import_string
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from books.history.actors import ActorRef
 from books.models import Operation
@@ -88,7 +85,19 @@ class Task(Protocol):
         """Called in the transaction that ends the operation as done. Raises OperationFailed if anything is missing."""
 
 
-def load_task(kind: str) -> Task:
-    """Returns the task of an operation of this kind (OPERATION_TASKS)."""
-    task: Task = import_string(settings.OPERATION_TASKS[kind])()
-    return task
+TASKS: dict[str, Callable[[], Task]] = {}
+TaskType = TypeVar("TaskType", bound=Callable[[], Task])
+
+
+def register_task(kind: str) -> Callable[[TaskType], TaskType]:
+    """Registers the class of the tasks of this kind of operation."""
+
+    def register(task_class: TaskType) -> TaskType:
+        TASKS[kind] = task_class
+        return task_class
+
+    return register
+
+
+def create_task(kind: str) -> Task:
+    return TASKS[kind]()

@@ -14,7 +14,7 @@ from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
 from books.operations.edits import is_announced, write_pairs
-from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, register_task
 from books.rows import BookRow, make_row
 from books.writing import changes
 
@@ -33,6 +33,7 @@ class UndoStep(NamedTuple):
     after: Mapping[str, Any] | None
 
 
+@register_task(UNDO)
 class UndoTask:
     """Its keys are the ids of changes with a minus sign, because it goes back."""
 

@@ -24,7 +24,7 @@ from psycopg.errors import QueryCanceled
 from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, RefusedItem, Task, load_task
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, RefusedItem, Task, create_task
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
@@ -200,7 +200,7 @@ class OperationRunner:
                 return False
 
     def run_step(self, operation: Operation) -> bool:
-        task = self.task = self.task or load_task(operation.kind)
+        task = self.task = self.task or create_task(operation.kind)
         if operation.state == State.WAITING:
             self.start(operation, task)
         elif operation.cursor == operation.last:

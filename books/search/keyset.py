@@ -10,7 +10,7 @@ from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, Tuple
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
 from books.fields import TimestampField
-from books.models import Book, sort_expression
+from books.models import FOLDED_COLUMNS, Book, sort_expression
 from library_site.api.cursors import Cursor, InvalidCursor
 from library_site.db.integers import BIGINT_MAX
 
@@ -44,9 +44,7 @@ def parse_timestamp(value: object) -> Value:
 
 SORT_KEYS = {
     "id": SortKey(F("id"), parse_bigint),
-    "title": SortKey(sort_expression("title"), parse_text),
-    "author": SortKey(sort_expression("author"), parse_text),
-    "genre": SortKey(sort_expression("genre"), parse_text),
+    **{member: SortKey(sort_expression(member), parse_text) for member in FOLDED_COLUMNS},
     "year": SortKey(F("year"), parse_bigint),
     "isbn": SortKey(F("isbn"), parse_text),
     "created_at": SortKey(F("created_at"), parse_timestamp),

@@ -1,19 +1,18 @@
-"""The lists of a book's members that no code derives: each has what the model has."""
+"""What is written by hand of the members of a book is equal to their table and to the model."""
 
 from collections.abc import Collection
+from itertools import chain, repeat
 
 import pytest
 
-from books.admin.files.forms import MEMBER_LABELS
+from books.admin.books import BookAdmin
 from books.admin.list.settings import LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
-from books.api.v2.documents.books import BOOK_EXAMPLE
-from books.api.v2.serializers import BookChangeSerializer, BookSerializer
+from books.files.formats.marc_fields import build_record, read_values
 from books.files.formats.records import ExportedBook
-from books.files.mapping import COLUMN_NAMES
-from books.files.parsing import REQUIRED_MEMBERS, ImportedBookSerializer
-from books.members import MEMBERS
-from books.models import DERIVED_FIELDS, MAX_LENGTHS, Book
+from books.files.seeds import generate_books
+from books.members import MEMBER_TABLE, MEMBERS, REQUIRED_MEMBERS
+from books.models import DERIVED_FIELDS, FOLDED_COLUMNS, MEMBER_DEFAULTS, Book
 from books.rows import BookRow
 from books.search.keyset import SORT_KEYS
 
@@ -22,47 +21,57 @@ pytestmark = pytest.mark.database_independent
 COLUMNS = [field.name for field in Book._meta.concrete_fields]
 # The library decides what these are.
 GIVEN = {"id", "created_at", "updated_at", "version", *(field.name for field in DERIVED_FIELDS)}
-FOLDED = {"title_folded", "author_folded", "genre_folded"}
-SHOWN = [name for name in LIST_COLUMNS if name not in FOLDED]
+SHOWN = [name for name in COLUMNS if name not in FOLDED_COLUMNS.values()]
 
 
 def test_members_are_the_columns_that_people_write() -> None:
-    assert [name for name in LIST_COLUMNS if name not in GIVEN] == list(MEMBERS)
+    assert [name for name in COLUMNS if name not in GIVEN] == list(MEMBERS)
+
+
+def test_members_have_the_bounds_of_the_columns() -> None:
+    for member in MEMBER_TABLE:
+        column = Book._meta.get_field(member.name)
+        assert member.max_length == getattr(column, "max_length", None), member
+        assert member.is_required is (member.name not in MEMBER_DEFAULTS), member
 
 
 @pytest.mark.parametrize(
     ("place", "names", "expected"),
     [
-        ("books.rows.BookRow", BookRow._fields, LIST_COLUMNS),
+        ("books.rows.BookRow", BookRow._fields, COLUMNS),
         ("books.files.formats.records.ExportedBook", ExportedBook.__struct_fields__, SHOWN),
-        ("books.files.parsing.REQUIRED_MEMBERS", {*REQUIRED_MEMBERS, "available"}, MEMBERS),
-        ("books.files.parsing.ImportedBookSerializer", {*ImportedBookSerializer().fields, "available"}, MEMBERS),
-        ("books.files.mapping.COLUMN_NAMES", COLUMN_NAMES, ["id", *MEMBERS]),
-        ("books.admin.files.forms.MEMBER_LABELS", MEMBER_LABELS, ["id", *MEMBERS]),
-        ("books.api.v2.serializers.BookSerializer", BookSerializer.Meta.fields, SHOWN),
-        ("books.api.v2.serializers.BookChangeSerializer", BookChangeSerializer().fields, MEMBERS),
-        ("books.api.v2.documents.books.BOOK_EXAMPLE", BOOK_EXAMPLE, SHOWN),
+        ("books.files.seeds.generate_books", next(generate_books(1, 0)), REQUIRED_MEMBERS),
     ],
 )
 def test_a_list_has_each_member(place: str, names: Collection[str], expected: Collection[str]) -> None:
     assert set(names) == set(expected), place
 
 
+def test_marc_21_has_each_member() -> None:
+    values = dict(zip(SHOWN, repeat("2026-01-31T09:30:00.000000Z"))) | {"id": 7, "isbn13": None, "version": 1}
+    examples = {member.name: member.example for member in MEMBER_TABLE}
+    record = build_record(ExportedBook(**{**values, **examples}))
+    texts = {name: value if isinstance(value, bool) else str(value) for name, value in examples.items()}
+    assert read_values(record) == {"id": "7", **texts}
+
+
+@pytest.mark.parametrize("option", ["columns", "bibtex", "ris", "marc"])
+def test_no_two_members_have_one_name_in_files(option: str) -> None:
+    names = [getattr(member, option) for member in MEMBER_TABLE]
+    names = names if option == "marc" else list(chain.from_iterable(names))
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize(
     ("place", "names"),
     [
         ("books.search.keyset.SORT_KEYS", {*SORT_KEYS, "available"}),
-        (
-            "books.admin.list.settings.LIST_COLUMNS",
-            {"available" if name == "availability" else name for name in LIST_COLUMNS},
-        ),
         ("books.api.filters.BookSearchFilter", {name.partition("_")[0] for name in get_filters(BookSearchFilter)}),
     ],
 )
-def test_books_are_sorted_shown_and_found_by_each_member(place: str, names: Collection[str]) -> None:
+def test_books_are_sorted_and_found_by_each_member(place: str, names: Collection[str]) -> None:
     assert set(MEMBERS) <= set(names), place
 
 
-def test_each_text_has_a_bound() -> None:
-    texts = {field.name for field in Book._meta.concrete_fields if field.max_length and field.name in MEMBERS}
-    assert texts == MAX_LENGTHS.keys()
+def test_each_column_of_the_list_has_a_method() -> None:
+    assert [name for name in LIST_COLUMNS.values() if not hasattr(BookAdmin, name)] == []

@@ -10,7 +10,7 @@ from books.api.fast_routes import make_routes
 from books.api.v2 import serializers as version_2
 from books.api.v2.history import HistoryViewSet
 from books.api.v2.views import BookViewSetV2
-from books.models import MAX_LENGTHS
+from books.members import MAX_LENGTHS
 from books.read_model import Representation
 from library_site.api.decoding import make_decoders
 from library_site.api.serializers import NonBlankField
@@ -24,7 +24,7 @@ class BookSerializer(version_2.BookSerializer):
     name = NonBlankField(source="title", max_length=MAX_LENGTHS["title"])
 
     class Meta(version_2.BookSerializer.Meta):
-        fields = rename(version_2.BookSerializer.Meta.fields)  # type: ignore[assignment]  # another tuple of texts
+        fields = rename(version_2.BookSerializer.Meta.fields)
 
 
 class BookCreateSerializer(version_2.BookCreateSerializer):

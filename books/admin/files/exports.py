@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.list.filters import (
+    LIST_FORM,
     LIST_PARAMETERS,
     change_query,
     describe_unknown,
@@ -40,7 +41,7 @@ def export_list(request: HttpRequest) -> HttpResponseBase:
     if any("\0" in text for text in parameters.values()):
         # PostgreSQL cannot store it with the operation.
         raise BadRequest(_("A filter has a NUL character."))
-    selection = StoredFilter("list", resolve_filters(request.GET, timezone.now()))
+    selection = StoredFilter(LIST_FORM, resolve_filters(request.GET, timezone.now()))
     if format is XLSX:
         return begin_export(request, selection)
     return stream_books(select_listed(selection.values), format)

@@ -6,20 +6,13 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from books.admin.descriptions import FORM_LABELS
 from books.files.formats.records import UnreadableFile
 from books.files.mapping import COLUMN_NAMES
 from books.files.parsing import ImportRules, require_mapped_members
-from books.models import MAX_LENGTHS
+from books.members import MAX_LENGTHS
 
-MEMBER_LABELS = {
-    "id": _("Number"),
-    "title": _("Title"),
-    "author": _("Author"),
-    "year": _("Year"),
-    "isbn": _("ISBN"),
-    "genre": _("Genre"),
-    "available": _("Availability"),
-}
+MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
 
 
 class ImportRulesForm(forms.Form):

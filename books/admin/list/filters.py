@@ -13,7 +13,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.fields import fold
-from books.models import MAX_LENGTHS, YEAR_RANGE, Book
+from books.members import MAX_LENGTHS
+from books.models import YEAR_RANGE, Book
+from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
 from books.search.matches import build_search, is_equal
 from books.search.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
@@ -21,6 +23,8 @@ from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, contains_condition
 from library_site.db.integers import BIGINT_MAX
 
+# The name under which operations store the filters of the list.
+LIST_FORM = "list"
 AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"), False)}
 
 
@@ -97,6 +101,7 @@ def resolve_filters(query: Mapping[str, str], now: datetime) -> dict[str, str]:
     return values
 
 
+@register_selection(LIST_FORM)
 def select_listed(values: Mapping[str, str]) -> QuerySet[Book]:
     """Returns the books of a list with resolved filters, whatever the zone and the moment. Raises UnresolvedFilter."""
     return Book.objects.filter(build_list_condition(values), build_search(read_scan(values.get("q", ""))).condition)

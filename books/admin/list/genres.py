@@ -5,7 +5,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from books.admin.views import render_page
-from books.models import MAX_LENGTHS
+from books.members import MAX_LENGTHS
 from books.search.genres import count_genres
 
 GENRES_OF_A_PAGE = 100

@@ -12,20 +12,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from books.admin.list.filters import change_query
+from books.members import MEMBERS
 from books.models import ListSettings, SavedView
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
+TEXT_COLUMNS = [name for name in MEMBERS if name not in ("isbn", "available")]
 # The columns of the list by their names in addresses, and their methods of the admin. The title is always shown.
-LIST_COLUMNS = {
-    "title": "title_column",
-    "author": "author_column",
-    "year": "year_column",
-    "genre": "genre_column",
-    "isbn": "isbn_column",
-    "availability": "availability_column",
-    "created_at": "created_at_column",
-    "id": "id_column",
-}
+LIST_COLUMNS = {name: f"{name}_column" for name in (*TEXT_COLUMNS, "isbn", "availability", "created_at", "id")}
 DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from books.admin.descriptions import compare_members
-from books.admin.list.filters import ListFilterForm, change_query, list_unknown_names, resolve_filters
+from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
 from books.admin.operations.descriptions import describe_edit, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
@@ -127,7 +127,7 @@ def read_selected_books(query: QueryDict) -> StoredFilter:
     """Returns the books of the list with this query, as it is now. Raises InvalidFilter."""
     if not ListFilterForm(query).is_valid() or list_unknown_names(query):
         raise InvalidFilter
-    return StoredFilter("list", resolve_filters(query, timezone.now()))
+    return StoredFilter(LIST_FORM, resolve_filters(query, timezone.now()))
 
 
 def sign_selection(selection: StoredFilter) -> str:

@@ -5,12 +5,16 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from books.admin.descriptions import FORM_LABELS
 from books.admin.list.filters import AVAILABILITY_CHOICES
-from books.models import MAX_LENGTHS, YEAR_RANGE
+from books.members import MAX_LENGTHS, MEMBERS
+from books.models import YEAR_RANGE
 from books.operations.edits import Edit
 
 SET, REPLACE, DELETE = "set", "replace", "delete"
-MEMBER_CHOICES = [("title", _("Title")), ("author", _("Author")), ("genre", _("Genre")), ("isbn", _("ISBN"))]
+# An isbn belongs to one book, so it is not set for many.
+SET_MEMBERS = [name for name in MEMBERS if name not in ("isbn", "available")]
+REPLACED_MEMBERS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
 
 
 class TextField(forms.CharField):
@@ -26,6 +30,13 @@ class TextField(forms.CharField):
         return text
 
 
+def build_member_field(name: str) -> forms.Field:
+    """Returns the field of a new value; an empty one is none."""
+    if name in MAX_LENGTHS:
+        return TextField(label=FORM_LABELS[name], max_length=MAX_LENGTHS[name])
+    return forms.IntegerField(label=FORM_LABELS[name], required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
+
+
 class BulkEditForm(forms.Form):
     """What is to be done with the books of a list. The fields of other choices are ignored."""
 
@@ -35,18 +46,29 @@ class BulkEditForm(forms.Form):
         initial=SET,
         widget=forms.RadioSelect,
     )
-    title = TextField(label=_("Title"), max_length=MAX_LENGTHS["title"])
-    author = TextField(label=_("Author"), max_length=MAX_LENGTHS["author"])
-    year = forms.IntegerField(label=_("Year"), required=False, min_value=YEAR_RANGE[0], max_value=YEAR_RANGE[1])
-    genre = TextField(label=_("Genre"), max_length=MAX_LENGTHS["genre"])
     availability = forms.ChoiceField(
         label=_("Availability"),
         required=False,
         choices=[("", _("as it is")), *((name, label) for name, (label, _available) in AVAILABILITY_CHOICES.items())],
     )
-    member = forms.ChoiceField(label=_("In the field"), required=False, choices=MEMBER_CHOICES)
+    member = forms.ChoiceField(
+        label=_("In the field"), required=False, choices=[(name, FORM_LABELS[name]) for name in REPLACED_MEMBERS]
+    )
     find = forms.CharField(label=_("Find"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
     replacement = forms.CharField(label=_("Replace with"), required=False, strip=False, max_length=MAX_LENGTHS["title"])
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields |= {name: build_member_field(name) for name in SET_MEMBERS}
+        self.order_fields(["change", *SET_MEMBERS])
+
+    @property
+    def value_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in (*SET_MEMBERS, "availability")]
+
+    @property
+    def replacement_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("member", "find", "replacement")]
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = self.cleaned_data
@@ -57,8 +79,7 @@ class BulkEditForm(forms.Form):
         return values
 
     def list_values(self) -> dict[str, Any]:
-        names = ("title", "author", "year", "genre")
-        values = {name: self.cleaned_data[name] for name in names if self.cleaned_data[name] not in ("", None)}
+        values = {name: self.cleaned_data[name] for name in SET_MEMBERS if self.cleaned_data[name] not in ("", None)}
         if availability := self.cleaned_data["availability"]:
             values["available"] = AVAILABILITY_CHOICES[availability][1]
         return values

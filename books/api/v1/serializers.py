@@ -3,8 +3,9 @@
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from books.members import REQUIRED_MEMBERS
 from books.models import Book
-from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
+from books.serializers import NewBookSerializer, NoCoercionSerializer, make_optional
 
 
 @extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
@@ -19,7 +20,8 @@ class BookSerializer(NoCoercionSerializer):
 
     class Meta:
         model = Book
-        fields = ("id", "title", "author", "year", "isbn", "genre", "available", "created_at")
+        # What a new book needs is the contract: members that came later are not shown here.
+        fields = ("id", *REQUIRED_MEMBERS, "available", "created_at")
         extra_kwargs = {"available": {"required": True}}
 
 
@@ -34,4 +36,4 @@ class BookUpdateSerializer(BookCreateSerializer):
     """The members of a change: each may be absent."""
 
     class Meta(NewBookSerializer.Meta):
-        extra_kwargs = optional_fields(NewBookSerializer.Meta)
+        extra_kwargs = make_optional(NewBookSerializer.Meta)

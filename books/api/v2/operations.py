@@ -1,6 +1,6 @@
 """The view of operations on many books in version 2."""
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
 from django.urls import reverse
@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from books.api import operations
+from books.api.filters import SEARCH_FORM
 from books.api.idempotency import idempotent
 from books.api.operations import OperationRequest, build_texts, describe_preview, flatten_problems, represent_operation
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
@@ -17,6 +18,7 @@ from books.models import Operation
 from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
 from books.operations.selections import StoredFilter
+from books.read_model import Representation
 from library_site.api.query import check_parameters, read_boolean
 from library_site.api.responses import json_response
 from library_site.api.viewsets import APIViewSet
@@ -33,15 +35,16 @@ class OperationViewSet(APIViewSet):
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationStateSerializer
     body_serializers = {"create": MassChangeSerializer}
+    representation: ClassVar[Representation] = REPRESENTATION
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
         dry_run = self.read_dry_run(request)
         change = self.read_change(request)
         if dry_run:
-            return json_response(describe_preview(REPRESENTATION, change.preview()))
+            return json_response(describe_preview(self.representation, change.preview()))
         change.list_books()
-        return answer_accepted(change.store(get_credential(request), timezone.now()))
+        return answer_accepted(request, change.store(get_credential(request), timezone.now()))
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
@@ -50,12 +53,12 @@ class OperationViewSet(APIViewSet):
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
-        return answer_accepted(operations.cancel_own(operation_id, get_credential(request)))
+        return answer_accepted(request, operations.cancel_own(operation_id, get_credential(request)))
 
     @document_undo
     def undo(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
-        return answer_accepted(operations.undo_own(operation_id, get_credential(request), timezone.now()))
+        return answer_accepted(request, operations.undo_own(operation_id, get_credential(request), timezone.now()))
 
     def read_dry_run(self, request: Request) -> bool:
         """Raises UnknownParameter, ValidationError."""
@@ -71,7 +74,7 @@ class OperationViewSet(APIViewSet):
             values = self.read_values(request)
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
-        selection = StoredFilter("v2", build_texts(values["filter"]))
+        selection = StoredFilter(SEARCH_FORM, build_texts(values["filter"]))
         return OperationRequest(selection, build_edit(values), values["events"])
 
 
@@ -88,6 +91,6 @@ def get_credential(request: Request) -> Credential:
     return cast("Credential", request.auth)
 
 
-def answer_accepted(operation: Operation) -> HttpResponse:
-    location = reverse("v2:operation", args=[operation.pk])
+def answer_accepted(request: Request, operation: Operation) -> HttpResponse:
+    location = reverse(f"{request.version}:operation", args=[operation.pk])
     return json_response(represent_operation(operation), 202, {"Location": location})

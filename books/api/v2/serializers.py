@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.api.filters import BookSearchFilter, build_members
-from books.models import MAX_LENGTHS, Actor, Book, Change, Operation
+from books.members import MAX_LENGTHS, MEMBERS
+from books.models import FOLDED_COLUMNS, Actor, Book, Change, Operation
 from books.read_model import Representation
-from books.serializers import NewBookSerializer, NoCoercionSerializer, optional_fields
+from books.rows import BookRow
+from books.serializers import NoCoercionSerializer, NonBlankBookSerializer, make_optional
 from library_site.api.serializers import (
-    NonBlankField,
     RejectUnknownMixin,
     RFC3339Field,
     StrictBooleanField,
@@ -36,29 +36,17 @@ class BookSerializer(NoCoercionSerializer):
 
     class Meta:
         model = Book
-        fields = (
-            "id",
-            "title",
-            "author",
-            "year",
-            "isbn",
-            "isbn13",
-            "genre",
-            "available",
-            "created_at",
-            "updated_at",
-            "version",
-        )
-        extra_kwargs = {"available": {"required": True}}
+        # All columns but those that only the search reads.
+        fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
+        extra_kwargs = {name: {"required": True} for name in MEMBERS}
 
 
 REPRESENTATION = Representation(BookSerializer)
 
 
-class BookCreateSerializer(RejectUnknownMixin, NewBookSerializer):
+class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):
     """The members of a new book, which is available."""
 
-    serializer_field_mapping = {**NewBookSerializer.serializer_field_mapping, models.CharField: NonBlankField}
     # Clients may send back all members of an answer.
     ignored_fields = frozenset(BookSerializer.Meta.fields)
 
@@ -69,14 +57,14 @@ class BookReplaceSerializer(BookCreateSerializer):
     available = StrictBooleanField(required=False)
 
     class Meta(BookCreateSerializer.Meta):
-        fields = (*BookCreateSerializer.Meta.fields, "available")
+        fields = MEMBERS
 
 
 class BookChangeSerializer(BookReplaceSerializer):
     """The members of a change: each may be absent."""
 
     class Meta(BookReplaceSerializer.Meta):
-        extra_kwargs = optional_fields(BookReplaceSerializer.Meta)
+        extra_kwargs = make_optional(BookReplaceSerializer.Meta)
 
 
 class CreateSerializer(RejectUnknownMixin):

@@ -19,23 +19,15 @@ from books.files.formats.records import (
     Table,
     TextRejectedFile,
     UnreadableFile,
-    format_availability,
     format_count,
+    iter_texts,
     name_member,
 )
+from books.members import MEMBER_TABLE
 
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are no publications.
 DIRECTIVES = ("comment", "preamble", "string")
-# The fields of each member; the first is ours.
-MEMBER_FIELDS = {
-    "title": ("title",),
-    "author": ("author", "editor"),
-    "year": ("year", "date"),
-    "isbn": ("isbn",),
-    "genre": ("keywords", "genre"),
-    "available": ("library",),
-}
 # The characters that abbreviations may fill in for each character of the file.
 MAX_EXPANSION = 10
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
@@ -251,7 +243,7 @@ def find_entry_end(body: str, start: int) -> int:
 
 def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     found = {
-        member: next((fields[name] for name in names if name in fields), "") for member, names in MEMBER_FIELDS.items()
+        member.name: next((fields[name] for name in member.bibtex if name in fields), "") for member in MEMBER_TABLE
     }
     values: dict[str, Any] = {member: decode_tex(text) for member, text in found.items()}
     values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))
@@ -296,16 +288,9 @@ def write_bibtex(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
-    author = encode_tex(book.author)
-    texts = {
-        "title": encode_tex(book.title),
-        # BibTeX would split at the word.
-        "author": f"{{{author}}}" if "and" in author else author,
-        "year": str(book.year),
-        "isbn": encode_tex(book.isbn),
-        "keywords": encode_tex(book.genre),
-        "library": format_availability(book.available),
-    }
+    texts = {member.bibtex[0]: encode_tex(text) for member, text in iter_texts(book)}
+    # BibTeX would split at the word.
+    texts["author"] = f"{{{texts['author']}}}" if "and" in texts["author"] else texts["author"]
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in texts.items())
     return f"@book{{book{book.id},\n{fields}}}\n"
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from pymarc import Field, Indicators, Record, Subfield
 
-from books.files.formats.records import AVAILABILITIES, ExportedBook, format_availability
+from books.files.formats.records import AVAILABILITIES, ExportedBook, iter_texts
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import normalize_isbn
+from books.members import MEMBER_TABLE
 
 # Leader/18: without ISBD punctuation.
 EXACT_FORMS = "cn"
@@ -40,6 +41,10 @@ def read_values(record: Record) -> dict[str, Any]:
         "genre": clean(find_text(record, ("655",), "a") or find_text(record, ("650",), "va")),
         "available": AVAILABILITIES.get(find_text(record, ("876",), "j"), ""),
     }
+    for member in MEMBER_TABLE:
+        if member.name not in values:
+            tag, _indicators, code = member.marc
+            values[member.name] = clean(find_text(record, (tag,), code))
     return {name: value for name, value in values.items() if value != ""}
 
 
@@ -100,20 +105,16 @@ def build_record(book: ExportedBook) -> Record:
     record = Record(leader="00000nam a22000003c 4500")
     control_fields = {"001": str(book.id), "005": format_change_time(book), "008": format_fixed_field(book)}
     record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items()))
-    record.add_field(
-        build_field("020", "  ", a=book.isbn),
-        build_field("100", "0 ", a=book.author),
-        build_field("245", "00", a=book.title),
-        build_field("264", " 1", c=str(book.year)),
-        build_field("655", " 4", a=book.genre),
-        build_field("876", "  ", j=format_availability(book.available)),
-    )
+    record.add_field(*sorted((build_field(*member.marc, text) for member, text in iter_texts(book)), key=get_tag))
     return record
 
 
-def build_field(tag: str, indicators: str, **subfields: str) -> Field:
-    texts = {code: escape_characters(text, UNSAFE_CHARACTERS) for code, text in subfields.items()}
-    return Field(tag, Indicators(*indicators), [Subfield(code, text) for code, text in texts.items()])
+def build_field(tag: str, indicators: str, code: str, text: str) -> Field:
+    return Field(tag, Indicators(*indicators), [Subfield(code, escape_characters(text, UNSAFE_CHARACTERS))])
+
+
+def get_tag(field: Field) -> str:
+    return field.tag
 
 
 def format_change_time(book: ExportedBook) -> str:

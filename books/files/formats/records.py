@@ -8,7 +8,7 @@ import msgspec
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from books.members import MEMBERS
+from books.members import MEMBER_TABLE, MEMBERS, Member
 
 # The columns of formats that know no other, and of which a file of books has most.
 COLUMNS = ("id", *MEMBERS)
@@ -125,6 +125,13 @@ class TextRejectedFile:
 
 
 AVAILABILITIES = {"available": True, "lent": False}
+
+
+def iter_texts(book: ExportedBook) -> Iterator[tuple[Member, str]]:
+    """Yields the text of each member."""
+    for member in MEMBER_TABLE:
+        value = getattr(book, member.name)
+        yield member, format_availability(value) if isinstance(value, bool) else str(value)
 
 
 def format_availability(available: bool) -> str:

@@ -17,23 +17,15 @@ from books.files.formats.records import (
     Table,
     TextRejectedFile,
     build_endless_refusal,
-    format_availability,
+    iter_texts,
     name_member,
 )
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
+from books.members import MEMBER_TABLE
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG, NOTE = "TY", "ER", "N1"
-# The tags of each member; the first is ours. C1 is for one's own use.
-MEMBER_TAGS = {
-    "id": ("ID",),
-    "title": ("TI", "T1", "BT", "CT"),
-    "author": ("AU", "A1", "A2", "ED"),
-    "year": ("PY", "Y1", "DA"),
-    "isbn": ("SN",),
-    "genre": ("KW", "M3"),
-    "available": ("C1",),
-}
+TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # A value is one line, and blanks around it have no meaning.
 UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f]|^ | \Z|{AMBIGUOUS}")
@@ -103,7 +95,7 @@ def read_fields(lines: list[str]) -> dict[str, list[str]]:
 
 
 def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
-    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in MEMBER_TAGS.items()}
+    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in TAGS.items()}
     values: dict[str, Any] = {member: unescape_characters(texts[0]) for member, texts in found.items()}
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
     match = YEAR_PATTERN.fullmatch(values["year"])
@@ -118,17 +110,8 @@ def write_ris(pages: Pages) -> Iterator[bytes]:
 
 
 def format_book(book: ExportedBook) -> str:
-    texts = {
-        "TY": "BOOK",
-        "ID": str(book.id),
-        "TI": book.title,
-        "AU": book.author,
-        "PY": str(book.year),
-        "SN": book.isbn,
-        "KW": book.genre,
-        "C1": format_availability(book.available),
-        "ER": "",
-    }
+    members = {member.ris[0]: text for member, text in iter_texts(book)}
+    texts = {BEGIN: "BOOK", "ID": str(book.id), **members, END_TAG: ""}
     return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())
 
 

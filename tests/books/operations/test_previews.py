@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from books.history.actors import ActorRef, find_actor
-from books.models import MAX_LENGTHS, Actor, Book
+from books.members import MAX_LENGTHS
+from books.models import Actor, Book
 from books.operations.edits import Edit
 from books.operations.previews import BLANK_CHARACTERS, MAX_PREVIEWED_BOOKS, Sample, preview_deletion, preview_edit
 from tests.support.books_admin import create_book

@@ -12,14 +12,14 @@ from books.api.schema import (
     DELETE_OPERATION,
     ETAG_DESCRIPTION,
     LINK_HEADER,
-    NEW_BOOK_EXAMPLE,
     READ_HEADERS,
     READ_OPERATION,
 )
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
+from books.members import EXAMPLE
 from library_site.api.schema import message_schema, response_header
 
-BOOK_EXAMPLE = {"id": 1, **NEW_BOOK_EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
+BOOK_EXAMPLE = {"id": 1, **EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 
 
 class ErrorSerializer(serializers.Serializer[Any]):

@@ -25,7 +25,6 @@ from books.api.schema import (
     IF_MATCH_HEADER,
     IF_NONE_MATCH_HEADER,
     LINK_HEADER,
-    NEW_BOOK_EXAMPLE,
     READ_HEADERS,
     READ_OPERATION,
 )
@@ -40,6 +39,7 @@ from books.api.v2.serializers import (
     UpdateSerializer,
 )
 from books.files.formats.registry import STREAMED_FORMATS
+from books.members import EXAMPLE, MEMBER_TABLE
 from library_site.api.schema import (
     BODY_ERRORS,
     COMMON_ERRORS,
@@ -52,19 +52,17 @@ from library_site.api.schema import (
 from library_site.api.serializers import RejectUnknownMixin
 from webhooks.registry import EventDocument
 
-BOOK_EXAMPLE = {
+MOMENT = "2026-01-31T09:30:00.000000Z"
+VALUES = {
+    **{member.name: member.example for member in MEMBER_TABLE},
     "id": 1,
-    "title": "Pride and Prejudice",
-    "author": "Jane Austen",
-    "year": 1813,
     "isbn": "0-14-143951-3",
     "isbn13": "9780141439518",
-    "genre": "Romance",
-    "available": True,
-    "created_at": "2026-01-31T09:30:00.000000Z",
-    "updated_at": "2026-01-31T09:30:00.000000Z",
     "version": 1,
+    "created_at": MOMENT,
+    "updated_at": MOMENT,
 }
+BOOK_EXAMPLE = {name: VALUES[name] for name in BookSerializer.Meta.fields}
 
 
 class ResultSerializer(serializers.Serializer[Any]):
@@ -131,7 +129,7 @@ SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The mem
 BOOK_OR_FIELDS = {"anyOf": [{"$ref": "#/components/schemas/Book"}, SELECTED_FIELDS]}
 OPERATIONS_EXAMPLE = {
     "operations": [
-        {"op": "create", "book": NEW_BOOK_EXAMPLE},
+        {"op": "create", "book": EXAMPLE},
         {"op": "update", "id": 1, "version": 3, "book": {"available": False}},
         {"op": "delete", "id": 2},
     ]
@@ -221,7 +219,7 @@ document_books = extend_schema_view(
         summary="Replace a book",
         description="All five members are required; `available` does not change if it is absent.",
         request=BookReplaceSerializer,
-        examples=[OpenApiExample("Another genre", {**NEW_BOOK_EXAMPLE, "genre": "Novel"}, request_only=True)],
+        examples=[OpenApiExample("Another genre", {**EXAMPLE, "genre": "Novel"}, request_only=True)],
         **UPDATE_SCHEMA,
     ),
     partial_update=extend_schema(
