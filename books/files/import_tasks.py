@@ -49,7 +49,7 @@ class FileTask:
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
         with report_unreadable():
-            count = count_records(open_source(operation))
+            count = self.count_records(operation)
         return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
@@ -66,7 +66,7 @@ class FileTask:
     def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
         """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        records = parse_records(iter_records(open_source(operation)), rules)
+        records = parse_records(self.iter_records(operation), rules)
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
@@ -74,19 +74,28 @@ class FileTask:
             renew_lease(operation)
         return records
 
+    def count_records(self, operation: Operation) -> int:
+        """Raises UnreadableFile."""
+        return count_records(open_source(operation))
+
+    def iter_records(self, operation: Operation) -> Iterator[Record]:
+        """Raises UnreadableFile."""
+        return iter_records(open_source(operation))
+
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        file = get_file(operation)
         decisions = self.decide(operation, get_rules(operation), batch.items, actor, now)
         counts = Counter(decision.verdict for decision in decisions)
-        earlier_counts = get_counts(operation)
-        store_findings(file, operation, decisions, earlier_counts)
-        Operation.objects.filter(pk=operation.pk).update(result={"counts": dict(earlier_counts + counts)})
+        self.store_decisions(operation, decisions)
+        Operation.objects.filter(pk=operation.pk).update(result=add_counts(operation, decisions))
         changed = self.count_changed(counts)
-        refused = sum(counts[kind] for kind in REJECTED_VERDICTS)
+        refused = sum(counts[verdict] for verdict in REJECTED_VERDICTS)
         return BatchCounts(changed, len(decisions) - changed - refused, refused)
+
+    def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
+        store_findings(get_file(operation), operation, decisions)
 
     def require_complete(self, operation: Operation) -> None:
         """Each record was decided once."""
@@ -184,7 +193,11 @@ def report_unreadable() -> Iterator[None]:
 
 
 def get_file(operation: Operation) -> ImportFile:
-    return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
+    """Raises OperationFailed for an operation of a command, which is the only one that has the file."""
+    parameters = operation.parameters or {}
+    if "file" not in parameters:
+        raise OperationFailed(_("The command that imported the file has ended before its end."))
+    return ImportFile.objects.get(pk=parameters["file"])
 
 
 def open_source(operation: Operation) -> StoredFile:
@@ -214,11 +227,14 @@ def get_counts(operation: Operation) -> Counter[str]:
     return Counter((operation.result or {}).get("counts", {}))
 
 
-def store_findings(
-    file: ImportFile, operation: Operation, decisions: Sequence[Decision], earlier_counts: Counter[str]
-) -> None:
+def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str, Any]:
+    """Returns the result of the operation with these decisions."""
+    return {"counts": dict(get_counts(operation) + Counter(str(decision.verdict) for decision in decisions))}
+
+
+def store_findings(file: ImportFile, operation: Operation, decisions: Sequence[Decision]) -> None:
     """Stores what comes back, and of the others as many as are shown."""
-    counts = Counter(earlier_counts)
+    counts = get_counts(operation)
     findings = []
     for decision in decisions:
         counts[decision.verdict] += 1

@@ -1,6 +1,6 @@
 """Shows the progress of a command as a bar on standard error."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -12,13 +12,13 @@ Item = TypeVar("Item")
 
 def iter_batches(
     items: Iterable[Item], get_size: Callable[[], int], description: str, total: int | None = None
-) -> Iterator[list[Item]]:
+) -> Iterator[Sequence[Item]]:
     """Yields the items in lists, each of the size that is wanted by then. The bar moves with the lists."""
     iterator = iter(items)
     return show_bar(iter(lambda: list(islice(iterator, get_size())), []), description, total)
 
 
-def show_bar(lists: Iterable[list[Item]], description: str, total: int | None = None) -> Iterator[list[Item]]:
+def show_bar(lists: Iterable[Sequence[Item]], description: str, total: int | None = None) -> Iterator[Sequence[Item]]:
     """Yields the same lists. The bar counts their items."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

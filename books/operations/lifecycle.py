@@ -15,6 +15,7 @@ from books.models import Change, Operation
 from books.operations.undo import UNDO
 from library_site.db.integers import BIGINT_MAX
 from library_site.http.refusals import Refusal
+from library_site.jobs.leases import lease_rows
 
 State = Operation.State
 UNDER_WAY = (State.WAITING, State.RUNNING)
@@ -82,6 +83,14 @@ def store_operation(
             raise
         return stored_operation
     return operation
+
+
+@transaction.atomic
+def begin_leased_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:
+    """Stores an operation that a command does itself: no worker can lease it in between."""
+    operation = store_operation(kind, {**parameters, "by_command": True}, actor, now, [])
+    lease_rows(Operation, [operation.pk], ["id"])
+    return find_operation(operation.pk)
 
 
 def build_operation(kind: str, parameters: Mapping[str, Any], actor: ActorRef, now: datetime) -> Operation:

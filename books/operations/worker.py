@@ -174,10 +174,10 @@ class BatchLimit:
 class OperationRunner:
     """Does a leased operation, one step after the other."""
 
-    def __init__(self, operation: Operation, stop: Event) -> None:
+    def __init__(self, operation: Operation, stop: Event, task: Task | None = None) -> None:
         self.operation, self.stop = operation, stop
         self.limit = BatchLimit()
-        self.task: Task | None = None
+        self.task = task
         # How the operation ended.
         self.result = ""
         # A batch that was read, and gave up when it was to be written.

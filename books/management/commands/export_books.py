@@ -1,5 +1,5 @@
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from books.api.filters import BookSearchFilter, get_filters, select_matching
 from books.files.exports import iter_pages
-from books.files.formats.records import ExportedBook
+from books.files.formats.records import Pages
 from books.files.formats.registry import FORMATS, Format, find_format_by_name, write_xlsx
 from books.files.parsing import format_errors
 from books.files.progress import show_bar
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(str(error)) from error
 
-    def export(self, file: Path | None, format: Format, pages: Iterable[list[ExportedBook]]) -> None:
+    def export(self, file: Path | None, format: Format, pages: Pages) -> None:
         """Raises CommandError, OSError."""
         if file:
             with file.open("wb") as stream:

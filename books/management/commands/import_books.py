@@ -11,13 +11,15 @@ from django.utils import timezone
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import RejectedFile, Table, UnreadableFile
 from books.files.formats.registry import FORMATS, Format, find_format
-from books.files.imports import check_books, count_records, import_books
+from books.files.local_imports import LocalFile, check_books, import_books
 from books.files.mapping import COLUMN_NAMES, guess_mapping
 from books.files.matching import Decision, Verdict
 from books.files.parsing import ImportRules, require_mapped_members
 from books.history.actors import find_actor
 from books.models import Actor
-from books.writing.changes import ConcurrentChange
+from books.operations.tasks import OperationFailed
+from library_site.jobs.leases import LeaseLost
+from library_site.jobs.worker import CONNECTION_ERRORS
 
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # In the order in which they are printed.
@@ -79,7 +81,7 @@ class Command(BaseCommand):
                 format = FORMATS[options["format"]] if options["format"] else find_format(stream)
                 failures = stack.enter_context(Failures(path, self.stderr.write, format))
                 self.import_stream(stream, format, failures, dry_run, options)
-        except (OSError, OperationalError, UnreadableFile) as error:
+        except (OSError, OperationFailed, OperationalError, UnreadableFile) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
         if failures.count:
             raise CommandError(f"{failures.count} rows failed{f': see {path}' if path else ''}.")
@@ -94,17 +96,14 @@ class Command(BaseCommand):
             self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
         rules = read_rules(table, options)
         require_mapped_members(rules)
-        count = count_records(table)
-        table = format.read(stream, options["encoding"])
-        now = timezone.now()
+        now, file = timezone.now(), LocalFile(stream, format, options["encoding"], failures.add)
         if dry_run:
-            counts = check_books(table, rules, failures.add, now, count)
+            counts = check_books(file, rules, now)
         else:
             actor = find_actor(Actor.Channel.IMPORT)
-            announce = not options["no_events"]
             try:
-                counts = import_books(table, rules, failures.add, actor, now, count, announce)
-            except (OSError, OperationalError, ConcurrentChange) as error:
+                counts = import_books(file, rules, actor, now, announce=not options["no_events"])
+            except (OperationFailed, LeaseLost, *CONNECTION_ERRORS) as error:
                 raise CommandError(f"{STOPPED} {str(error) or error.__doc__}") from error
         self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if dry_run else 'added'}.")
         others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]

@@ -16,10 +16,12 @@ from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books.files import imports
+from books.files import local_imports
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
+from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, get_counts
+from books.files.local_imports import LocalFile
 from books.files.mapping import guess_mapping
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
@@ -84,18 +86,20 @@ def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
     set_batch_size(monkeypatch, size)
-    monkeypatch.setattr(imports, "PAUSES", {connection.vendor: 0})
+    monkeypatch.setattr(local_imports, "PAUSES", {connection.vendor: 0})
     returned: list[Decision] = []
     actor = find_actor(Actor.Channel.IMPORT)
-    counts = imports.import_books(read_csv(BytesIO(content)), rules, returned.append, actor, timezone.now(), 9)
+    file = LocalFile(BytesIO(content), FORMATS["csv"], "", returned.append)
+    counts = local_imports.import_books(file, rules, actor, timezone.now(), announce=True)
     operation = Operation.objects.latest("pk")
     return Result(count(counts), describe(returned), list_books(), list_changes(operation))
 
 
 def check_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(imports, "CHECKED_BATCH", size)
+    monkeypatch.setattr(local_imports, "CHECKED_BATCH", size)
     returned: list[Decision] = []
-    counts = imports.check_books(read_csv(BytesIO(content)), rules, returned.append, timezone.now(), 9)
+    file = LocalFile(BytesIO(content), FORMATS["csv"], "", returned.append)
+    counts = local_imports.check_books(file, rules, timezone.now())
     return Result(count(counts), describe(returned))
 
 

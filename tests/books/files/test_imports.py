@@ -9,20 +9,25 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models.functions import Now
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.files import imports
-from books.files.formats.csv_files import read_csv
-from books.files.imports import import_books
-from books.files.mapping import guess_mapping
+from books.files.formats.registry import FORMATS
+from books.files.import_tasks import IMPORT
+from books.files.local_imports import LocalFile, import_books
 from books.files.matching import Decision
 from books.files.parsing import ImportRules
+from books.members import REQUIRED_MEMBERS
 from books.models import Book, Change, Operation
-from books.operations import worker
+from books.operations import edits, worker
+from books.operations.lifecycle import begin_leased_operation, cancel_operation
+from books.operations.tasks import OperationFailed
+from library_site.jobs.leases import LeaseLost
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
-from tests.support.books import ACTOR, build_book
+from tests.support.books import build_book
+from tests.support.books_admin import find_anybody
 from webhooks.models import Event
 
 OUT_OF_BOUNDS = (
@@ -31,6 +36,7 @@ OUT_OF_BOUNDS = (
     " isbn: Ensure this field has no more than 64 characters."
 )
 HEADER = "title,author,year,isbn,genre\n"
+RULES = ImportRules({name: name for name in REQUIRED_MEMBERS}, take_doubtful=True)
 # What a spreadsheet takes for the beginning of a formula, and what may stand before it.
 FORMULA_SIGNS = "=+-@＝＋－＠"
 
@@ -285,20 +291,13 @@ def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.Mon
     """The second batch has written a book when the report on the next record fails."""
     monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 2)
     rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\nThird again,A,1,3,G\n"
-    table = read_csv(BytesIO(f"{HEADER}{rows}".encode()))
 
     def raise_disk_full(decision: Decision) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left"):
-        import_books(
-            table,
-            ImportRules(guess_mapping(table.columns), take_doubtful=True),
-            raise_disk_full,
-            ACTOR,
-            timezone.now(),
-            4,
-        )
+    file = LocalFile(BytesIO(f"{HEADER}{rows}".encode()), FORMATS["csv"], "", raise_disk_full)
+    with pytest.raises(OperationFailed, match="No space left"):
+        import_books(file, RULES, find_anybody(), timezone.now(), announce=True)
     assert list(Book.objects.order_by("pk").values_list("title", flat=True)) == ["First", "Second"]
     assert Change.objects.filter(operation=Operation.objects.get()).count() == 2
 
@@ -308,7 +307,36 @@ def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.Mon
 def test_an_import_of_a_few_records_is_always_announced(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, event_count: int
 ) -> None:
-    monkeypatch.setattr(imports, "MAX_ANNOUNCED_ALWAYS", limit)
+    monkeypatch.setattr(edits, "MAX_ANNOUNCED_ALWAYS", limit)
     file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel", "Emma,Austen,1815,2,Novel")
     import_file(file, no_events=True)
     assert (Book.objects.count(), Event.objects.filter(kind="book.created").count()) == (2, event_count)
+
+
+@pytest.fixture
+def local_file() -> LocalFile:
+    rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\n"
+    return LocalFile(BytesIO(f"{HEADER}{rows}".encode()), FORMATS["csv"], "", lambda _: None)
+
+
+def test_an_import_is_an_operation_that_can_be_cancelled(
+    transactional_db: None, local_file: LocalFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 1)
+    monkeypatch.setattr("books.files.local_imports.time.sleep", lambda _: cancel_operation(Operation.objects.get().pk))
+    with pytest.raises(LeaseLost):
+        import_books(local_file, RULES, find_anybody(), timezone.now(), announce=True)
+    assert [book.title for book in Book.objects.all()] == ["First"]
+    assert Operation.objects.get().state == Operation.State.CANCELLED
+
+
+def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_db: None) -> None:
+    operation = begin_leased_operation(IMPORT, {"rules": {"mapping": {}}}, find_anybody(), timezone.now())
+    worker.run(once=True, write_line=print)
+    operation.refresh_from_db()
+    assert operation.state == Operation.State.WAITING
+    Operation.objects.update(next_at=Now())
+    worker.run(once=True, write_line=print)
+    operation.refresh_from_db()
+    assert operation.state == Operation.State.FAILED
+    assert operation.error == "The command that imported the file has ended before its end."
