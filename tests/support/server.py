@@ -113,6 +113,18 @@ def copy_seeded_database(folder: Path) -> Iterator[str]:
     drop_database(name)
 
 
+@contextmanager
+def copy_migrated_database(folder: Path) -> Iterator[str]:
+    """Yields the address of a copy of the database as migrations have left it, and deletes the copy at the end."""
+    if is_sqlite():
+        shutil.copy(name_migrated_database(), folder / "library.sqlite3")
+        yield f"sqlite:///{folder / 'library.sqlite3'}"
+        return
+    name = create_database("CREATE DATABASE {} TEMPLATE {}", name_migrated_database())
+    yield build_database_url(name)
+    drop_database(name)
+
+
 def keep_migrated_database() -> None:
     """Copies the suite's database as migrations have left it: a service that begins with it saves seconds."""
     if connection.vendor == "sqlite":
@@ -170,6 +182,11 @@ def is_sqlite() -> bool:
 def build_database_url(name: str) -> str:
     """Returns the address of another database on the server of the suite."""
     return os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
+
+
+def get_database_name(url: str) -> str:
+    """Returns the name in an address as Django's settings have it."""
+    return url.removeprefix("sqlite:///") if is_sqlite() else url.rpartition("/")[2]
 
 
 def create_database(statement: LiteralString, *names: str) -> str:

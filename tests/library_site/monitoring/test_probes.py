@@ -15,6 +15,7 @@ from psycopg import OperationalError as PsycopgOperationalError
 from psycopg.errors import ConnectionTimeout, UndefinedTable
 from pytest_django import Settings
 
+from library_site.db.migration_state import has_all_migrations, list_migrations
 from library_site.db.watchdog import DatabaseHangs
 from library_site.monitoring import readiness as readiness_module
 from library_site.monitoring.listener import start_listener
@@ -113,6 +114,14 @@ def test_a_database_of_a_newer_release_is_ready(transactional_db: None, api: htt
     finally:
         recorder.record_unapplied(*newer)
     assert (answer.status_code, answer.json()["checks"]["migrations"]) == (200, "ok")
+
+
+def test_a_database_of_the_last_release_is_ready() -> None:
+    """It has all that a migration replaces, and not its name yet."""
+    replaced = {row for rows in list_migrations().values() for row in rows}
+    assert has_all_migrations(replaced)
+    assert not has_all_migrations(replaced - {("books", "0001_books")})
+    assert replaced.isdisjoint({key for key, rows in list_migrations().items() if len(rows) > 1})
 
 
 def test_a_check_of_the_database_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,45 @@
+"""What the migrations put into the tables of a new library."""
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+
+pytestmark = pytest.mark.django_db
+
+OF_LIBRARIANS = {
+    "Can add book",
+    "Can change book",
+    "Can delete book",
+    "Can view book",
+    "Can view the history of books",
+}
+OF_HEAD_LIBRARIANS = {
+    "Can cancel and undo the operations of others",
+    "Can edit many books together",
+    "Can import books",
+    "Can merge books",
+}
+OF_DEVELOPERS = {
+    *(f"Can {action} application" for action in ("add", "change", "delete", "view")),
+    *(f"Can {action} API key" for action in ("add", "change", "view")),
+    *(f"Can {action} authorization" for action in ("change", "view")),
+    *(f"Can {action} endpoint" for action in ("add", "change", "delete", "view")),
+    *(f"Can {action} delivery" for action in ("change", "view")),
+    *(f"Can view {model}" for model in ("attempt", "event", "source")),
+}
+
+
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        ("Librarians", OF_LIBRARIANS),
+        ("Head librarians", OF_LIBRARIANS | OF_HEAD_LIBRARIANS),
+        ("Developers", OF_DEVELOPERS),
+    ],
+)
+def test_a_group_has_its_permissions(group: str, names: set[str]) -> None:
+    assert {*Group.objects.get(name=group).permissions.values_list("name", flat=True)} == names
+
+
+def test_the_inbox_is_for_nobody_yet() -> None:
+    permission = Permission.objects.get(codename="view_received")
+    assert (permission.name, permission.group_set.count()) == ("Can view received", 0)

@@ -1,0 +1,61 @@
+"""A library of the last release keeps its rows, and has the tables of a new one after `migrate`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from library_site.db.checks import list_unapplied_migrations
+from library_site.monitoring.readiness import check_database
+from tests.support.last_release import read_rows, restore_last_release
+from tests.support.schema import describe_schema
+from tests.support.server import copy_migrated_database, get_database_name
+from tests.support.sql import fetch_all
+
+FORGET = "DELETE FROM django_migrations WHERE app = 'books' AND name = '0023_operation_results'"
+
+
+@pytest.fixture
+def new_library(tmp_path: Path, transactional_db: None) -> Iterator[str]:
+    with copy_migrated_database(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def new_schema(new_library: str) -> list[tuple[Any, ...]]:
+    return describe_schema(new_library)
+
+
+@pytest.fixture
+def last_release(new_library: str, new_schema: list[tuple[Any, ...]]) -> Iterator[str]:
+    """This process uses the database of the last release, which takes the place of the new one."""
+    restore_last_release(new_library)
+    with pytest.MonkeyPatch.context() as patch:
+        connection.close()
+        patch.setitem(connection.settings_dict, "NAME", get_database_name(new_library))
+        yield new_library
+        connection.close()
+
+
+def test_a_filled_library_is_upgraded(last_release: str, new_schema: list[tuple[Any, ...]]) -> None:
+    rows = read_rows(last_release)
+    assert {len(found) for found in rows.values()} == {1}
+    call_command("migrate", verbosity=0)
+    assert list_unapplied_migrations(connection) == []
+    after = read_rows(last_release)
+    assert {table: [row for row in after[table] if row in rows[table]] for table in rows} == rows
+    assert describe_schema(last_release) == new_schema
+
+
+def test_an_upgrade_that_stopped_in_the_middle_is_refused(last_release: str) -> None:
+    """Django would report that there is nothing to do."""
+    fetch_all(last_release, FORGET)
+    rows = read_rows(last_release)
+    squashed = "books.0001_squashed_0023_operation_results"
+    assert (list_unapplied_migrations(connection)[0], check_database()["migrations"]) == (squashed, False)
+    with pytest.raises(CommandError, match=f"only some of the migrations that {squashed} replaces"):
+        call_command("migrate", verbosity=0)
+    assert read_rows(last_release) == rows
