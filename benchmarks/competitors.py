@@ -48,24 +48,15 @@ class Server:
 
 
 def build_uvicorn_command(module: str) -> tuple[str, ...]:
-    options = ("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning")
-    return (
-        str(PEERS_VENV / "bin" / "python"),
-        "-m",
-        "uvicorn",
-        f"{module}:app",
-        "--app-dir",
-        "benchmarks/peers",
-        *options,
-    )
+    options = "--app-dir benchmarks/peers --loop uvloop --http httptools --no-access-log --log-level warning"
+    return (str(PEERS_VENV / "bin" / "python"), "-m", "uvicorn", f"{module}:app", *options.split())
 
 
 OURS = "ours"
 FASTIFY = "fastify"
 LIBRARY_COMMAND = (sys.executable, "manage.py", "serve")
 COMPETITORS = {
-    "fastapi-sync": Competitor("FastAPI, sync", build_uvicorn_command("fastapi_sync")),
-    "fastapi-async": Competitor("FastAPI, asyncpg", build_uvicorn_command("fastapi_async")),
+    "fastapi": Competitor("FastAPI", build_uvicorn_command("fastapi_asyncpg")),
     "litestar": Competitor("Litestar", build_uvicorn_command("litestar_asyncpg")),
     FASTIFY: Competitor("Fastify", ("node", str(FASTIFY_PEER / "server.js"))),
     OURS: Competitor("Library API", (*LIBRARY_COMMAND, "--with", "deliver_webhooks")),

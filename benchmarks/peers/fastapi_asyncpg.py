@@ -1,14 +1,63 @@
 """The peer with FastAPI, SQLAlchemy and asyncpg."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import Depends, FastAPI, HTTPException, Query
-from fastapi_models import Book, BookCreate, BookRead, BookUpdate, database_url, select_books
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Select, make_url, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-engine = create_async_engine(database_url("asyncpg"), pool_size=20)
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Book(Base):
+    __tablename__ = "books"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    author: Mapped[str]
+    year: Mapped[int]
+    isbn: Mapped[str] = mapped_column(unique=True)
+    genre: Mapped[str]
+    available: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = mapped_column(default=lambda: datetime.now(UTC).replace(tzinfo=None))
+
+
+class BookCreate(BaseModel):
+    title: str
+    author: str
+    year: int
+    isbn: str
+    genre: str
+
+
+class BookUpdate(BaseModel):
+    title: str | None = None
+    author: str | None = None
+    year: int | None = None
+    isbn: str | None = None
+    genre: str | None = None
+
+
+class BookRead(BookCreate):
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    available: bool
+    created_at: datetime
+
+
+url = make_url(os.environ["DATABASE_URL"])
+# SQLAlchemy does not unquote the path of the socket.
+engine = create_async_engine(url.set(drivername="postgresql+asyncpg", host=unquote(url.host or "")), pool_size=20)
 make_session = async_sessionmaker(engine, expire_on_commit=False)
 app = FastAPI(title="Library API")
 
@@ -73,3 +122,12 @@ async def commit(session: AsyncSession) -> None:
         await session.commit()
     except IntegrityError as error:
         raise HTTPException(409, "A book with this ISBN exists") from error
+
+
+def select_books(author: str | None, genre: str | None) -> Select[tuple[Book]]:
+    query = select(Book).order_by(Book.id)
+    if author:
+        query = query.where(Book.author.ilike(f"%{author}%"))
+    if genre:
+        query = query.where(Book.genre.ilike(f"%{genre}%"))
+    return query
