@@ -1,4 +1,4 @@
-"""Django's settings, in Django's order; docs/operations.md lists the environment variables."""
+"""Django's settings, in Django's order; docs/operations/settings.md lists the environment variables."""
 
 from pathlib import Path
 from typing import Any

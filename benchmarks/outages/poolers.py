@@ -17,7 +17,7 @@ from tests.support.postgres import SHORT_FOLDER, Cluster, start_cluster
 WRITER_COUNT = 16
 POOL_SIZE = 6
 KILLS = 5
-# PgBouncer refuses such parameters (docs/operations.md).
+# PgBouncer refuses such parameters (docs/operations/install.md).
 NO_TIMEOUTS = dict.fromkeys(("DATABASE_LOCK_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT", "DATABASE_IDLE_TIMEOUT"), "0")
 CONFIGURATION = """
 [databases]

@@ -50,7 +50,7 @@ def restored_url(tmp_path: Path) -> Iterator[str]:
 
 
 def restore(backup: Path, url: str) -> None:
-    """What docs/operations.md says."""
+    """What docs/operations/runbook.md says."""
     if connection.vendor == "sqlite":
         shutil.copy(backup, url.removeprefix("sqlite:///"))
     else:

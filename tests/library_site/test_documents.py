@@ -16,15 +16,19 @@ from webhooks.registry import EVENT_KINDS, PING_KIND
 pytestmark = pytest.mark.database_independent
 
 ROOT = Path(__file__).parent.parent.parent
-README, OPERATIONS, APP_DEVELOPERS = ROOT / "README.md", ROOT / "docs/operations.md", ROOT / "docs/app-developers.md"
-DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
+README, APP_DEVELOPERS, OPERATIONS = ROOT / "README.md", ROOT / "docs/app-developers.md", ROOT / "docs/operations"
+DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+# A folder of documents has a first page, which lists the others.
+PAGES = [path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs") and path.name != "README.md"]
 MAX_README_LINES = 200
 PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
+TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
 
-each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 def test_the_readme_is_short() -> None:
@@ -33,23 +37,48 @@ def test_the_readme_is_short() -> None:
 
 def test_the_readme_links_every_document() -> None:
     linked = {(ROOT / target).resolve() for target in list_links(README)}
-    assert {*DOCUMENTS, ROOT / "CHANGELOG.md"} - {README} <= linked
+    assert {*DOCUMENTS, ROOT / "CHANGELOG.md"} - {README, *PAGES} <= linked
+
+
+@each_page
+def test_the_first_page_of_a_folder_links_every_section(page: Path) -> None:
+    targets = set(list_links(page.parent / "README.md"))
+    assert page.name in targets
+    assert {f"{page.name}#{build_anchor(heading)}" for heading in list_headings(page)} <= targets
+
+
+@each_page
+def test_a_page_begins_with_its_contents(page: Path) -> None:
+    headings = list_headings(page)
+    contents = re.findall(r"^ *- \[(.+)\]\(#(.+)\)$", page.read_text().split("\n## ")[0], re.MULTILINE)
+    assert contents == [(heading, build_anchor(heading)) for heading in headings]
+
+
+def test_code_names_documents_that_exist() -> None:
+    folders = [ROOT / name for name in (*PACKAGES, "templates", "requirements", ".ci")]
+    files = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES and path.is_file()
+    ]
+    named = {name for path in files for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
 def test_every_setting_is_documented() -> None:
     source = (ROOT / "library_site" / "settings.py").read_text()
     names = set(re.findall(r'env\.\w+\(f?"(\w+)"', source.replace("{number}", "1"))) - {"API_V"}
-    assert names == set(list_rows(OPERATIONS, "Settings"))
+    assert names == set(list_rows(OPERATIONS / "settings.md"))
 
 
 def test_every_command_is_documented(settings: Settings) -> None:
     own = {name for name, app in get_commands().items() if app in settings.OWN_APPS}
-    assert own <= set(list_rows(OPERATIONS, "Commands")) <= get_commands().keys()
+    assert own <= set(list_rows(OPERATIONS / "runbook.md", "Commands")) <= get_commands().keys()
 
 
 def test_every_system_check_is_documented() -> None:
     sources = [path.read_text() for app in PACKAGES for path in (ROOT / app).rglob("checks.py")]
-    assert {name for source in sources for name in CHECK_ID.findall(source)} == set(list_rows(OPERATIONS, "Deployment"))
+    assert {name for source in sources for name in CHECK_ID.findall(source)} == set(
+        list_rows(OPERATIONS / "install.md", "Deployment")
+    )
 
 
 def test_every_error_code_is_documented() -> None:
@@ -110,9 +139,10 @@ def test_the_map_names_what_there_is() -> None:
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= set(re.findall(r"^(\w+)/", block, re.MULTILINE))
 
 
-def list_rows(document: Path, section: str) -> list[str]:
-    """The first words of the rows of the tables in a section."""
-    return re.findall(r"^\| `([^`\s]+)", split_section(document, section), re.MULTILINE)
+def list_rows(document: Path, section: str = "") -> list[str]:
+    """The first words of the rows of the tables in a section, or in the whole document."""
+    text = split_section(document, section) if section else document.read_text()
+    return re.findall(r"^\| `([^`\s]+)", text, re.MULTILINE)
 
 
 def split_section(document: Path, section: str) -> str:
@@ -125,9 +155,19 @@ def list_links(document: Path) -> list[str]:
 
 
 def list_anchors(document: Path) -> set[str]:
-    """The anchors of headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {build_anchor(heading) for heading in headings}
+
+
+def list_headings(page: Path) -> list[str]:
+    """The headings of sections and of their parts, but not those in blocks of code."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"^###? (.+)$", text, re.MULTILINE)
+
+
+def build_anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def list_names(document: Path) -> list[str]:

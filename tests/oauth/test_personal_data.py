@@ -40,7 +40,7 @@ from webhooks.outbox import format_time
 
 pytestmark = pytest.mark.django_db
 
-OPERATIONS = Path(__file__).parent.parent.parent / "docs/operations.md"
+OPERATIONS = Path(__file__).parent.parent.parent / "docs/operations/runbook.md"
 USERNAME = "ada-of-the-desk"
 # Nothing else in the database contains one of these.
 NAMES = [

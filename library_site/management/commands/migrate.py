@@ -74,7 +74,7 @@ def require_no_partial_migration(database: BaseDatabaseWrapper) -> None:
         names = ", ".join(".".join(key) for key in partial)
         raise CommandError(
             f"The database has only some of the migrations that {names} replaces. First upgrade it with the last"
-            " release that has them (docs/operations.md, Upgrade and rollback)."
+            " release that has them (docs/operations/install.md, Upgrade and rollback)."
         )
 
 

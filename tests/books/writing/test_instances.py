@@ -362,7 +362,7 @@ def test_loaddata_refuses_books_and_loads_nothing_else(tmp_path: Path) -> None:
 
 def test_the_recipe_of_the_documents_works() -> None:
     novle = add_book(genre="Novle")
-    section = (ROOT / "docs" / "operations.md").read_text().split("### From manage.py shell\n")[1]
+    section = (ROOT / "docs/operations/runbook.md").read_text().split("### From manage.py shell\n")[1]
     code = section.split("```python\n")[1].split("```")[0]
     exec(code, {})  # noqa: S102  # our own text
     novle.refresh_from_db()

@@ -13,7 +13,7 @@ from tests.support.waiting import PROCESS_TIMEOUT
 pytestmark = pytest.mark.database_independent
 
 RULES = Path(__file__).parents[3] / "docs/deploy/prometheus-rules.yml"
-OPERATIONS = RULES.parents[1] / "operations.md"
+OPERATIONS = RULES.parents[1] / "operations/monitoring.md"
 
 
 @pytest.mark.usefixtures("promtool")
