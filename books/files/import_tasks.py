@@ -12,7 +12,7 @@ import msgspec
 from django.utils.translation import gettext as _
 
 from books.files.earlier_records import EarlierRecords
-from books.files.formats.encodings import show_undecodable
+from books.files.formats.encodings import show_storable
 from books.files.formats.records import Record, UnreadableFile
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
@@ -252,7 +252,7 @@ def build_finding(file: ImportFile, operation: Operation, decision: Decision) ->
         kind=decision.verdict,
         position=record.position,
         line=record.raw.line,
-        reason=make_storable(decision.reason),
+        reason=show_storable(decision.reason),
         book_id=book.id if book else None,
         before={name: getattr(book, name) for name in values if hasattr(book, name)} if book else None,
         after=values,
@@ -262,10 +262,5 @@ def build_finding(file: ImportFile, operation: Operation, decision: Decision) ->
 def describe_record(record: Record) -> dict[str, Any]:
     """Returns what can be shown of a record that has no valid values."""
     return {
-        make_storable(str(name)): make_storable(str(value))[:MAX_SHOWN_TEXT] for name, value in record.values.items()
+        show_storable(str(name)): show_storable(str(value))[:MAX_SHOWN_TEXT] for name, value in record.values.items()
     }
-
-
-def make_storable(text: str) -> str:
-    """Replaces what no database stores."""
-    return show_undecodable(text).replace("\0", "?")

@@ -1,4 +1,4 @@
-"""What the loops of all workers do when the database fails, or when they shall stop."""
+"""What all workers do when the database fails, and the signals that stop them."""
 
 import logging
 import signal

@@ -9,6 +9,7 @@ from typing import BinaryIO, NamedTuple
 from django.utils.translation import gettext as _
 
 from books.files.formats.records import MAX_RECORD_BYTES, UnreadableFile, format_count
+from library_site.db.texts import make_storable
 
 CHUNK_BYTES = 2**16
 # Of a text in UTF-16 with a Latin script every second byte is NUL.
@@ -109,3 +110,8 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
 def show_undecodable(text: str) -> str:
     """Returns the text with a sign in place of each byte that could not be decoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def show_storable(text: str) -> str:
+    """Returns the text as a database can store it."""
+    return make_storable(show_undecodable(text))

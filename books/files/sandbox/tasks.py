@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, cast
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from books.files.formats.encodings import show_undecodable
+from books.files.formats.encodings import show_storable, show_undecodable
 from books.files.formats.records import Record, Table, UnreadableFile
 from books.files.formats.registry import Format, find_format
 from books.files.sandbox import messages
@@ -104,7 +104,7 @@ def send_head(source: PartSource) -> Iterator[bytes]:
 
 def show_cell(value: Any) -> str:
     """Returns the beginning of a text that every database can store."""
-    return show_undecodable(str(value)[:MAX_SHOWN_TEXT]).replace("\0", "?")
+    return show_storable(str(value)[:MAX_SHOWN_TEXT])
 
 
 def send_count(source: PartSource) -> Iterator[bytes]:
