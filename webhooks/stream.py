@@ -6,27 +6,29 @@ have ended.
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from django.db import connection, transaction
 from django.db.models import F, Max, Q, QuerySet
-from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan
 
 from library_site.api.cursors import Cursor
+from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Key, Start, build_condition, cut_page
 from library_site.db.sql import fetch_all
 from library_site.http.refusals import Refusal
 from webhooks.models import EVENT_RETENTION, Event, Restoration
 
-MAX_CURSOR_LENGTH = 200
 # A reader that starts at the oldest event has this time to read on; rows are stored for longer.
 READING_GRACE = timedelta(hours=12)
+# Of a page: the body, and the members of a StreamCursor.
+ROW_COLUMNS = ("body", "transaction", "id", "created_at")
 LATER_EVENTS_SQL = (
     "SELECT EXISTS (SELECT FROM webhooks_event"
     " WHERE transaction >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
 )
-CursorInteger = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-CursorTime = Annotated[datetime, msgspec.Meta(tz=True)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=BIGINT_MAX)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class CursorTooOld(Refusal):
@@ -39,9 +41,9 @@ class CursorTooOld(Refusal):
 class StreamCursor(Cursor):
     """The place after an event of the stream, and the time when a reader was there."""
 
-    transaction: CursorInteger
-    id: CursorInteger
-    read_at: CursorTime
+    transaction: Number
+    id: Number
+    read_at: Moment
 
 
 class Page(NamedTuple):
@@ -57,13 +59,14 @@ def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, no
     if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
         raise CursorTooOld
     events = settled_events().filter(after_condition(after) if after else Q(created_at__gte=now - EVENT_RETENTION))
-    # One more row shows whether there is another page.
-    page = events.filter(kind__in=kinds).order_by("transaction", "id")[: limit + 1]
-    rows = list(page.values_list("body", "transaction", "id", "created_at"))
-    bodies = [bytes(body) for body, *_ in rows[:limit]]
-    if len(rows) > limit:
-        return Page(bodies, StreamCursor(*rows[limit - 1][1:]), has_more=True)
-    return Page(bodies, last_position(events, after, now), has_more=False)
+    rows = events.filter(kind__in=kinds).order_by("transaction", "id").values_list(*ROW_COLUMNS)[: limit + 1]
+    page = cut_page(list(rows), limit, Start(), get_row_key)
+    end = StreamCursor(*page.behind) if page.behind else last_position(events, after, now)
+    return Page([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.behind))
+
+
+def get_row_key(row: tuple[Any, ...]) -> Key:
+    return row[1:]
 
 
 def list_restorations() -> list[datetime]:
@@ -101,9 +104,9 @@ def settled_events() -> QuerySet[Event]:
 
 def after_condition(after: StreamCursor) -> Q:
     if connection.vendor == "sqlite":
-        # SQLite does not use an index for a comparison of two columns.
-        return Q(transaction=0, id__gt=after.id)
-    return Q(TupleGreaterThan(Tuple(F("transaction"), F("id")), (after.transaction, after.id)))
+        # All events have the same transaction, and a range of the index that begins with it would be all of them.
+        return Q(transaction=0) & build_condition([F("id")], (after.id,), descending=False)
+    return build_condition([F("transaction"), F("id")], (after.transaction, after.id), descending=False)
 
 
 def last_position(events: QuerySet[Event], after: StreamCursor | None, now: datetime) -> StreamCursor:

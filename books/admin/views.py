@@ -1,12 +1,10 @@
 """What the pages of the history have in common: who may see them, how they are rendered, and links between pages."""
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from functools import wraps
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, QueryDict
@@ -14,13 +12,11 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 
 from books.history.actors import ActorRef, find_actor
-from books.history.entries import Entry, EntryKey, Page, Start
 from books.models import Actor
 from library_site.api.cursors import Cursor, InvalidCursor
-from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Page, Start
 
 PAGE_SIZE = 50
-MAX_CURSOR_LENGTH = 200
 VIEW_HISTORY = "books.view_history"
 ADD_BOOK, CHANGE_BOOK, DELETE_BOOK = "books.add_book", "books.change_book", "books.delete_book"
 MERGE_BOOKS = "books.merge_books"
@@ -31,20 +27,6 @@ UNDO_PERMISSIONS = [ADD_BOOK, CHANGE_BOOK, DELETE_BOOK]
 # With any of these, Django shows the list of books.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
 View = Callable[..., HttpResponseBase]
-CursorInteger = Annotated[int, msgspec.Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
-
-
-class VersionCursor(Cursor):
-    """A position in the history of a book."""
-
-    version: CursorInteger
-
-
-class TimeCursor(Cursor):
-    """A position in the changes of all books."""
-
-    at: Annotated[datetime, msgspec.Meta(tz=False)]
-    id: CursorInteger
 
 
 class Links(NamedTuple):
@@ -84,28 +66,18 @@ def read_start(query: QueryDict, cursor_class: type[Cursor]) -> Start:
     """Returns where a page begins: with changes older or newer than a cursor. Any other text begins it anew."""
     name = "newer" if "newer" in query else "older"
     try:
-        cursor = cursor_class.decode(query.get(name, ""), MAX_CURSOR_LENGTH)
+        return Start(cursor_class.decode(query.get(name, "")).to_key(), backward=name == "newer")
     except InvalidCursor:
         return Start()
-    return Start(msgspec.structs.astuple(cursor), backward=name == "newer")
 
 
-def build_links(query: QueryDict, cursor_class: type[Cursor], start: Start, page: Page) -> Links:
+def build_links(query: QueryDict, cursor_class: type[Cursor], start: Start, page: Page[Any]) -> Links:
     """Links the pages beside this one, and the first page."""
-    keys = [build_key(cursor_class, entry) for entry in page.entries]
-    if start.backward:
-        newer, older = page.end, keys[-1] if keys else None
-    else:
-        newer, older = keys[0] if keys and start.key else None, page.end
     return Links(
-        build_query(query, newer=cursor_class(*newer).encode()) if newer else None,
-        build_query(query, older=cursor_class(*older).encode()) if older else None,
+        build_query(query, newer=cursor_class(*page.before).encode()) if page.before else None,
+        build_query(query, older=cursor_class(*page.behind).encode()) if page.behind else None,
         build_query(query) if start.key else None,
     )
-
-
-def build_key(cursor_class: type[Cursor], entry: Entry) -> EntryKey:
-    return tuple(getattr(entry, name) for name in cursor_class.__struct_fields__)
 
 
 def build_query(query: QueryDict, **cursor: str) -> str:

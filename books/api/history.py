@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
 from books.api.actions import parse_book_id, require_known_book
 from books.api.pagination import answer_page
-from books.history.entries import Entry, EntryKey, Filters, Page, Start, read_book_page, read_recent_page
+from books.history.cursors import TimeCursor, VersionCursor
+from books.history.entries import Entry, Filters, read_book_page, read_recent_page
 from books.models import Change
 from books.read_model import Representation
-from library_site.api.cursors import Cursor
+from library_site.api.cursors import Cursor, InvalidCursor, encode_start
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
@@ -25,42 +25,22 @@ from library_site.api.query import (
     read_integer,
 )
 from library_site.api.responses import NO_STORE
-from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Key, Page, Start, lead_back
 from library_site.http.fast_path import Answer
 
-MAX_CURSOR_LENGTH = 200
 PAGE_PARAMETERS = ("limit", "cursor")
 CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
-# One less than the largest bigint: `include_change` adds one.
-CursorInteger = Annotated[int, msgspec.Meta(ge=1 - BIGINT_MAX, le=BIGINT_MAX - 1)]
-CursorTime = Annotated[datetime, msgspec.Meta(tz=False)]
-
-
-class VersionCursor(Cursor):
-    """A position in the history of a book, and the direction to read from it."""
-
-    backward: bool
-    version: CursorInteger
-
-
-class TimeCursor(Cursor):
-    """A position in the changes of all books, and the direction to read from it."""
-
-    backward: bool
-    at: CursorTime
-    id: CursorInteger
 
 
 class PageQuery(NamedTuple):
-    """What a query asks of a list, and how its cursors are made."""
+    """What a query asks of a list."""
 
     query: Query
-    cursor_class: type[VersionCursor] | type[TimeCursor]
     start: Start
     limit: int
 
-    def build_link(self, key: EntryKey | None, backward: bool) -> str | None:
-        return build_link(self.query, cursor=self.cursor_class(backward, *key).encode()) if key else None
+    def build_link(self, key: Key | None, backward: bool) -> str | None:
+        return build_link(self.query, cursor=encode_start(key, backward)) if key else None
 
 
 def read_book_history(representation: Representation, book_id: str, query: Query) -> Answer:
@@ -69,10 +49,9 @@ def read_book_history(representation: Representation, book_id: str, query: Query
     page_query = read_page_query(query, VersionCursor, {})
     pk = parse_book_id(book_id)
     page = read_book_page(pk, page_query.start, page_query.limit)
-    if not page.entries:
+    if not page.rows:
         require_known_book(pk)
-    keys = [(entry.version,) for entry in page.entries]
-    return answer_entries(page_query, page, keys, [represent_entry(representation, entry) for entry in page.entries])
+    return answer_entries(page_query, page, [represent_entry(representation, entry) for entry in page.rows])
 
 
 def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Query) -> Answer:
@@ -84,9 +63,8 @@ def read_changes(representation: Representation, filter_serializer: type[Seriali
     problems = {} if serializer.is_valid() else serializer.errors
     page_query = read_page_query(query, TimeCursor, problems)
     page = read_recent_page(build_filters(serializer.validated_data), page_query.start, page_query.limit)
-    keys = [(entry.at, entry.id) for entry in page.entries]
-    results = [{"book": entry.book_id, **represent_entry(representation, entry)} for entry in page.entries]
-    return answer_entries(page_query, page, keys, results)
+    results = [{"book": entry.book_id, **represent_entry(representation, entry)} for entry in page.rows]
+    return answer_entries(page_query, page, results)
 
 
 def build_filters(values: Mapping[str, Any]) -> Filters:
@@ -94,43 +72,31 @@ def build_filters(values: Mapping[str, Any]) -> Filters:
     return Filters(**{**values, "kind": kind})
 
 
-def read_page_query(
-    query: Query, cursor_class: type[VersionCursor] | type[TimeCursor], problems: Mapping[str, Any]
-) -> PageQuery:
+def read_page_query(query: Query, cursor_class: type[Cursor], problems: Mapping[str, Any]) -> PageQuery:
     """`problems` are what else is wrong with the query. Raises ValidationError, which names all problems."""
     limit, limit_errors = read_integer(query, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
     start, cursor_errors = read_start(query, cursor_class)
     if all_problems := {**problems, **limit_errors, **cursor_errors}:
         raise ValidationError(all_problems)
-    return PageQuery(query, cursor_class, start, limit)
+    return PageQuery(query, start, limit)
 
 
-def read_start(query: Query, cursor_class: type[VersionCursor] | type[TimeCursor]) -> tuple[Start, FieldErrors]:
+def read_start(query: Query, cursor_class: type[Cursor]) -> tuple[Start, FieldErrors]:
     if "cursor" not in query.query_params:
         return Start(), {}
     try:
-        cursor = cursor_class.decode(str(query.query_params["cursor"]), MAX_CURSOR_LENGTH)
-    except ValueError:
+        return cursor_class.decode_start(str(query.query_params["cursor"])), {}
+    except InvalidCursor:
         return Start(), {"cursor": [ErrorDetail("It is no cursor of this list.", code="cursor")]}
-    backward, *key = msgspec.structs.astuple(cursor)
-    return Start(tuple(key), backward), {}
 
 
-def answer_entries(page_query: PageQuery, page: Page, keys: list[EntryKey], results: list[dict[str, Any]]) -> Answer:
-    """Answers the entries, whose keys these are, and links to the pages beside them."""
+def answer_entries(page_query: PageQuery, page: Page[Entry], results: list[dict[str, Any]]) -> Answer:
+    """Answers the results of a page, and links to the pages beside it."""
     start = page_query.start
-    older, newer = (keys[-1], keys[0]) if keys else [include_change(start)] * 2
-    older_end = older if start.backward else page.end
-    newer_end = page.end if start.backward else start.key and newer
-    urls = page_query.build_link(older_end, backward=False), page_query.build_link(newer_end, backward=True)
+    _, before, behind = lead_back(page, start, descending=not start.backward)
+    urls = page_query.build_link(behind, backward=False), page_query.build_link(before, backward=True)
     answer = answer_page(results, *urls)
     return answer._replace(headers={**answer.headers, **NO_STORE})
-
-
-def include_change(start: Start) -> EntryKey:
-    """Returns a key so that a page in the other direction begins with the change of the cursor."""
-    *others, last = start.key or (0,)
-    return (*others, last + (1 if start.backward else -1))
 
 
 def represent_entry(representation: Representation, entry: Entry) -> dict[str, Any]:

@@ -1,19 +1,19 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import F
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.pagination import BasePagination
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
 from books.read_model import BookQuery, Column, Representation
-from books.search.keyset import SORT_KEYS, build_after_condition, order_by, parse_bigint
-from library_site.api.cursors import Cursor, InvalidCursor
+from books.search.sections import SORT_KEYS, build_beyond_condition
+from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
@@ -26,28 +26,33 @@ from library_site.api.query import (
 )
 from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
+from library_site.db.keyset import Key, Start, cut_page, lead_back, order_by
 from library_site.db.sql import Row
 from library_site.http.fast_path import Answer
-
-MAX_CURSOR_LENGTH = 2_000
 
 
 class BookCursor(Cursor):
     """A position in the list in this order, and the direction to read from it."""
 
+    max_length = 2_000
+
     sort: str
     backward: bool
     key: str | int
-    pk: int
+    pk: CursorInteger
 
 
 # The key of each order, as it is in a cursor. Books with equal keys are sorted by id.
 SORT_ORDERS: dict[str, Column] = {
-    **{name: SORT_KEYS[name].expression for name in ("id", "title", "author", "year")},
+    **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
     "created_at": FormattedTimestamp("created_at"),
 }
 # Created once, because they are part of the key of cached statements.
-ORDER_BY = {(name, descending): order_by(name, descending) for name in SORT_ORDERS for descending in (False, True)}
+ORDER_BY = {
+    (name, descending): order_by(SORT_KEYS[name].columns, descending)
+    for name in SORT_ORDERS
+    for descending in (False, True)
+}
 
 
 class KeysetPagination(BasePagination):
@@ -74,37 +79,22 @@ class KeysetPagination(BasePagination):
 
     def fetch_page(self, selection: BookQuery, representation: Representation) -> list[msgspec.Struct]:
         """Returns the structs of the page, and sets the links to the next and the previous page."""
-        name, descending = self.sort.removeprefix("-"), self.sort.startswith("-")
-        backward = bool(self.cursor and self.cursor.backward)
-        books = selection.books.order_by(*ORDER_BY[name, descending != backward])
+        name, start = self.sort.removeprefix("-"), Start()
         if self.cursor:
-            books = books.filter(after_condition(self.cursor, name, descending != backward))
-        # One row more than the limit shows whether there is another page.
+            start = Start((self.cursor.key, self.cursor.pk), self.cursor.backward)
+        descending = self.sort.startswith("-") != start.backward
+        books = selection.books.order_by(*ORDER_BY[name, descending])
+        if start.key:
+            books = books.filter(build_beyond_condition(name, *start.key, descending=descending))
         selection = selection._replace(books=books)
         rows = representation.fetch_rows(selection, 0, self.limit + 1, SORT_ORDERS[name], F("id"))
-        page = rows[: self.limit][:: -1 if backward else 1]
-        self.link_pages(page, has_more=len(rows) > self.limit)
-        return representation.to_structs(page)
+        page = lead_back(cut_page(rows, self.limit, start, get_row_key), start, descending)
+        self.previous = self.build_link(page.before, backward=True)
+        self.next = self.build_link(page.behind, backward=False)
+        return representation.to_structs(page.rows)
 
-    def link_pages(self, page: list[Row], has_more: bool) -> None:
-        """`has_more`: whether there are more books in the direction in which the page was read."""
-        backward = bool(self.cursor and self.cursor.backward)
-        has_previous, has_next = (has_more, True) if backward else (self.cursor is not None, has_more)
-        self.previous = self.next = None
-        if has_previous:
-            self.previous = self.build_link(page[0] if page else self.get_cursor_row(), backward=True)
-        if has_next:
-            self.next = self.build_link(page[-1] if page else self.get_cursor_row(), backward=False)
-
-    def get_cursor_row(self) -> Row:
-        """Returns the row after the cursor of an empty page, so that the link back includes the book of the cursor."""
-        cursor = cast("BookCursor", self.cursor)
-        step = -1 if self.sort.startswith("-") != cursor.backward else 1
-        return cursor.key, cursor.pk + step
-
-    def build_link(self, row: Row, backward: bool) -> str:
-        key, pk = row[-2:]
-        return build_link(self.query, cursor=BookCursor(self.sort, backward, key, pk).encode())
+    def build_link(self, key: Key | None, backward: bool) -> str | None:
+        return build_link(self.query, cursor=BookCursor(self.sort, backward, *key).encode()) if key else None
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         example_url = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
@@ -161,14 +151,12 @@ def read_cursor_parameter(query: Query, sort: str) -> tuple[BookCursor | None, F
 
 def decode_cursor(text: str, sort: str) -> BookCursor:
     """Raises ValueError, or its subclass InvalidCursor, unless the text is a cursor of this order."""
-    cursor = BookCursor.decode(text, MAX_CURSOR_LENGTH)
+    cursor = BookCursor.decode(text)
     if cursor.sort != sort:
         raise InvalidCursor
     SORT_KEYS[sort.removeprefix("-")].parse(cursor.key)
-    parse_bigint(cursor.pk)
     return cursor
 
 
-def after_condition(cursor: BookCursor, name: str, descending: bool) -> Q:
-    """The books after the cursor's position, in this direction."""
-    return build_after_condition(name, SORT_KEYS[name].parse(cursor.key), cursor.pk, descending)
+def get_row_key(row: Row) -> Key:
+    return row[-2:]

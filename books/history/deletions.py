@@ -1,7 +1,8 @@
 """Reads pages of the books that are deleted."""
 
-from books.history.entries import Condition, IndexRange, Order, Page, Start, read_range
+from books.history.entries import Condition, Entry, IndexRange, Order, read_range
 from books.models import Change
+from library_site.db.keyset import Page, Start
 
 # A book with a later change was restored.
 IS_LAST = Condition(
@@ -10,7 +11,7 @@ IS_LAST = Condition(
 )
 
 
-def read_deleted_page(start: Start, limit: int) -> Page:
+def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the deletions of books that are still deleted."""
     order = Order(("at", "id"), start)
     kind = Condition("kind = %s", (Change.Kind.DELETED.value,))

@@ -16,6 +16,7 @@ from django.db import connection
 from books.fields import TimestampField
 from books.models import Actor, Change
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Key, Page, Start, build_condition_sql, build_page, cut_page
 from library_site.db.sql import Row, fetch_all
 
 # The changes of more actors than these are not merged.
@@ -31,9 +32,6 @@ ACTOR_COLUMNS = ("id", "channel", *NAME_COLUMNS)
 # a limit, SQLite if none is and has.
 MERGED_PART = {"postgresql": "({select}{order} LIMIT {limit})", "sqlite": "{select}"}
 TIMESTAMP = TimestampField()
-
-# The version of a book's change, or the time and the id of any change.
-EntryKey = tuple[Any, ...]
 
 
 class ActorNames(NamedTuple):
@@ -62,23 +60,6 @@ class Entry(NamedTuple):
     operation_id: int | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
-
-
-class Start(NamedTuple):
-    """Where a page begins: beyond the key, with older changes, or if `backward` with newer ones.
-
-    Without a key it begins with the newest change.
-    """
-
-    key: EntryKey | None = None
-    backward: bool = False
-
-
-class Page(NamedTuple):
-    """Entries, the newest first, and the key beyond which the next page begins, None if this is the last one."""
-
-    entries: list[Entry]
-    end: EntryKey | None
 
 
 class Filters(NamedTuple):
@@ -117,16 +98,11 @@ class Order(NamedTuple):
         return " ORDER BY " + ", ".join(f"{column} {direction}" for column in self.columns)
 
     def build_conditions(self) -> list[Condition]:
-        """The conditions for changes beyond the key. That on the first column alone is for the index."""
+        """The condition for changes beyond the key."""
         if self.start.key is None:
             return []
-        operator = ">" if self.start.backward else "<"
         key = tuple(adapt(value) for value in self.start.key)
-        columns, placeholders = ", ".join(self.columns), ", ".join("%s" for _ in key)
-        return [
-            Condition(f"{self.columns[0]} {operator}= %s", key[:1]),
-            Condition(f"({columns}) {operator} ({placeholders})", key),
-        ]
+        return [Condition(*build_condition_sql(self.columns, key, descending=not self.start.backward))]
 
 
 class IndexRange(NamedTuple):
@@ -136,18 +112,18 @@ class IndexRange(NamedTuple):
     rest: Sequence[Condition]
 
 
-def read_book_page(book_id: int, start: Start, limit: int) -> Page:
+def read_book_page(book_id: int, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of a book, which may be deleted."""
     if abs(book_id) > BIGINT_MAX:
-        return Page([], None)
+        return Page([])
     order = Order(("version",), start)
     rows = fetch_rows(
         IndexRange([[Condition("book_id = %s", (book_id,)), *order.build_conditions()]], []), order, limit + 1
     )
-    return build_page(rows[:limit], get_version_key(rows[limit - 1]) if len(rows) > limit else None, start)
+    return build_entries(cut_page(rows, limit, start, get_version_key))
 
 
-def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
+def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of all books.
 
     Each index that has some of the conditions is tried, until one gives the whole page; else that counts which leads
@@ -158,19 +134,17 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page:
     order, pages = Order(("at", "id"), start), []
     for scan in build_scans(filters, order):
         rows = fetch_rows(scan, order, limit + 1)
-        if len(rows) > limit:
-            return build_page(rows[:limit], get_time_key(rows[limit - 1]), start)
-        end = find_range_end(scan, order, rows)
+        end = None if len(rows) > limit else find_range_end(scan, order, rows)
         if end is None:
-            return build_page(rows, None, start)
+            return build_entries(cut_page(rows, limit, start, get_time_key))
         pages.append((end, rows))
     if not pages:
-        return Page([], None)
+        return Page([])
     end, rows = (max if start.backward else min)(pages, key=itemgetter(0))
-    return build_page(rows, end, start)
+    return build_entries(build_page(rows, start, end, get_time_key))
 
 
-def read_operation_page(filters: Filters, start: Start, limit: int) -> Page:
+def read_operation_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """The changes of an operation are read by id: it makes one after the other, so their times have the same order."""
     order = Order(("id",), start._replace(key=start.key and start.key[-1:]))
     span = [Condition("operation_id = %s", (filters.operation,)), *order.build_conditions()]
@@ -180,11 +154,11 @@ def read_operation_page(filters: Filters, start: Start, limit: int) -> Page:
     return read_range(IndexRange([span], rest), order, limit)
 
 
-def read_range(scan: IndexRange, order: Order, limit: int) -> Page:
+def read_range(scan: IndexRange, order: Order, limit: int) -> Page[Entry]:
     rows = fetch_rows(scan, order, limit + 1)
     if len(rows) > limit:
-        return build_page(rows[:limit], get_time_key(rows[limit - 1]), order.start)
-    return build_page(rows, find_range_end(scan, order, rows), order.start)
+        return build_entries(cut_page(rows, limit, order.start, get_time_key))
+    return build_entries(build_page(rows, order.start, find_range_end(scan, order, rows), get_time_key))
 
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
@@ -259,7 +233,7 @@ def fetch_rows(scan: IndexRange, order: Order, limit: int) -> list[Row]:
     return fetch_all(statement, [*parameters, *rest_parameters])
 
 
-def find_range_end(scan: IndexRange, order: Order, rows: Sequence[Row]) -> EntryKey | None:
+def find_range_end(scan: IndexRange, order: Order, rows: Sequence[Row]) -> Key | None:
     """Returns the key of the last change that a scan looked at, None if it looked at all.
 
     That change is never before the last row, although changes may have come since.
@@ -291,10 +265,9 @@ def join_conditions(conditions: Sequence[Condition]) -> tuple[str, tuple[Any, ..
     return " AND ".join(condition.sql for condition in conditions), parameters
 
 
-def build_page(rows: Sequence[Row], end: EntryKey | None, start: Start) -> Page:
-    """`rows` are in the order of reading."""
-    names = read_actor_names({row[5] for row in rows})
-    return Page([build_entry(row, names) for row in (reversed(rows) if start.backward else rows)], end)
+def build_entries(page: Page[Row]) -> Page[Entry]:
+    names = read_actor_names({row[5] for row in page.rows})
+    return Page([build_entry(row, names) for row in page.rows], page.before, page.behind)
 
 
 def build_entry(row: Row, names: dict[int, ActorNames]) -> Entry:
@@ -309,11 +282,11 @@ def read_actor_names(pks: Iterable[int]) -> dict[int, ActorNames]:
     return {pk: ActorNames(channel, *(name or None for name in names)) for pk, channel, *names in rows}
 
 
-def get_version_key(row: Row) -> EntryKey:
+def get_version_key(row: Row) -> Key:
     return (row[2],)
 
 
-def get_time_key(row: Row) -> EntryKey:
+def get_time_key(row: Row) -> Key:
     return to_datetime(row[4]), row[0]
 
 

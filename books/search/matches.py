@@ -10,10 +10,11 @@ from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
-from books.search.keyset import Section, read_page
 from books.search.scans import Scan, ScanKind
+from books.search.sections import Section, read_page
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Start
 
 # Sorts behind every text that begins with what stands before it.
 LAST_CHARACTER = "\U0010ffff"
@@ -28,7 +29,7 @@ class Search(NamedTuple):
 
 def find_first(books: QuerySet[Book], scan: Scan, limit: int) -> list[Book]:
     """Returns the best matches."""
-    return read_page(books, build_search(scan).sections, limit).books
+    return read_page(books, build_search(scan).sections, limit, Start()).rows
 
 
 def build_search(scan: Scan) -> Search:

@@ -12,11 +12,12 @@ from django.utils import timezone
 from books.admin.descriptions import Description, describe_entries
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, SEE_BOOKS, VIEW_HISTORY, has_any_permission
-from books.history.entries import Filters, Start, read_recent_page
+from books.history.entries import Filters, read_recent_page
 from books.models import Book, Operation
 from books.search.quality import QUALITIES, build_quality_condition, find_first_of_newest
 from library_site.admin.paginator import count_rows
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Start
 
 register = template.Library()
 
@@ -50,7 +51,7 @@ def show_first_page(context: Context) -> dict[str, Any]:
 
 
 def list_recent_changes() -> list[Description]:
-    return describe_entries(read_recent_page(Filters(), Start(), MAX_CHANGES).entries)
+    return describe_entries(read_recent_page(Filters(), Start(), MAX_CHANGES).rows)
 
 
 def list_operations() -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from books.files.seeds import generate_books
 from books.members import MEMBER_TABLE, MEMBERS, REQUIRED_MEMBERS
 from books.models import DERIVED_FIELDS, FOLDED_COLUMNS, MEMBER_DEFAULTS, Book
 from books.rows import BookRow
-from books.search.keyset import SORT_KEYS
+from books.search.sections import SORT_KEYS
 
 pytestmark = pytest.mark.database_independent
 
@@ -65,7 +65,7 @@ def test_no_two_members_have_one_name_in_files(option: str) -> None:
 @pytest.mark.parametrize(
     ("place", "names"),
     [
-        ("books.search.keyset.SORT_KEYS", {*SORT_KEYS, "available"}),
+        ("books.search.sections.SORT_KEYS", {*SORT_KEYS, "available"}),
         ("books.api.filters.BookSearchFilter", {name.partition("_")[0] for name in get_filters(BookSearchFilter)}),
     ],
 )

@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import describe_entries, history_address
-from books.admin.views import PAGE_SIZE, TimeCursor, build_links, find_librarian, read_start, render_page
+from books.admin.views import PAGE_SIZE, build_links, find_librarian, read_start, render_page
+from books.history.cursors import TimeCursor
 from books.history.deletions import read_deleted_page
 from books.models import Book
 from books.writing import changes
@@ -23,7 +24,7 @@ def show_deleted_books(request: HttpRequest) -> HttpResponse:
         request,
         "deleted_books",
         _("Deleted books"),
-        changes=describe_entries(page.entries),
+        changes=describe_entries(page.rows),
         links=build_links(request.GET, TimeCursor, start, page),
         may_restore=request.user.has_perm("books.add_book"),
     )

@@ -15,13 +15,15 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import Link, compare_members, describe_entries, history_address, link_book
-from books.admin.views import PAGE_SIZE, VersionCursor, build_links, read_start, render_page
-from books.history.entries import Page, Start, read_book_page
+from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
+from books.history.cursors import VersionCursor
+from books.history.entries import Entry, read_book_page
 from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS, UnknownVersion, find_present_state, find_state
 from books.members import MEMBERS
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.keyset import Page, Start
 
 MAX_VERSION = 2**31 - 1
 UNKNOWN_STATE = gettext_noop("A state of the book with this version is not known.")
@@ -77,9 +79,9 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
             " and restore an earlier one: that is a change too, and nothing is lost."
         ),
         book=book,
-        changes=list(zip(describe_entries(page.entries), find_gaps(book, start, page), strict=True)),
+        changes=list(zip(describe_entries(page.rows), find_gaps(book, start, page), strict=True)),
         links=links,
-        oldest=page.entries[-1] if page.entries and not links.older else None,
+        oldest=page.rows[-1] if page.rows and not links.older else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
         versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
         merged_books=list_merged(book.pk),
@@ -93,9 +95,9 @@ def list_merged(pk: int) -> list[Link]:
     return [link_book(book_id) for book_id in merges.values_list("book_id", flat=True)[:PAGE_SIZE]]
 
 
-def find_previous_version(book: KnownBook, page: Page) -> int:
+def find_previous_version(book: KnownBook, page: Page[Entry]) -> int:
     """Returns the version of the state before the last one."""
-    versions = (entry.version for entry in page.entries if entry.kind not in DELETIONS)
+    versions = (entry.version for entry in page.rows if entry.kind not in DELETIONS)
     return next((version for version in versions if version < book.version), max(1, book.version - 1))
 
 
@@ -149,17 +151,17 @@ def redirect_unknown(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:index"))
 
 
-def find_gaps(book: KnownBook, start: Start, page: Page) -> Iterator[Gap | None]:
+def find_gaps(book: KnownBook, start: Start, page: Page[Entry]) -> Iterator[Gap | None]:
     """Yields the versions that are missing after each entry."""
     upper = find_version_after(book, start, page)
-    for entry in page.entries:
+    for entry in page.rows:
         yield Gap(entry.version + 1, upper - 1) if upper and upper - entry.version > 1 else None
         upper = entry.version
 
 
-def find_version_after(book: KnownBook, start: Start, page: Page) -> int | None:
+def find_version_after(book: KnownBook, start: Start, page: Page[Entry]) -> int | None:
     """Returns the version after the entries of a page, None if it is not known."""
-    if start.backward and page.end:
+    if start.backward and page.before:
         return None
     if start.key and not start.backward:
         return int(start.key[0])

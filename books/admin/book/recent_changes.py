@@ -6,11 +6,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import describe_entries
-from books.admin.views import PAGE_SIZE, TimeCursor, build_links, read_start, render_page
-from books.history.entries import Filters, Page, read_recent_page
+from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
+from books.history.cursors import TimeCursor
+from books.history.entries import Entry, Filters, read_recent_page
 from books.models import Actor, Change
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Page
 
 # By their names in addresses.
 CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
@@ -44,7 +46,7 @@ class ChangeFilterForm(forms.Form):
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
     form = ChangeFilterForm(request.GET)
     start = read_start(request.GET, TimeCursor)
-    page = read_recent_page(form.build_filters(), start, PAGE_SIZE) if form.is_valid() else Page([], None)
+    page = read_recent_page(form.build_filters(), start, PAGE_SIZE) if form.is_valid() else Page[Entry]([])
     return render_page(
         request,
         "recent_changes",
@@ -55,6 +57,6 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
             " number."
         ),
         form=form,
-        changes=describe_entries(page.entries),
+        changes=describe_entries(page.rows),
         links=build_links(request.GET, TimeCursor, start, page),
     )

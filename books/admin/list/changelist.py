@@ -14,10 +14,11 @@ from books.admin.list.filters import ListFilterForm, build_list_condition, chang
 from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.models import Book
-from books.search.keyset import SORT_KEYS, Page, Section, parse_position, read_page
 from books.search.matches import build_search
 from books.search.scans import read_scan
+from books.search.sections import SORT_KEYS, Position, Section, parse_position, read_page
 from library_site.admin.paginator import count_rows
+from library_site.db.keyset import Page, Start
 
 # Lent books and the others are each in the order of an index.
 AVAILABILITY_SECTIONS = [Section(Q(available=False)), Section(Q(available=True))]
@@ -58,16 +59,16 @@ class BookList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         self.result_count = count_rows(self.queryset)
         self.page = self.read_page(request)
-        self.result_list = self.page.books
+        self.result_list = self.page.rows
         self.full_result_count, self.show_full_result_count = None, False
         self.show_admin_actions, self.can_show_all = True, False
         self.multi_page = self.result_count > len(self.result_list)
 
-    def read_page(self, request: HttpRequest) -> Page:
+    def read_page(self, request: HttpRequest) -> Page[Book]:
         sections = self.list_sections()
         backward = "before" in request.GET or "last" in request.GET
-        start = parse_position(request.GET.get("before" if backward else "behind", ""), sections)
-        return read_page(self.filtered_books, sections, self.settings.rows, start, backward)
+        key = parse_position(request.GET.get("before" if backward else "behind", ""), sections)
+        return read_page(self.filtered_books, sections, self.settings.rows, Start(key, backward))
 
     def list_sections(self) -> Sequence[Section]:
         """The best matches come first, unless the list is sorted."""
@@ -104,9 +105,9 @@ class BookList(ChangeList):
         if before or "before" in self.params or "behind" in self.params:
             yield PageLink(_("First page"), self.build_address())
         if before:
-            yield PageLink(_("Previous page"), self.build_address(before=before.encode()))
+            yield PageLink(_("Previous page"), self.build_address(before=Position(*before).encode()))
         if behind:
-            yield PageLink(_("Next page"), self.build_address(behind=behind.encode()))
+            yield PageLink(_("Next page"), self.build_address(behind=Position(*behind).encode()))
             yield PageLink(_("Last page"), self.build_address(last=1))
 
     def build_address(self, **changes: Any) -> str:

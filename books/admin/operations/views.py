@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -41,14 +42,16 @@ from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
 from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
 from library_site.http.refusals import Refusal
 
 
 def show_operations(request: HttpRequest) -> HttpResponse:
     """The newest first, in pages that begin before an id."""
     before = parse_integer(request.GET.get("before", "")) or BIGINT_MAX
-    rows = Operation.objects.select_related("actor").filter(pk__lt=min(before, BIGINT_MAX)).order_by("-pk")
-    page = list(rows[: PAGE_SIZE + 1])
+    older = build_condition([F("id")], (min(before, BIGINT_MAX),), descending=True)
+    rows = Operation.objects.select_related("actor").filter(older).order_by("-pk")
+    page = cut_page(list(rows[: PAGE_SIZE + 1]), PAGE_SIZE, Start((before,)), get_id_key)
     return render_page(
         request,
         "operations/list",
@@ -57,8 +60,8 @@ def show_operations(request: HttpRequest) -> HttpResponse:
             "An operation does something with many books in the background, one after the other. You can go on working,"
             " and close the page. It can be cancelled while it is under way, and undone afterwards."
         ),
-        operations=[describe_row(operation) for operation in page[:PAGE_SIZE]],
-        older=page[PAGE_SIZE - 1].pk if len(page) > PAGE_SIZE else None,
+        operations=[describe_row(operation) for operation in page.rows],
+        older=page.behind[0] if page.behind else None,
         is_first="before" not in request.GET,
     )
 

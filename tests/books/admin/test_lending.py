@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from books.admin.lending.views import MAX_NAMED_BOOKS
-from books.history.entries import Start, read_book_page
+from books.history.entries import read_book_page
 from books.models import Book
+from library_site.db.keyset import Start
 from tests.support.admin_pages import read_inputs, read_text, read_words
 from tests.support.books_admin import change_book, create_book, delete_book
 
@@ -114,7 +115,7 @@ def test_a_lent_book_has_one_more_version_of_this_person(librarian: Client) -> N
     answer = set_state(librarian, book, "lent")
     assert (answer.status_code, answer.json()) == (200, {"version": 2})
     assert read_state(book) == (False, 2)
-    entry = read_book_page(book.pk, Start(), 10).entries[0]
+    entry = read_book_page(book.pk, Start(), 10).rows[0]
     assert (entry.version, entry.before, entry.after) == (2, {"available": True}, {"available": False})
     assert (entry.actor.channel, entry.actor.user) == ("admin", "astrid")
 

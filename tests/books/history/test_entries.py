@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from books.history import entries
-from books.history.entries import Entry, EntryKey, Filters, Page, Start, read_book_page, read_recent_page
+from books.history.entries import Entry, Filters, read_book_page, read_recent_page
 from books.models import Actor, Change
+from library_site.db.keyset import Key, Page, Start
 from tests.support.strategies import hypothesis_settings
 
 # The rows of these tests describe no changes of books.
@@ -40,22 +41,23 @@ def add_changes(actor: Actor, *times: int, kind: Change.Kind = Change.Kind.CHANG
     )
 
 
-def list_times(page: Page) -> list[int]:
-    return [to_seconds(entry) for entry in page.entries]
+def list_times(page: Page[Entry]) -> list[int]:
+    return [to_seconds(entry) for entry in page.rows]
 
 
 def to_seconds(entry: Entry) -> int:
     return round((entry.at.replace(tzinfo=UTC) - NOON).total_seconds())
 
 
-def walk(read: Callable[[Start], Page], start: Start = Start()) -> Iterator[Page]:  # noqa: B008  # a tuple
+def walk(read: Callable[[Start], Page[Entry]], start: Start = Start()) -> Iterator[Page[Entry]]:  # noqa: B008  # a tuple
     """Yields a page and all that follow in its direction."""
     while True:
         page = read(start)
         yield page
-        if page.end is None:
+        end = page.before if start.backward else page.behind
+        if end is None:
             return
-        start = start._replace(key=page.end)
+        start = start._replace(key=end)
 
 
 def test_an_entry_has_all_that_is_known_of_a_change() -> None:
@@ -80,7 +82,7 @@ def test_an_entry_has_all_that_is_known_of_a_change() -> None:
 
 def test_a_change_of_an_unknown_actor_is_shown() -> None:
     Change.objects.create(book_id=7, version=3, kind=2, at=NOON, actor_id=10**9)
-    [entry] = read_book_page(7, Start(), 10).entries
+    [entry] = read_book_page(7, Start(), 10).rows
     assert entry.actor == entries.UNKNOWN_ACTOR
 
 
@@ -152,7 +154,7 @@ def test_pages_have_each_change_that_matches_once_in_order(
     stored = [add_actor(channel, **{columns[column]: name}) for channel, name, column in actor_values]
     for time, actor, kind in change_values:
         add_changes(stored[actor % len(stored)], time, kind=kind)
-    every_entry = read_recent_page(Filters(), Start(), 100).entries
+    every_entry = read_recent_page(Filters(), Start(), 100).rows
     assert [entry.id for entry in every_entry] == list(
         Change.objects.order_by("-at", "-id").values_list("id", flat=True)
     )
@@ -161,11 +163,11 @@ def test_pages_have_each_change_that_matches_once_in_order(
         patch.setattr(entries, "MAX_MERGED_ACTORS", max_merged)
         patch.setattr(entries, "MAX_SCANNED_CHANGES", max_scanned)
         pages = list(walk(lambda start: read_recent_page(filters, start, limit)))
-        oldest: EntryKey = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
+        oldest: Key = (datetime(2000, 1, 1), 0)  # noqa: DTZ001  # as keys are
         pages_back = list(walk(lambda start: read_recent_page(filters, start, limit), Start(oldest, backward=True)))
-    assert [entry for page in pages for entry in page.entries] == expected
-    assert [entry for page in reversed(pages_back) for entry in page.entries] == expected
-    assert max(len(page.entries) for page in (*pages, *pages_back)) <= limit
+    assert [entry for page in pages for entry in page.rows] == expected
+    assert [entry for page in reversed(pages_back) for entry in page.rows] == expected
+    assert max(len(page.rows) for page in (*pages, *pages_back)) <= limit
 
 
 def test_a_page_looks_at_a_limited_number_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +181,10 @@ def test_a_page_looks_at_a_limited_number_of_changes(monkeypatch: pytest.MonkeyP
     pages = list(walk(lambda start: read_recent_page(filters, start, 100)))
     # Ten deletions lead back to 50 seconds after noon, ten changes of ada's only to 130.
     assert [list_times(page) for page in pages] == [[], [12]]
-    assert [page.end and page.end[0].replace(tzinfo=UTC) for page in pages] == [NOON + timedelta(seconds=50), None]
+    assert [page.behind and page.behind[0].replace(tzinfo=UTC) for page in pages] == [
+        NOON + timedelta(seconds=50),
+        None,
+    ]
     monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 30)
     assert list_times(read_recent_page(filters, Start(), 100)) == [12]
 
@@ -190,7 +195,7 @@ def test_the_changes_of_too_many_actors_are_not_merged(monkeypatch: pytest.Monke
     for max_merged, is_merged in ((3, True), (2, False)):
         monkeypatch.setattr(entries, "MAX_MERGED_ACTORS", max_merged)
         with CaptureQueriesContext(connection) as queries:
-            assert len(read_recent_page(Filters(actor="ada"), Start(), 100).entries) == 3
+            assert len(read_recent_page(Filters(actor="ada"), Start(), 100).rows) == 3
         assert any("UNION ALL" in query["sql"] for query in queries) is is_merged
 
 
@@ -218,7 +223,7 @@ def test_changes_that_come_between_two_statements_are_not_read_twice(monkeypatch
     monkeypatch.setattr(entries, "MAX_MERGED_ACTORS", 0)
     find_end = entries.find_range_end
 
-    def add_and_find_end(*arguments: Any) -> EntryKey | None:
+    def add_and_find_end(*arguments: Any) -> Key | None:
         add_changes(ada, 30, 31, 32)
         return find_end(*arguments)
 
@@ -234,14 +239,14 @@ def test_a_page_takes_the_same_queries_however_many_changes_it_has(
     for number in range(size):
         add_changes(add_actor(user_name="ada"), number, kind=Change.Kind.CREATED)
     with django_assert_num_queries(2):
-        assert len(read_book_page(1, Start(), 100).entries) == size
+        assert len(read_book_page(1, Start(), 100).rows) == size
     with django_assert_num_queries(2):
-        assert len(read_recent_page(Filters(), Start(), 100).entries) == size
+        assert len(read_recent_page(Filters(), Start(), 100).rows) == size
     with django_assert_num_queries(3):
-        assert len(read_recent_page(Filters(actor="ada"), Start(), 100).entries) == size
+        assert len(read_recent_page(Filters(actor="ada"), Start(), 100).rows) == size
     with django_assert_num_queries(4):
         filters = Filters(actor="ada", kind=Change.Kind.CREATED)
-        assert len(read_recent_page(filters, Start(), 100).entries) == size
+        assert len(read_recent_page(filters, Start(), 100).rows) == size
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 from django.db import transaction
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
@@ -19,6 +19,7 @@ from library_site.api.query import (
 )
 from library_site.api.responses import NO_STORE, json_response
 from library_site.db.integers import BIGINT_MAX
+from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoint
@@ -46,11 +47,11 @@ class DeliveryViewSet(WebhookViewSet):
         endpoint = get_own_endpoint(request, webhook_id)
         check_parameters(request, [*FILTER_FIELDS, "cursor", "limit"])
         filters, cursor, limit = read_query(request)
-        deliveries = select_events(endpoint.deliveries.filter(**filters, pk__lt=cursor)).defer("event__body")
-        # One more row shows whether there is another page.
-        rows = list(deliveries.order_by("-pk")[: limit + 1])
-        next_link = build_link(request, cursor=str(rows[limit - 1].pk)) if len(rows) > limit else None
-        results = DeliverySerializer(rows[:limit], many=True).data
+        older = build_condition([F("id")], (cursor,), descending=True)
+        rows = select_events(endpoint.deliveries.filter(older, **filters)).defer("event__body").order_by("-pk")
+        page = cut_page(list(rows[: limit + 1]), limit, Start((cursor,)), get_id_key)
+        next_link = build_link(request, cursor=str(*page.behind)) if page.behind else None
+        results = DeliverySerializer(page.rows, many=True).data
         return json_response({"results": results, "next": next_link, "previous": None}, headers=NO_STORE)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:

@@ -51,7 +51,7 @@ def read_after(request: Request) -> tuple[StreamCursor | None, FieldErrors]:
     if "after" not in request.query_params:
         return None, {}
     try:
-        return StreamCursor.decode(request.query_params["after"], stream.MAX_CURSOR_LENGTH), {}
+        return StreamCursor.decode(request.query_params["after"]), {}
     except InvalidCursor:
         return None, {"after": [ErrorDetail("It is no cursor of this stream.", "cursor")]}
 

@@ -1,0 +1,126 @@
+"""Reads pages of books that are in sections, each in an order of its own."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+from django.db.models import F, Q, QuerySet, Value
+
+from books.fields import TimestampField
+from books.models import FOLDED_COLUMNS, Book, sort_expression
+from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
+from library_site.db.keyset import Column, Key, Page, Start, build_condition, cut_page, order_by
+
+
+class SortKey(NamedTuple):
+    """The columns of an index, of which the last one is the id. `parse` reads the first one from a cursor."""
+
+    columns: tuple[Column, ...]
+    parse: Callable[[object], Any]
+
+
+def parse_integer(value: object) -> int:
+    return msgspec.convert(value, CursorInteger)
+
+
+def parse_text(value: object) -> str:
+    # PostgreSQL refuses NUL, and all databases refuse lone surrogates, for which `encode` raises ValueError.
+    if not isinstance(value, str) or b"\0" in value.encode():
+        raise InvalidCursor
+    return value
+
+
+def parse_timestamp(value: object) -> Value:
+    timestamp = datetime.strptime(parse_text(value), "%Y-%m-%dT%H:%M:%S.%f")  # noqa: DTZ007  # the column is naive, too
+    return Value(timestamp, TimestampField())
+
+
+SORT_KEYS = {
+    "id": SortKey((F("id"),), parse_integer),
+    **{member: SortKey((sort_expression(member), F("id")), parse_text) for member in FOLDED_COLUMNS},
+    "year": SortKey((F("year"), F("id")), parse_integer),
+    "isbn": SortKey((F("isbn"), F("id")), parse_text),
+    "created_at": SortKey((F("created_at"), F("id")), parse_timestamp),
+}
+
+
+class Section(NamedTuple):
+    """Books, and the name of the key that sorts them, with a minus in front if descending."""
+
+    condition: Q
+    sort: str = "-id"
+
+    @property
+    def key(self) -> str:
+        return self.sort.removeprefix("-")
+
+    @property
+    def is_descending(self) -> bool:
+        return self.sort.startswith("-")
+
+
+class Position(Cursor):
+    """A book's place in a list of sections."""
+
+    max_length = 2_000
+
+    section: int
+    key: str | int
+    pk: CursorInteger
+
+
+def read_page(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
+    """Reads the sections one behind the other, from the start or from the end. Takes a query a section at most.
+
+    The keys have the members of a Position. No book may be in two sections.
+    """
+    found = chain.from_iterable(iter_sections(books, sections, limit + 1, start))
+    page = cut_page(list(islice(found, limit + 1)), limit, start, itemgetter(0))
+    return Page([book for _, book in page.rows], page.before, page.behind)
+
+
+def iter_sections(
+    books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start
+) -> Iterator[list[tuple[Key, Book]]]:
+    numbers = sorted(range(len(sections)), reverse=start.backward)
+    first = numbers.index(start.key[0]) if start.key else 0
+    for number in numbers[first:]:
+        key = start.key if start.key and number == start.key[0] else None
+        section = sections[number]
+        rows = read_section(books, section, limit, key, start.backward)
+        yield [(build_key(number, book), book) for book in rows]
+
+
+def read_section(
+    books: QuerySet[Book], section: Section, limit: int, start: Key | None, backward: bool
+) -> Iterable[Any]:
+    """Returns books with their `sort_key`."""
+    descending, columns = section.is_descending != backward, SORT_KEYS[section.key].columns
+    rows = books.filter(section.condition)
+    if start:
+        rows = rows.filter(build_beyond_condition(section.key, *start[1:], descending=descending))
+    return rows.annotate(sort_key=columns[0]).order_by(*order_by(columns, descending))[:limit]
+
+
+def build_beyond_condition(name: str, key: Any, pk: int, *, descending: bool) -> Q:
+    """The books beyond a key of a cursor and an id, in this direction."""
+    columns, parse = SORT_KEYS[name]
+    return build_condition(columns, (parse(key), pk)[-len(columns) :], descending)
+
+
+def build_key(number: int, book: Any) -> Key:
+    key = book.sort_key
+    return number, key.isoformat(timespec="microseconds") if isinstance(key, datetime) else key, book.pk
+
+
+def parse_position(text: str, sections: Sequence[Section]) -> Key | None:
+    """Returns None for a text that is no position in these sections."""
+    try:
+        position = Position.decode(text)
+        SORT_KEYS[sections[position.section].key].parse(position.key)
+    except (ValueError, IndexError):
+        return None
+    return position.to_key() if position.section >= 0 else None

@@ -1,0 +1,89 @@
+"""Keyset pagination: a page begins beyond the key of a row and not behind a number of rows, so all pages cost the same.
+
+A key has the values of the columns that sort the rows, of which the last one is unique.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from django.db.models import F, Func, Model, OrderBy, Q
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+
+T = TypeVar("T")
+Key = tuple[Any, ...]
+Column = F | Func
+
+
+class Start(NamedTuple):
+    """Where a page begins: beyond the key, in the order of the list or, if `backward`, against it.
+
+    Without a key it begins with the first row or, if `backward`, ends with the last one.
+    """
+
+    key: Key | None = None
+    backward: bool = False
+
+
+class Page(NamedTuple, Generic[T]):
+    """Rows in the order of the list, and the keys beyond which the pages before and behind it begin, None where there
+    is none.
+    """
+
+    rows: list[T]
+    before: Key | None = None
+    behind: Key | None = None
+
+
+def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key]) -> Page[T]:
+    """`rows` are in the order of reading. One more than the limit shows that there are others beyond the page."""
+    end = get_key(rows[limit - 1]) if len(rows) > limit else None
+    return build_page(rows[:limit], start, end, get_key)
+
+
+def build_page(rows: list[T], start: Start, end: Key | None, get_key: Callable[[T], Key]) -> Page[T]:
+    """`rows` are in the order of reading, `end` is the key beyond which to read on, None if nothing is there."""
+    back = get_key(rows[0]) if rows and start.key else None
+    return Page(rows[::-1], end, back) if start.backward else Page(rows, back, end)
+
+
+def lead_back(page: Page[T], start: Start, descending: bool) -> Page[T]:
+    """Lets an empty page lead back to a page that begins with the row of the start.
+
+    `descending` is the direction in which the page was read.
+    """
+    if page.rows or not start.key:
+        return page
+    *others, last = start.key
+    back = (*others, last - 1 if descending else last + 1)
+    return page._replace(behind=back) if start.backward else page._replace(before=back)
+
+
+def get_id_key(row: Model) -> Key:
+    """The key of a row in a list that is sorted by id."""
+    return (row.pk,)
+
+
+def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]:
+    return tuple(OrderBy(column, descending=descending) for column in columns)
+
+
+def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
+    """The rows beyond a key in this direction."""
+    first, *others = columns
+    if isinstance(first, F) and not others:
+        name: str = first.name  # type: ignore[attr-defined]  # its types lack it
+        return Q((f"{name}__lt" if descending else f"{name}__gt", key[0]))
+    lookup, tuple_lookup = (LessThanOrEqual, TupleLessThan) if descending else (GreaterThanOrEqual, TupleGreaterThan)
+    # SQLite can use an index of an expression only for a condition on the first column alone.
+    return Q(lookup(first, key[0])) & Q(tuple_lookup(Tuple(*columns), key))
+
+
+def build_condition_sql(columns: Sequence[str], key: Key, descending: bool) -> tuple[str, tuple[Any, ...]]:
+    """The same as SQL, and the values of its parameters."""
+    operator = "<" if descending else ">"
+    if len(columns) == 1:
+        return f"{columns[0]} {operator} %s", key
+    placeholders = ", ".join("%s" for _ in key)
+    sql = f"{columns[0]} {operator}= %s AND ({', '.join(columns)}) {operator} ({placeholders})"
+    return sql, (key[0], *key)

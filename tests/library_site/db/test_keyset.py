@@ -1,0 +1,74 @@
+"""Pages that begin beyond a key: numbers stand for rows."""
+
+from itertools import product
+
+import pytest
+from django.db.models import F
+
+from books.models import Actor
+from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, lead_back, order_by
+
+ROWS = list(range(1, 8))
+
+
+def get_key(row: int) -> Key:
+    return (row,)
+
+
+def read(start: Start, limit: int, rows: list[int] = ROWS) -> Page[int]:
+    """Returns a page of a list of the rows."""
+    read_rows = rows[::-1] if start.backward else rows
+    if start.key:
+        [number] = start.key
+        read_rows = [row for row in read_rows if (row < number if start.backward else row > number)]
+    return lead_back(cut_page(read_rows[: limit + 1], limit, start, get_key), start, descending=start.backward)
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 8])
+def test_pages_lead_through_the_list_and_back(limit: int) -> None:
+    pages = [read(Start(), limit)]
+    while pages[-1].behind:
+        pages.append(read(Start(pages[-1].behind), limit))
+    assert ([row for page in pages for row in page.rows], pages[0].before) == (ROWS, None)
+    page = pages[-1]
+    for earlier in pages[-2::-1]:
+        page = read(Start(page.before, backward=True), limit)
+        assert page.rows == earlier.rows
+    assert page.before is None
+
+
+@pytest.mark.database_independent
+def test_the_last_page_is_read_from_the_end() -> None:
+    assert read(Start(backward=True), 2) == Page([6, 7], (6,), None)
+
+
+@pytest.mark.database_independent
+def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
+    """The row may still be there: only what is beyond it is gone."""
+    for start, rows in ((Start((7,)), [7]), (Start((1,), backward=True), [1])):
+        page = read(start, 2)
+        assert page.rows == []
+        key = page.behind if start.backward else page.before
+        assert read(Start(key, not start.backward), 1).rows == rows
+
+
+@pytest.mark.database_independent
+def test_an_empty_list_leads_nowhere() -> None:
+    assert read(Start(), 2, rows=[]) == Page([])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("names", [["app_name"], ["channel", "app_name"]])
+def test_rows_beyond_a_key_have_it_neither_before_nor_among_them(names: list[str], descending: bool) -> None:
+    Actor.objects.all().delete()
+    Actor.objects.bulk_create(
+        Actor(channel=channel, app_name=name, identity=channel + name) for channel, name in product("ab", "xyz")
+    )
+    columns = [F(name) for name in names]
+    rows = list(Actor.objects.order_by(*order_by(columns, descending)).values_list(*names))
+    for row in rows:
+        beyond = Actor.objects.filter(build_condition(columns, row, descending))
+        last = max(index for index, other in enumerate(rows) if other == row)
+        assert list(beyond.order_by(*order_by(columns, descending)).values_list(*names)) == rows[last + 1 :]
