@@ -1,6 +1,7 @@
 """Books imported from and exported to CSV files."""
 
 import csv
+import json
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -340,3 +341,13 @@ def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_d
     operation.refresh_from_db()
     assert operation.state == Operation.State.FAILED
     assert operation.error == "The command that imported the file has ended before its end."
+
+
+def test_a_new_book_has_every_member(api: httpx.Client, tmp_path: Path) -> None:
+    whole, partial = build_book(), build_book()
+    del partial["genre"]
+    file = tmp_path / "in.jsonl"
+    file.write_text(f"{json.dumps(whole)}\n{json.dumps(partial)}\n")
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(file)
+    assert [book["isbn"] for book in list_books(api)] == [whole["isbn"]]
