@@ -88,12 +88,6 @@ def create_search_index(apps: Any, schema_editor: Any) -> None:
         schema_editor.execute(statement)
 
 
-def drop_search_index(apps: Any, schema_editor: Any) -> None:
-    """PostgreSQL drops its indexes with their table, and SQLite its triggers."""
-    if schema_editor.connection.vendor == "sqlite":
-        schema_editor.execute("DROP TABLE books_trigrams")
-
-
 def create_groups(apps: Any, schema_editor: Any) -> None:
     """Django makes permissions after all migrations, too late for a group that holds them."""
     get_content_type, get_permission, get_group = (
@@ -482,6 +476,6 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("operation", "number"), name="export_chunk_number")],
             },
         ),
-        migrations.RunPython(create_search_index, drop_search_index),
+        migrations.RunPython(create_search_index, migrations.RunPython.noop),
         migrations.RunPython(create_groups, migrations.RunPython.noop),
     ]

@@ -71,10 +71,9 @@ def require_no_partial_migration(database: BaseDatabaseWrapper) -> None:
     """Raises CommandError if an upgrade stopped among migrations that this release has as a single one."""
     partial = list_partial_migrations({*MigrationRecorder(database).applied_migrations()})
     if partial:
-        names = ", ".join(".".join(key) for key in partial)
         raise CommandError(
-            f"The database has only some of the migrations that {names} replaces. First upgrade it with the last"
-            " release that has them (docs/operations/install.md, Upgrade and rollback)."
+            f"The database has only some of the migrations that {'.'.join(partial[0])} replaces. First upgrade it with"
+            " the last release that has them (docs/operations/install.md, Upgrade and rollback)."
         )
 
 
