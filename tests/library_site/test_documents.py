@@ -1,6 +1,7 @@
 """README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
 
 import re
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -25,6 +26,9 @@ PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks",
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
 TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
+DECISIONS = ROOT / "docs/decisions"
+DECISION_END = re.compile(r"\n\*(\d{4}-\d\d-\d\d), \[([\w./-]+)\]\(\.\./\.\./\2\)\*\n?$")
+ROW_END = re.compile(r" \| (\d{4}-\d\d-\d\d) \| \[([\w./-]+)\]\(\.\./\.\./\2\) \|$")
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -52,6 +56,17 @@ def test_a_page_begins_with_its_contents(page: Path) -> None:
     headings = list_headings(page)
     contents = re.findall(r"^ *- \[(.+)\]\(#(.+)\)$", page.read_text().split("\n## ")[0], re.MULTILINE)
     assert contents == [(heading, build_anchor(heading)) for heading in headings]
+
+
+@pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda path: path.name)
+def test_each_decision_has_a_date_and_a_module(page: Path) -> None:
+    sections = page.read_text().partition("\n## ")[2] if page.name != "README.md" else ""
+    decisions = [text for text in sections.split("\n\n")[1:] if not text.startswith(("## ", "|"))]
+    rows = re.findall(r"^\| (?!case |library ).+$", sections, re.MULTILINE)
+    ends = [(text, DECISION_END.search(text)) for text in decisions] + [(row, ROW_END.search(row)) for row in rows]
+    assert [text for text, end in ends if not end] == []
+    assert [text for text in decisions if not text.startswith("**")] == []
+    assert [end[0] for _, end in ends if end and not is_day_and_module(*end.groups())] == []
 
 
 def test_code_names_documents_that_exist() -> None:
@@ -168,6 +183,11 @@ def list_headings(page: Path) -> list[str]:
 def build_anchor(heading: str) -> str:
     """The anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def is_day_and_module(day: str, module: str) -> bool:
+    date.fromisoformat(day)
+    return (ROOT / module).is_file()
 
 
 def list_names(document: Path) -> list[str]:
