@@ -26,6 +26,7 @@ PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks",
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
 TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
+UNMAPPED_FOLDERS = {"__pycache__", "node_modules"}
 DECISIONS = ROOT / "docs/decisions"
 DECISION_END = re.compile(r"\n\*(\d{4}-\d\d-\d\d), \[([\w./-]+)\]\(\.\./\.\./\2\)\*\n?$")
 ROW_END = re.compile(r" \| (\d{4}-\d\d-\d\d) \| \[([\w./-]+)\]\(\.\./\.\./\2\) \|$")
@@ -141,17 +142,31 @@ def test_every_target_of_make_exists(document: Path) -> None:
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE)) <= targets
 
 
-def test_the_map_names_what_there_is() -> None:
+def test_the_map_names_only_what_there_is() -> None:
+    assert [name for name in read_map() if not (ROOT / name).exists()] == []
+
+
+def test_the_map_names_everything(settings: Settings) -> None:
+    top = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in UNMAPPED_FOLDERS]
+    folders = [path for path in top if not path.name.startswith(".")] + [ROOT / ".ci"]
+    in_apps = [path for app in settings.OWN_APPS for path in (ROOT / app).iterdir() if is_package_or_module(path)]
+    names = {f"{path.relative_to(ROOT)}{'/' if path.is_dir() else ''}" for path in (*folders, *in_apps)}
+    assert sorted(names - set(read_map())) == []
+
+
+def read_map() -> list[str]:
+    """The paths in the map. An indented line names what is in the last folder before it."""
     (block,) = re.findall(r"```\n(.*?)```", split_section(README, "The map"), re.DOTALL)
-    folder, missing = ROOT, []
+    folder, paths = "", []
     for line in block.splitlines():
-        names = re.findall(r"[\w/]+/(?=\s|$)|\w+\.py\b", line)
-        if not line.startswith(" "):
-            folder, names = ROOT / names[0], names[1:]
-            missing += [] if folder.is_dir() else [folder]
-        missing += [folder / name for name in names if not any((base / name).exists() for base in (folder, ROOT))]
-    assert missing == []
-    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} <= set(re.findall(r"^(\w+)/", block, re.MULTILINE))
+        names = re.findall(r"(?<![\w/.])[\w/.]+/(?![\w/])|\w+\.py\b", line)
+        folder = folder if line.startswith(" ") else names[0]
+        paths += [name if name.startswith(folder) else folder + name for name in names]
+    return paths
+
+
+def is_package_or_module(path: Path) -> bool:
+    return (path / "__init__.py").exists() or (path.suffix == ".py" and path.name != "__init__.py")
 
 
 def list_rows(document: Path, section: str = "") -> list[str]:
