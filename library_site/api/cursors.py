@@ -12,7 +12,8 @@ from library_site.db.keyset import Key, Start
 T = TypeVar("T", bound="Cursor")
 
 # One less than the largest bigint: the page beside an empty one begins with one more.
-CursorInteger = Annotated[int, msgspec.Meta(ge=1 - BIGINT_MAX, le=BIGINT_MAX - 1)]
+MAX_CURSOR_INTEGER = BIGINT_MAX - 1
+CursorInteger = Annotated[int, msgspec.Meta(ge=-MAX_CURSOR_INTEGER, le=MAX_CURSOR_INTEGER)]
 # Without a time zone, as the columns are.
 CursorTime = Annotated[datetime, msgspec.Meta(tz=False)]
 

@@ -69,14 +69,13 @@ def order_by(columns: Sequence[Column], descending: bool) -> tuple[OrderBy, ...]
 
 
 def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
-    """The rows beyond a key in this direction."""
-    first, *others = columns
-    if isinstance(first, F) and not others:
-        name: str = first.name  # type: ignore[attr-defined]  # its types lack it
+    """The rows beyond a key in this direction. A single column is one of the table, and no expression."""
+    if len(columns) == 1:
+        name: str = columns[0].name  # type: ignore[union-attr]  # a column of the table; its types lack the name
         return Q((f"{name}__lt" if descending else f"{name}__gt", key[0]))
     lookup, tuple_lookup = (LessThanOrEqual, TupleLessThan) if descending else (GreaterThanOrEqual, TupleGreaterThan)
     # SQLite can use an index of an expression only for a condition on the first column alone.
-    return Q(lookup(first, key[0])) & Q(tuple_lookup(Tuple(*columns), key))
+    return Q(lookup(columns[0], key[0])) & Q(tuple_lookup(Tuple(*columns), key))
 
 
 def build_condition_sql(columns: Sequence[str], key: Key, descending: bool) -> tuple[str, tuple[Any, ...]]:

@@ -46,11 +46,12 @@ def test_the_last_page_is_read_from_the_end() -> None:
 @pytest.mark.database_independent
 def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     """The row may still be there: only what is beyond it is gone."""
-    for start, rows in ((Start((7,)), [7]), (Start((1,), backward=True), [1])):
-        page = read(start, 2)
-        assert page.rows == []
-        key = page.behind if start.backward else page.before
-        assert read(Start(key, not start.backward), 1).rows == rows
+    page = read(Start((7,)), 2)
+    assert page == Page([], before=(8,))
+    assert read(Start(page.before, backward=True), 2).rows == [6, 7]
+    page = read(Start((1,), backward=True), 2)
+    assert page == Page([], behind=(0,))
+    assert read(Start(page.behind), 2).rows == [1, 2]
 
 
 @pytest.mark.database_independent
