@@ -75,7 +75,7 @@ def find_unapplied_migrations(database: BaseDatabaseWrapper) -> list[checks.Chec
 
 
 def list_unapplied_migrations(database: BaseDatabaseWrapper) -> list[str]:
-    """Returns the names of migrations, such as `books.0001_books`, in their order."""
+    """Returns the names of migrations, such as `sessions.0001_initial`, in their order."""
     executor = MigrationExecutor(database)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     planned = [(migration.app_label, migration.name) for migration, _ in plan]

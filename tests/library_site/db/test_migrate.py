@@ -20,6 +20,8 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time.")
 
 IS_WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock')"
+FORGET = "DELETE FROM django_migrations WHERE app = 'books' AND name = '0023_operation_results' RETURNING id"
+REMEMBER = "INSERT INTO django_migrations (app, name, applied) VALUES ('books', '0023_operation_results', now())"
 # As long as a request waits for a lock.
 LOCK_TIMEOUT = "?options=-c%20lock_timeout%3D2s"
 
@@ -48,12 +50,15 @@ def test_a_migration_that_refers_to_another_table_lets_requests_pass(database_ur
 
 
 def test_migrations_run_one_after_the_other(database_url: str) -> None:
+    """What the first one records row by row, the second one sees when it is complete."""
     environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "manage.py", "migrate", "sessions", "zero"]
     with closing(psycopg.connect(database_url)) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        assert len(fetch_all(database_url, FORGET)) == 1
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as migration:
             first_line = migration.stdout.readline()  # type: ignore[union-attr]
+            fetch_all(database_url, REMEMBER)
             other.close()
             output, _ = migration.communicate(timeout=30)
     assert first_line == "Another migrate changes this database. Waiting for it.\n"

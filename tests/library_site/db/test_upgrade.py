@@ -10,7 +10,7 @@ from django.db import connection
 
 from library_site.db.checks import list_unapplied_migrations
 from library_site.monitoring.readiness import check_database
-from tests.support.last_release import read_rows, restore_last_release
+from tests.support.last_release import build_queries, read_rows, restore_last_release
 from tests.support.schema import describe_schema
 from tests.support.server import copy_migrated_database, get_database_name
 from tests.support.sql import fetch_all
@@ -41,11 +41,12 @@ def last_release(new_library: str, new_schema: list[tuple[Any, ...]]) -> Iterato
 
 
 def test_a_filled_library_is_upgraded(last_release: str, new_schema: list[tuple[Any, ...]]) -> None:
-    rows = read_rows(last_release)
+    queries = build_queries(last_release)
+    rows = read_rows(last_release, queries)
     assert {len(found) for found in rows.values()} == {1}
     call_command("migrate", verbosity=0)
     assert list_unapplied_migrations(connection) == []
-    after = read_rows(last_release)
+    after = read_rows(last_release, queries)
     assert {table: [row for row in after[table] if row in rows[table]] for table in rows} == rows
     assert describe_schema(last_release) == new_schema
 
@@ -53,9 +54,10 @@ def test_a_filled_library_is_upgraded(last_release: str, new_schema: list[tuple[
 def test_an_upgrade_that_stopped_in_the_middle_is_refused(last_release: str) -> None:
     """Django would report that there is nothing to do."""
     fetch_all(last_release, FORGET)
-    rows = read_rows(last_release)
+    queries = build_queries(last_release)
+    rows = read_rows(last_release, queries)
     squashed = "books.0001_squashed_0023_operation_results"
     assert (list_unapplied_migrations(connection)[0], check_database()["migrations"]) == (squashed, False)
     with pytest.raises(CommandError, match=f"only some of the migrations that {squashed} replaces"):
         call_command("migrate", verbosity=0)
-    assert read_rows(last_release) == rows
+    assert read_rows(last_release, queries) == rows

@@ -54,10 +54,15 @@ def get_vendor() -> str:
     return "sqlite" if is_sqlite() else "postgresql"
 
 
+def list_columns(url: str, table: str) -> list[tuple[str, str]]:
+    """Returns names and types."""
+    return [(name, kind) for name, kind in fetch_all(url, LIST_COLUMNS[get_vendor()].format(table))]
+
+
 def build_row(url: str, table: str) -> str:
     """Returns a statement. All keys of a type are the same, so that rows refer to each other."""
-    columns = fetch_all(url, LIST_COLUMNS[get_vendor()].format(table))
-    names, values = ", ".join(f'"{name}"' for name, _ in columns), ", ".join(choose_value(kind) for _, kind in columns)
+    columns = list_columns(url, table)
+    names, values = join_names(columns), ", ".join(choose_value(kind) for _, kind in columns)
     return f"INSERT INTO {table} ({names}) VALUES ({values})"  # noqa: S608  # our own tables
 
 
@@ -68,5 +73,14 @@ def choose_value(kind: str) -> str:
     return "'2026-11-23 12:00:00'" if "time" in kind else "'1'"
 
 
-def read_rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    return {table: fetch_all(url, f"SELECT * FROM {table}") for table in list_own_tables(url)}  # noqa: S608
+def build_queries(url: str) -> dict[str, str]:
+    """Returns what reads all rows of each table: its columns of now, and none that is added later."""
+    return {table: f"SELECT {join_names(list_columns(url, table))} FROM {table}" for table in list_own_tables(url)}  # noqa: S608
+
+
+def join_names(columns: list[tuple[str, str]]) -> str:
+    return ", ".join(f'"{name}"' for name, _ in columns)
+
+
+def read_rows(url: str, queries: dict[str, str]) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: fetch_all(url, query) for table, query in queries.items()}
