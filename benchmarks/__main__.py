@@ -1,8 +1,7 @@
 """Compares the service with its peers: `python -m benchmarks` from the root of the repository."""
 
-import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,7 @@ from random import sample
 from benchmarks import competitors, report
 from benchmarks.competitors import COMPETITORS, OURS, Server
 from benchmarks.support import databases, load
-from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.credentials import create_credentials
 from benchmarks.support.load import (
     COLUMNS,
@@ -25,7 +24,17 @@ from tests.support.postgres import start_cluster
 
 
 def main() -> int:
-    options = parse_arguments()
+    options = parse_options(
+        "benchmarks",
+        __doc__,
+        rounds=Number(1, 98, 3, "measured rounds, of which the median counts"),
+        seconds=Number(1, 600, 3, "length of one measurement"),
+        books=Number(1000, 10_000_000, 100_000, "books in each database"),
+        filtered=Number(1000, 10_000_000, 1_000_000, "books for the filters"),
+        only=Names(COMPETITORS),
+        columns=Names(COLUMNS),
+        goal="fails where a goal is missed",
+    )
     load.require_wrk()
     load.require_postgres()
     competitors.install_python_peers()
@@ -34,8 +43,6 @@ def main() -> int:
     options.only = [name for name in options.only if name not in missing]
     if not options.only:
         sys.exit("Nothing is left to measure.")
-    # SIGTERM must run the clean-up below too, otherwise the servers go on running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = {**measure_columns(options), **measure_filters(options)}
     books = f"{options.books:,} books, {options.filtered:,} to filter"
     missed_goals = report.print_report(results, options.only, options.columns, books)
@@ -99,26 +106,6 @@ def run_rounds(servers: list[Server], columns: list[str], count: int, workload: 
                 if number:
                     samples[server.name, column].append(measurement)
     return {cell: load.get_medians(measurements) for cell, measurements in samples.items()}
-
-
-def parse_arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--rounds", type=make_integer_parser(1, 98), default=3, help="measured rounds, of which the median counts"
-    )
-    parser.add_argument("--seconds", type=make_integer_parser(1, 600), default=3, help="length of one measurement")
-    parser.add_argument(
-        "--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="books in each database"
-    )
-    parser.add_argument(
-        "--filtered", type=make_integer_parser(1000, 10_000_000), default=1_000_000, help="books for the filters"
-    )
-    parser.add_argument(
-        "--only", type=make_list_parser(COMPETITORS), default=list(COMPETITORS), help=", ".join(COMPETITORS)
-    )
-    parser.add_argument("--columns", type=make_list_parser(COLUMNS), default=list(COLUMNS), help=", ".join(COLUMNS))
-    parser.add_argument("--goal", action="store_true", help="fails where a goal is missed")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Run it with `python -m benchmarks.faults`. The exit status is 1 if something was
 import signal
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +17,6 @@ from rich.table import Table
 
 from benchmarks import competitors
 from benchmarks.deliveries import (
-    CREATE_ENDPOINTS_CODE,
     Library,
     Receiver,
     count_lost,
@@ -33,11 +32,12 @@ from benchmarks.outages.disks import check_full_disk
 from benchmarks.outages.hangs import check_hung_database
 from benchmarks.outages.kills import check_random_kills
 from benchmarks.outages.poolers import check_killed_pooler
+from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, build_finding, fill, serve_writers
 from benchmarks.outages.slow_readers import check_slow_readers
 from benchmarks.outages.standbys import check_failover
 from benchmarks.outages.uploads import check_hostile_files
 from benchmarks.support import databases, load, writers
-from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.findings import Finding
 from tests.clients.provider import send_event
 from tests.support.database_proxy import serve_proxy
@@ -45,8 +45,6 @@ from tests.support.postgres import Cluster, find_binary, run_unprivileged
 
 ENDPOINT_COUNT = 50
 WRITER_COUNT = 32
-# The library is not measured before it answers with ten of its books.
-SEEDED_BOOK_COUNT = 20
 # A delivery to the slow receiver takes 0.1 s: a worker that has had a lease for more than 3 s is dead.
 END_DEAD_LEASES_SQL = {
     "PostgreSQL": "UPDATE webhooks_delivery SET next_at = now()"
@@ -82,10 +80,14 @@ class LastAttempt(NamedTuple):
 
 
 def main() -> int:
-    options = parse_arguments()
+    options = parse_options(
+        "benchmarks.faults",
+        __doc__,
+        only=Names(FAULTS),
+        kills=Number(1, 1000, 100, "on PostgreSQL; a fifth on SQLite"),
+        seconds=Number(10, 36_000, 600, "for which everything is killed at random"),
+    )
     load.require_postgres()
-    # SIGTERM must run the clean-up below too, otherwise the workers go on running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     findings = []
     for name in options.only:
         note(name)
@@ -94,18 +96,6 @@ def main() -> int:
             findings.append(finding)
     Console(width=120).print(build_table(findings))
     return 1 if any(finding.error_count for finding in findings) else 0
-
-
-def parse_arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
-    parser.add_argument("--only", type=make_list_parser(FAULTS), default=list(FAULTS), help=", ".join(FAULTS))
-    parser.add_argument(
-        "--kills", type=make_integer_parser(1, 1000), default=100, help="on PostgreSQL; a fifth on SQLite"
-    )
-    parser.add_argument(
-        "--seconds", type=make_integer_parser(10, 36_000), default=600, help="for which everything is killed at random"
-    )
-    return parser.parse_args()
 
 
 def build_table(findings: list[Finding]) -> Table:
@@ -225,7 +215,7 @@ def run_pg_ctl(library: Library, *command: str) -> None:
 
 def check_repeated_event(options: Namespace) -> Iterator[Finding]:
     with create_postgresql_library() as library:
-        databases.seed_library(library.url, 20)
+        databases.seed_library(library.url, SEEDED_BOOK_COUNT)
         library.run_code(CREATE_SOURCE_CODE)
         with (
             competitors.start_library(library.url, **library.environment) as server,
@@ -249,20 +239,15 @@ def check_rollback(options: Namespace) -> Iterator[Finding]:
 
 def check_lost_connections(options: Namespace) -> Iterator[Finding]:
     with create_postgresql_library() as library:
-        databases.seed_library(library.url, SEEDED_BOOK_COUNT)
-        library.run_code(CREATE_ENDPOINTS_CODE.format(paths=["well"], port=9))
+        fill(library)
         with (
             serve_proxy(writers.FaultyProxy, {"conninfo": library.url}) as proxy,
-            competitors.start_library(Cluster(proxy.folder).url(), LIBRARY_ACCESS="open") as server,
+            serve_writers(Cluster(proxy.folder).url(), WRITER_COUNT) as (_, running),
         ):
-            with writers.run_writers(f"http://127.0.0.1:{server.port}", WRITER_COUNT) as running:
-                proxy.is_breaking = True
-                wait_until(lambda: proxy.fault_count >= 10 * options.kills)
-            for error in [error for writer in running for error in writer.errors][:5]:
-                note(f"  {error}")
-            result = writers.summarize_writes(library.execute_sql, running)
-            error_count = writers.count_wrong(library.execute_sql, running, SEEDED_BOOK_COUNT)
-        yield Finding(f"{proxy.fault_count:,} × a connection of {WRITER_COUNT} writers", result, error_count)
+            proxy.is_breaking = True
+            wait_until(lambda: proxy.fault_count >= 10 * options.kills)
+        name = f"{proxy.fault_count:,} × a connection of {WRITER_COUNT} writers"
+        yield build_finding(name, library.url, running)
 
 
 FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {

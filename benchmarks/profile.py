@@ -9,7 +9,7 @@ import os
 import sys
 import sysconfig
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from cProfile import Profile
@@ -39,7 +39,7 @@ from benchmarks.questions import (
     repeat_path,
 )
 from benchmarks.support import databases, load
-from benchmarks.support.arguments import make_integer_parser, note
+from benchmarks.support.arguments import Number, note, parse_options
 from tests.support.postgres import start_cluster
 
 if TYPE_CHECKING:
@@ -79,7 +79,12 @@ class Times(NamedTuple):
 
 
 def main() -> None:
-    options = parse_arguments()
+    options = parse_options(
+        "benchmarks.profile",
+        __doc__,
+        books=Number(1000, 10_000_000, 100_000, "in the database"),
+        requests=Number(10, 100_000, 2000, "of each kind"),
+    )
     load.require_postgres()
     with start_cluster(shared_buffers="256MB") as cluster:
         note(f"seeding {options.books:,} books")
@@ -91,13 +96,6 @@ def main() -> None:
         postmaster_pid = load.get_postmaster_pid(cluster)
         times = {title: measure_question(application, title, options, postmaster_pid) for title in QUESTIONS}
     Console(width=120).print("\nµs of a request, by the clock but for the last two rows", build_table(times), sep="\n")
-
-
-def parse_arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("--books", type=make_integer_parser(1000, 10_000_000), default=100_000, help="in the database")
-    parser.add_argument("--requests", type=make_integer_parser(10, 100_000), default=2000, help="of each kind")
-    return parser.parse_args()
 
 
 def measure_question(application: "WSGIApplication", title: str, options: Namespace, postmaster_pid: int) -> Times:

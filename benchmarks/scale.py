@@ -1,12 +1,10 @@
 """Measures the library with up to a million books and changes: `python -m benchmarks.scale` from its root folder."""
 
 import secrets
-import signal
 import sqlite3
 import statistics
 import sys
 import tempfile
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
@@ -32,7 +30,7 @@ from benchmarks.questions import (
     time_question,
 )
 from benchmarks.support import databases, load
-from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.credentials import create_credentials, create_session
 from tests.support.postgres import start_cluster
 
@@ -68,32 +66,22 @@ DatabaseServer = tuple[Callable[[int], str], list[int]]
 
 
 def main() -> int:
-    options = parse_arguments()
+    options = parse_options(
+        "benchmarks.scale",
+        __doc__,
+        sizes=Names(SIZES),
+        databases=Names(DATABASES),
+        requests=Number(10, 9_000, 500, "of each kind, after two to warm up"),
+        seconds=Number(1, 600, 4, "for which each kind is asked at most"),
+    )
     if "postgresql" in options.databases:
         load.require_postgres()
-    # SIGTERM must run the clean-up below too, otherwise the servers go on running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sizes = [int(size) for size in options.sizes]
     effort = Effort(options.requests, options.seconds)
     misses = [miss for database in options.databases for miss in measure_database(database, sizes, effort)]
     for miss in misses:
         print(f"Missed on {miss}")
     return 1 if misses else 0
-
-
-def parse_arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    parser.add_argument("--sizes", type=make_list_parser(SIZES), default=SIZES, help=", ".join(SIZES))
-    parser.add_argument(
-        "--databases", type=make_list_parser(DATABASES), default=list(DATABASES), help=", ".join(DATABASES)
-    )
-    parser.add_argument(
-        "--requests", type=make_integer_parser(10, 9_000), default=500, help="of each kind, after two to warm up"
-    )
-    parser.add_argument(
-        "--seconds", type=make_integer_parser(1, 600), default=4, help="for which each kind is asked at most"
-    )
-    return parser.parse_args()
 
 
 def measure_database(database: str, sizes: Sequence[int], effort: Effort) -> list[str]:

@@ -4,13 +4,13 @@ Run it with `python -m benchmarks.upgrades`. The exit status is 1 if a stall is 
 """
 
 import random
-import signal
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from threading import Event
 from typing import NamedTuple
 
 import psycopg
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.deliveries import Library, migrate_library
 from benchmarks.support import databases, load
-from benchmarks.support.arguments import make_integer_parser, note
+from benchmarks.support.arguments import Number, note, parse_options
 from tests.support.postgres import start_cluster
 
 MAX_STALL_MS = 500.0
@@ -49,45 +49,15 @@ class Trial(NamedTuple):
         return max(stall.milliseconds for stall in self.stalls.values())
 
 
-class Client:
-    """Sends one statement after the other until it is stopped."""
-
-    def __init__(self, url: str, kind: str, books: int) -> None:
-        self.url, self.kind, self.books = url, kind, books
-        self.is_stopped = False
-
-    def run(self) -> Stall:
-        longest, count = 0.0, 0
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            while not self.is_stopped:
-                pk, start = random.randint(1, self.books), time.perf_counter()  # noqa: S311  # no secret
-                connection.execute(STATEMENTS[self.kind], [pk] * STATEMENTS[self.kind].count("%s"))
-                longest, count = max(longest, time.perf_counter() - start), count + 1
-                time.sleep(0.002)
-        return Stall(longest * 1000, count)
-
-
 def main() -> int:
-    options = parse_arguments()
+    options = parse_options("benchmarks.upgrades", __doc__, books=Number(1_000, 1_000_000, 300_000))
     load.require_postgres()
-    # SIGTERM must run the clean-up below too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     trials = list(try_migrations(options.books))
     Console(width=100).print(build_table(trials))
     misses = [trial for trial in trials if trial.longest > MAX_STALL_MS]
     for trial in misses:
         print(f"Missed: {trial.migration} stalls a client for {trial.longest:,.0f} ms")
     return 1 if misses else 0
-
-
-def parse_arguments() -> "Options":
-    parser = ArgumentParser(prog="python -m benchmarks.upgrades", description=__doc__)
-    parser.add_argument("--books", type=make_integer_parser(1_000, 1_000_000), default=300_000)
-    return parser.parse_args(namespace=Options())
-
-
-class Options:
-    books: int
 
 
 def try_migrations(books: int) -> Iterator[Trial]:
@@ -103,7 +73,7 @@ def try_migrations(books: int) -> Iterator[Trial]:
         library.execute_sql("ANALYZE")
         yield measure("none", library, books, lambda: time.sleep(5))
         for app, name in migrations:
-            trial = measure(f"{app}.{name}", library, books, make_migration(library, app, name))
+            trial = measure(f"{app}.{name}", library, books, partial(library.run_command, "migrate", "-v0", app, name))
             note(f"{trial.migration}: {trial.seconds:.1f} s, {trial.longest:,.0f} ms")
             yield trial
 
@@ -113,10 +83,6 @@ def list_migrations(library: Library) -> list[tuple[str, str]]:
     lines = library.run_command("showmigrations", "--plan").splitlines()
     migrations = [line.split()[-1].partition(".") for line in lines]
     return [(app, name) for app, _, name in migrations if app in STARTS and name[:4] > STARTS[app]]
-
-
-def make_migration(library: Library, app: str, name: str) -> Callable[[], object]:
-    return lambda: library.run_command("migrate", "-v0", app, name)
 
 
 def measure_bytes(library: Library, books: int) -> int:
@@ -134,13 +100,23 @@ def measure(title: str, library: Library, books: int, action: Callable[[], objec
 
 @contextmanager
 def run_clients(url: str, books: int) -> Iterator[dict[str, "Future[Stall]"]]:
-    clients = [Client(url, kind, books) for kind in STATEMENTS]
-    with ThreadPoolExecutor(len(clients)) as pool:
+    stop = Event()
+    with ThreadPoolExecutor(len(STATEMENTS)) as pool:
         try:
-            yield {client.kind: pool.submit(client.run) for client in clients}
+            yield {kind: pool.submit(run_client, url, kind, books, stop) for kind in STATEMENTS}
         finally:
-            for client in clients:
-                client.is_stopped = True
+            stop.set()
+
+
+def run_client(url: str, kind: str, books: int, stop: Event) -> Stall:
+    """Sends one statement after the other until it is stopped."""
+    longest, count = 0.0, 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        while not stop.wait(0.002):
+            pk, start = random.randint(1, books), time.perf_counter()  # noqa: S311  # no secret
+            connection.execute(STATEMENTS[kind], [pk] * STATEMENTS[kind].count("%s"))
+            longest, count = max(longest, time.perf_counter() - start), count + 1
+    return Stall(longest * 1000, count)
 
 
 def build_table(trials: Sequence[Trial]) -> Table:

@@ -1,8 +1,7 @@
 """Measures how fast events reach their endpoints: `python -m benchmarks.webhooks` from the root of the repository."""
 
-import signal
 import statistics
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +10,7 @@ from benchmarks import competitors
 from benchmarks.competitors import Server
 from benchmarks.deliveries import LIBRARIES_BY_DATABASE, start_library_and_receiver, wait_until
 from benchmarks.support import load
-from benchmarks.support.arguments import make_integer_parser, make_list_parser, note
+from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.load import COLUMNS, Workload
 
 ENDPOINT_COUNT = 50
@@ -41,12 +40,17 @@ for n in range({events}):
 
 
 def main() -> None:
-    options = parse_arguments()
+    options = parse_options(
+        "benchmarks.webhooks",
+        __doc__,
+        databases=Names(LIBRARIES_BY_DATABASE),
+        deliveries=Number(1000, 1_000_000, 20_000, "of each measurement"),
+        singles=Number(10, 10_000, 200, "events to time one by one"),
+        seconds=Number(1, 600, 4, "length of one measurement of requests"),
+    )
     load.require_wrk()
     if "PostgreSQL" in options.databases:
         load.require_postgres()
-    # SIGTERM must run the clean-up below too, otherwise the workers go on running.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     table = Table("", *options.databases)
     for title, rows in (
         *(
@@ -60,26 +64,6 @@ def main() -> None:
     console = Console(width=120)
     console.print(f"\n{options.deliveries:,} deliveries to {ENDPOINT_COUNT} endpoints", table, sep="\n")
     console.print("\nRequests/s, and p50 / p99 in ms", build_writes_table(options), sep="\n")
-
-
-def parse_arguments() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__)
-    parser.add_argument(
-        "--databases",
-        type=make_list_parser(LIBRARIES_BY_DATABASE),
-        default=list(LIBRARIES_BY_DATABASE),
-        help=", ".join(LIBRARIES_BY_DATABASE),
-    )
-    parser.add_argument(
-        "--deliveries", type=make_integer_parser(1000, 1_000_000), default=20_000, help="of each measurement"
-    )
-    parser.add_argument(
-        "--singles", type=make_integer_parser(10, 10_000), default=200, help="events to time one by one"
-    )
-    parser.add_argument(
-        "--seconds", type=make_integer_parser(1, 600), default=4, help="length of one measurement of requests"
-    )
-    return parser.parse_args()
 
 
 def measure_speeds(options: Namespace, workers: int) -> list[str]:
