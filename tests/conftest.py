@@ -1,6 +1,7 @@
 """Fixtures of all tests: clients of the application in this process, the served library, and its users."""
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from tests.support.books import build_book
 from tests.support.readers import start_reader_thread
 from tests.support.server import Service, keep_migrated_database, serve_library
 
+# They need what the recipes add (`tests/library_site/test_recipes.py`).
+collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
 pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits"]
 
 # No deadline: the time of an example depends on the machine.

@@ -1,7 +1,5 @@
-"""A version is one line in the version table and its modules: every address of it is answered, on the fast path too."""
+"""A version is one line in the version table and what it inherits: every address is answered, on the fast path too."""
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,44 +7,22 @@ import httpx
 import pytest
 from django.test.utils import override_settings
 
-from library_site.http import versions
-from library_site.http.errors import envelope_format
-from library_site.http.versions import KNOWN_VERSIONS, Version, select_served
+from books.models import Book
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
-
-pytestmark = pytest.mark.database_independent
+from tests.support.operations import run_operations
 
 BOOKS = "/api/v3/books"
-URLCONF = "library_site.urls_with_version_3"
 
 
 @pytest.fixture(params=[True, False], ids=["fast path", "Django alone"])
-def client(
-    request: pytest.FixtureRequest, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[httpx.Client]:
-    """A client of a library with a version 3, made as docs/contributing.md says."""
-    urls = ("tests.support.third_version", "oauth.api.v2.urls", "webhooks.api.v2.urls")
-    table = [*KNOWN_VERSIONS, Version(3, "/api/v3", envelope_format, urls)]
-    monkeypatch.setattr(versions, "KNOWN_VERSIONS", table)
-    monkeypatch.setattr(versions, "VERSIONS", select_served(table, {}))
-    monkeypatch.setitem(sys.modules, URLCONF, load_urls())
-    with override_settings(ROOT_URLCONF=URLCONF, COMPILED_PATH=request.param):
+def client(request: pytest.FixtureRequest, api: httpx.Client) -> Iterator[httpx.Client]:
+    with override_settings(COMPILED_PATH=request.param):
         from library_site.wsgi import build_application, pages_handler
 
         transport = httpx.WSGITransport(build_application(pages_handler))
         with httpx.Client(transport=transport, base_url="http://127.0.0.1") as client:
             yield client
-
-
-def load_urls() -> Any:
-    """The URL map of the version table as it is now."""
-    spec = importlib.util.find_spec("library_site.urls")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -199,3 +175,24 @@ def test_it_is_documented_beside_the_others(client: httpx.Client) -> None:
     alone, together = client.get("/openapi/v3.json").json(), client.get("/openapi.json").json()
     assert {"/api/v3/books", "/api/v3/books/{book_id}", "/api/v3/books/bulk"} <= alone["paths"].keys()
     assert {"/api/books", "/api/v2/books", "/api/v3/books"} <= together["paths"].keys()
+
+
+def test_many_books_are_changed_by_a_worker(client: httpx.Client, book: dict[str, Any]) -> None:
+    key = create_key_header(create_librarian())
+    edit = {"kind": "edit", "filter": {"title": "pride"}, "set": {"name": "Emma"}}
+    preview = client.post("/api/v3/operations?dry_run=true", json=edit, headers=key)
+    assert preview.json()["samples"] == [
+        {"id": book["id"], "before": {"name": book["name"]}, "after": {"name": "Emma"}}
+    ]
+    begun = client.post("/api/v3/operations", json=edit, headers=key)
+    assert (begun.status_code, begun.headers["Location"]) == (202, f"/api/v3/operations/{begun.json()['id']}")
+    run_operations()
+    assert client.get(begun.headers["Location"], headers=key).json()["changed"] == 1
+    undone = client.post(f"{begun.headers['Location']}/undo", headers=key)
+    run_operations()
+    assert client.get(undone.headers["Location"], headers=key).json()["state"] == "done"
+    cancelled = client.post(f"{undone.headers['Location']}/cancel", headers=key)
+    assert code_and_fields(cancelled) == (409, "CONFLICT", [])
+    assert Book.objects.get().title == book["name"]
+    refused = client.post("/api/v3/operations", json={**edit, "set": {"title": "Emma"}}, headers=key)
+    assert code_and_fields(refused) == (422, "VALIDATION_ERROR", ["set.title"])
