@@ -10,6 +10,7 @@ from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
+from books.api.refusals import find_holder, name_holder
 from books.history.actors import ActorRef, begin_operation
 from books.rows import BookRow
 from books.writing import changes
@@ -150,12 +151,8 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
     if isinstance(error, changes.BookNotFound):
         return "id", "Book not found", "not_found"
     if isinstance(error, changes.IsbnInUse):
-        holder = error.find_holder()
-        return (
-            "isbn",
-            f"The book at {build_url(holder)} has it" if holder else "Another book has this isbn",
-            CONFLICT_CODE,
-        )
+        holder = find_holder(error.isbn)
+        return "isbn", name_holder(build_url(holder)) if holder else error.message, CONFLICT_CODE
     return "version", "The book is at another version", CONFLICT_CODE
 
 

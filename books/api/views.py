@@ -14,7 +14,8 @@ from books.api import actions
 from books.api.actions import Caller, VersionProfile, check_existence_first, require_book_exists
 from books.api.conditional import Conditions
 from books.api.filters import BookFilter
-from books.links import get_list_path
+from books.api.links import get_list_path
+from books.api.refusals import word_refusal
 from books.models import Book
 from books.read_model import Representation
 from library_site.api.query import Query
@@ -83,7 +84,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
                 check_existence_first(self.kwargs["book_id"], exc, self.require_exists)
         except Exception as error:
             return super().handle_exception(error)
-        return super().handle_exception(exc)
+        return super().handle_exception(word_refusal(exc, self.request))
 
     def require_exists(self, pk: int) -> None:
         """Raises BookNotFound if the action knows nothing by this id."""

@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.http import HttpRequest
-from rest_framework.request import Request
-
 from books.members import MEMBERS
 from books.models import Book, Change
 from books.rows import BookRow, make_row
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.refusals import Failure, Problem, Refusal
+from library_site.http.refusals import Refusal
 
 # At the version of such a change there is no book. Its `before` is the whole book.
 DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
@@ -23,9 +20,8 @@ class UnknownVersion(Refusal):
     status = 422
     message = "The request is not valid"
 
-    def to_failure(self, request: HttpRequest | Request) -> Failure:
-        problem = Problem("body", "version", "No state of the book with this version is known.", "unknown_version")
-        return Failure(self.status, self.message, [problem])
+    def __str__(self) -> str:
+        return "No state of the book with this version is known."
 
 
 class BookState(NamedTuple):

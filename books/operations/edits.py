@@ -1,13 +1,13 @@
 """Edits and deletions of the books of a selection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Count, Max
 
-from books.history.actors import ActorRef
+from books.history.actors import ActorRef, begin_operation
 from books.members import MAX_LENGTHS, MEMBERS
 from books.models import Operation, OperationProblem
 from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
@@ -137,6 +137,24 @@ class EditTask(SelectionTask):
         unchanged = len(books) - len(pairs) - len(refused_items)
         refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
         return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
+
+
+@transaction.atomic
+def run_small_operation(
+    kind: str, task: SelectionTask, parameters: Mapping[str, Any], pks: Collection[int], actor: ActorRef, now: datetime
+) -> Operation:
+    """Does a task with these books in one transaction, so they must be few. Returns the operation, which is done.
+
+    Raises ConcurrentChange.
+    """
+    actor = begin_operation(kind, actor, now)
+    operation = Operation.objects.get(pk=actor.operation_id or 0)
+    operation.parameters, operation.matched = dict(parameters), len(pks)
+    counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)
+    numbers = {"matched": len(pks), "changed": counts.changed, "unchanged": len(pks) - counts.changed}
+    Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0)
+    operation.changed = counts.changed
+    return operation
 
 
 def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool) -> list[int]:

@@ -11,9 +11,7 @@ from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
-from django.http import HttpRequest
 from django.utils.translation import gettext_noop
-from rest_framework.request import Request
 
 from books.history.actors import ActorRef
 from books.history.records import (
@@ -24,19 +22,17 @@ from books.history.records import (
     record_restoration,
 )
 from books.history.states import read_deleted_book
-from books.links import book_url
 from books.models import Book, Change, MirroredBook
 from books.rows import BookRow, add_derived_values, make_row
 from books.writing import events, statements
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
-from library_site.http.refusals import Failure, Problem, Refusal
+from library_site.http.refusals import Refusal
 from webhooks.outbox import publish
 
 # Raises an exception if the book is not in the state that a request asks for.
 RequireState = Callable[[BookRow], None]
-CHANGE_BATCH = 1_000
 
 
 class BookNotFound(Refusal):
@@ -62,19 +58,6 @@ class IsbnInUse(Refusal):
     def __init__(self, isbn: str) -> None:
         super().__init__(isbn)
         self.isbn = isbn
-
-    def find_holder(self) -> int | None:
-        """Returns the id of the book that has the isbn, or None if it no longer exists."""
-        return Book.objects.filter(isbn=self.isbn).values_list("pk", flat=True).first()
-
-    def to_failure(self, request: HttpRequest | Request) -> Failure:
-        """In an answer of the API, links to the book that has the isbn, if it still exists."""
-        holder = self.find_holder()
-        if not holder or not isinstance(request, Request):
-            return Failure(self.status, self.message, [Problem("body", "isbn", self.message, "unique")])
-        url = book_url(request, holder)
-        problem = Problem("body", "isbn", f"The book at {url} has it", "unique")
-        return Failure(self.status, self.message, [problem], {"Link": f'<{url}>; rel="related"'})
 
 
 class StaleVersion(Exception):
@@ -233,16 +216,6 @@ def change_locked_book(
     return changed_book
 
 
-def set_available(books: QuerySet[Book], available: bool, actor: ActorRef, now: datetime) -> int:
-    """Sets `available` of all these books. Returns the number of books that changed. Raises ConcurrentChange."""
-    count = 0
-    for batch in iter_locked_batches(books.filter(available=not available)):
-        pairs = [(book, book._replace(**book.find_changes({"available": available}, now))) for book in batch]
-        change_locked_books(pairs, actor, now)
-        count += len(batch)
-    return count
-
-
 def change_locked_books(
     pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
 ) -> None:
@@ -280,12 +253,6 @@ def delete_locked_book(
         statements.delete_row(book, actor, now, announce, merged_into)
 
 
-def delete_books(books: QuerySet[Book], actor: ActorRef, now: datetime) -> None:
-    """Deletes all these books. Raises ConcurrentChange."""
-    for batch in iter_locked_batches(books):
-        delete_locked_books(batch, actor, now)
-
-
 def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> None:
     """Deletes locked books together. Raises ConcurrentChange."""
     pks = [book.id for book in books]
@@ -295,18 +262,6 @@ def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime
     insert_records(map(record_deletion, books), actor, now)
     if announce:
         publish(map(events.deleted_event, books), now)
-
-
-def iter_locked_batches(books: QuerySet[Book]) -> Iterator[list[BookRow]]:
-    """Yields the books in locked batches. The caller must change each batch so that it no longer matches `books`:
-    otherwise the same batch comes again without end.
-    """
-
-    def lock_batch() -> list[BookRow]:
-        with translate_db_errors():
-            return read_rows(books.order_by("pk").select_for_update()[:CHANGE_BATCH])
-
-    return iter(lock_batch, [])
 
 
 @contextmanager

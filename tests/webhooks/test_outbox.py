@@ -1,7 +1,7 @@
 """Events and their deliveries, which are stored in the transaction of the change."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from books.models import Book
+from books.rows import BookRow
 from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books import ACTOR, build_book
@@ -170,12 +171,17 @@ def test_workers_are_woken_for_deliveries_alone(
     )
 
 
+def mark_lent(books: Mapping[int, BookRow]) -> None:
+    pairs = [(book, book._replace(**book.find_changes({"available": False}, NOW))) for book in books.values()]
+    changes.change_locked_books(pairs, ACTOR, NOW)
+
+
 @pytest.mark.parametrize(
     "write",
     [
         lambda: changes.create_books([build_book()], ACTOR, NOW),
-        lambda: changes.set_available(Book.objects.all(), available=False, actor=ACTOR, now=NOW),
-        lambda: changes.delete_books(Book.objects.all(), ACTOR, NOW),
+        lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))),
+        lambda: changes.delete_locked_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW),
     ],
 )
 @STATES

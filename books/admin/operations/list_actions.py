@@ -1,12 +1,10 @@
 """Actions on many books. They ask first if the books are on more than one page, or if they are deleted."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -20,9 +18,8 @@ from books.admin.operations.descriptions import operation_address
 from books.admin.operations.forms import DELETE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
 from books.admin.views import BULK_EDIT, find_librarian, render_page
-from books.history.actors import ActorRef, begin_operation
-from books.models import Book, Operation
-from books.writing import changes
+from books.models import Book
+from books.operations.edits import DeleteTask, Edit, EditTask, SelectionTask, run_small_operation
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000
@@ -30,10 +27,10 @@ MAX_NAMED_BOOKS = 10
 
 
 class ListAction(NamedTuple):
-    """What is asked, and how it is done. `unchanged` are books that it leaves as they are.
+    """What is asked, and what a task does. `kind` is what the operation is called.
 
-    `apply` returns the number of books that it changed; `form` says the same to the bulk edit, which does it with more
-    than MAX_BOOKS.
+    `form` says the same to the bulk edit, which does it with more than MAX_BOOKS. `unchanged` are books that it leaves
+    as they are.
     """
 
     name: str
@@ -41,31 +38,17 @@ class ListAction(NamedTuple):
     # Lazy texts.
     question: Any
     result: Any
-    apply: Callable[[QuerySet[Book], ActorRef, datetime], int]
+    task: type[SelectionTask]
+    parameters: Mapping[str, Any]
     form: Mapping[str, str]
     unchanged: Q | None = None
     always_asks: bool = False
 
 
-def delete(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
-    count = books.count()
-    changes.delete_books(books, actor, now=now)
-    return count
-
-
-def build_mark(name: str, question: Any, result: Any, available: bool) -> ListAction:
-    def mark(books: QuerySet[Book], actor: ActorRef, now: datetime) -> int:
-        return changes.set_available(books, available, actor, now=now)
-
-    return ListAction(
-        name,
-        "mark",
-        question,
-        result,
-        mark,
-        {"change": SET, "availability": "available" if available else "lent"},
-        unchanged=Q(available=available),
-    )
+def build_mark(name: str, question: Any, result: Any, *, available: bool) -> ListAction:
+    parameters = Edit({"available": available}).to_parameters()
+    form = {"change": SET, "availability": "available" if available else "lent"}
+    return ListAction(name, "mark", question, result, EditTask, parameters, form, unchanged=Q(available=available))
 
 
 MARK_AVAILABLE = build_mark(
@@ -77,7 +60,8 @@ DELETE_ACTION = ListAction(
     "delete",
     _("Delete"),
     _("Books deleted: %(count)d."),
-    delete,
+    DeleteTask,
+    {},
     {"change": DELETE_MANY},
     always_asks=True,
 )
@@ -92,19 +76,11 @@ def run_list_action(request: HttpRequest, books: QuerySet[Book], action: ListAct
     if must_ask(request, action) and request.POST.get("confirmed") != str(len(pks)):
         return render_question(request, selected_books, action, len(pks))
     now = timezone.now()
-    with transaction.atomic():
-        actor = begin_operation(action.kind, find_librarian(request), now)
-        count = action.apply(selected_books, actor, now)
-        record_counts(actor, len(pks), count)
-    address = operation_address(actor.operation_id or 0)
-    result = str(action.result) % {"count": count}
+    operation = run_small_operation(action.kind, action.task(), action.parameters, pks, find_librarian(request), now)
+    address = operation_address(operation.pk)
+    result = str(action.result) % {"count": operation.changed}
     messages.success(request, format_html('{} <a href="{}">{}</a>', result, address, gettext("Undo")))
     return None
-
-
-def record_counts(actor: ActorRef, matched: int, changed: int) -> None:
-    counts = {"matched": matched, "changed": changed, "unchanged": matched - changed, "refused": 0, "missed": 0}
-    Operation.objects.filter(pk=actor.operation_id or 0).update(**counts)
 
 
 def preview_as_operation(request: HttpRequest, action: ListAction) -> HttpResponse | None:

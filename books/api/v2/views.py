@@ -19,6 +19,7 @@ from books.api.conditional import Conditions
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
+from books.api.links import book_url, get_list_path
 from books.api.pagination import KeysetPagination
 from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.profile import VersionProfileV2
@@ -35,7 +36,6 @@ from books.api.v2.serializers import (
 )
 from books.api.views import BookViewSet, get_caller, make_response, read_query
 from books.history.actors import find_actor
-from books.links import book_url, get_list_path
 from books.models import Actor
 from library_site.api.decoding import make_decoders
 from library_site.api.parsers import MergePatchParser

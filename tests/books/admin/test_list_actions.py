@@ -10,11 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.operations import list_actions
+from books.admin.operations.list_actions import DELETE_ACTION, MARK_LENT
 from books.models import Book, Change, Operation
-from books.writing import changes
+from books.operations.edits import run_small_operation
 from tests.support.admin_pages import read_inputs, read_text
-from tests.support.books import ACTOR
-from tests.support.books_admin import LIST, change_book, create_book
+from tests.support.books_admin import LIST, change_book, create_book, find_anybody
 from tests.support.concurrency import start_concurrently
 
 ACROSS = {"select_across": "1", "index": "0"}
@@ -126,11 +126,8 @@ def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: str) ->
         book = create_book(title="Ema")
 
     def act() -> None:
-        with transaction.atomic():
-            if action == "mark":
-                changes.set_available(Book.objects.all(), available=False, actor=ACTOR, now=timezone.now())
-            else:
-                changes.delete_books(Book.objects.all(), ACTOR, timezone.now())
+        task, parameters = (MARK_LENT if action == "mark" else DELETE_ACTION)[4:6]
+        run_small_operation(action, task(), parameters, [book.pk], find_anybody(), timezone.now())
 
     with transaction.atomic():
         change_book(book, title="Emma")
