@@ -62,7 +62,7 @@ def mirror_change(received: Received, body: dict[str, Any], now: datetime) -> No
     mirrored_book = lock_mirrored_book(received.source, remote_id)
     if mirrored_book.version < version:
         book = write_copy(mirrored_book, values, find_source_actor(received), now)
-        update_row(mirrored_book, book_id=book.id, former_book_id=None, version=version)
+        update_mirrored_book(mirrored_book, book_id=book.id, former_book_id=None, version=version)
 
 
 def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: ActorRef, now: datetime) -> BookRow:
@@ -98,7 +98,7 @@ def mirror_deletion(received: Received, body: dict[str, Any], now: datetime) -> 
     mirrored_book, version = lock_mirrored_book(received.source, values["id"]), values["version"] + 1
     if mirrored_book.version < version:
         delete_copy(mirrored_book, find_source_actor(received), now)
-        update_row(mirrored_book, version=version)
+        update_mirrored_book(mirrored_book, version=version)
 
 
 def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> None:
@@ -121,7 +121,7 @@ def lock_mirrored_book(source: Source, remote_id: int) -> MirroredBook:
     return mirrored_book or MirroredBook(source=source, remote_id=remote_id, version=UNKNOWN_VERSION)
 
 
-def update_row(mirrored_book: MirroredBook, **columns: Any) -> None:
+def update_mirrored_book(mirrored_book: MirroredBook, **columns: Any) -> None:
     """Writes these columns alone. It comes after the change of the book, as where a book is deleted here: otherwise two
     transactions could wait for each other.
     """

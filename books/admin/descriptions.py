@@ -85,7 +85,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
         describe_channel(entry, operation),
-        link_operation(operation),
+        link_changing_operation(operation),
         compare_members(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         describe_merge(entry),
@@ -128,7 +128,7 @@ def describe_channel(entry: Entry, operation: Operation | None) -> Link | None:
     return Link(gettext(channel.label), changes_address(channel=channel.value))
 
 
-def link_operation(operation: Operation | None) -> Link | None:
+def link_changing_operation(operation: Operation | None) -> Link | None:
     if operation is None:
         return None
     name = OPERATION_NAMES.get(operation.kind) or gettext("mass action “%(kind)s”") % {"kind": operation.kind}

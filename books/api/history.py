@@ -11,7 +11,7 @@ from rest_framework.serializers import Serializer
 from books.api.actions import parse_book_id, require_known_book
 from books.api.pagination import answer_page
 from books.history.cursors import TimeCursor, VersionCursor
-from books.history.entries import Entry, Filters, read_book_page, read_recent_page
+from books.history.entries import CHANGE_KINDS, Entry, Filters, read_book_page, read_recent_page
 from books.models import Change
 from books.read_model import Representation
 from library_site.api.cursors import Cursor, InvalidCursor, encode_start
@@ -29,7 +29,6 @@ from library_site.db.keyset import Key, Page, Start, lead_back
 from library_site.http.fast_path import Answer
 
 PAGE_PARAMETERS = ("limit", "cursor")
-CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 
 
 class PageQuery(NamedTuple):

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from books.files.import_tasks import CHECK, IMPORT, PREVIEW, WRITTEN_KINDS, get_counts, get_encoding, get_rules
 from books.files.matching import Verdict
 from books.files.parsing import ImportRules
-from books.files.uploads import iter_rows
+from books.files.uploads import iter_file_rows
 from books.history.actors import ActorRef
 from books.models import ImportFile, Operation
 from books.operations.lifecycle import UNDER_WAY, OperationEnded, cancel_operation, store_operation
@@ -133,4 +133,4 @@ def delete_unused_file(file_id: int) -> None:
         operations = (file.preview_operation, file.check_operation, file.import_operation)
         if any(operation and operation.state in UNDER_WAY for operation in operations):
             raise FileInUse
-    delete_by_kind(iter_rows(ImportFile.objects.filter(pk=file_id)))
+    delete_by_kind(iter_file_rows(ImportFile.objects.filter(pk=file_id)))

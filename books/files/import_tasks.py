@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import show_storable
-from books.files.formats.records import Record, UnreadableFile
+from books.files.formats.records import MAX_SHOWN_TEXT, Record, UnreadableFile
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
-from books.files.sandbox.client import Head, StoredFile, count_records, iter_records, read_head
+from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
 from books.files.uploads import build_source
 from books.history.actors import ActorRef
 from books.models import ImportFile, ImportFinding, Operation
@@ -28,7 +28,6 @@ from library_site.jobs.leases import renew_lease
 PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 # So many records of each kind are shown; all that come back are kept.
 MAX_SHOWN_RECORDS = 100
-MAX_SHOWN_TEXT = 200
 # Records that are decided again together when a worker goes on with a file.
 DECIDED_AGAIN = 500
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
@@ -80,7 +79,7 @@ class FileTask:
 
     def iter_records(self, operation: Operation) -> Iterator[Record]:
         """Raises UnreadableFile."""
-        return iter_records(open_source(operation))
+        return iter_file_records(open_source(operation))
 
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         raise NotImplementedError

@@ -39,7 +39,7 @@ from library_site.jobs.worker import CONNECTION_ERRORS
 # Records that are decided together where nobody waits.
 CHECKED_BATCH = 500
 # A check writes nothing.
-NOBODY = ActorRef(0)
+NO_ACTOR = ActorRef(0)
 # Is called for each record that comes back, before the transaction of its batch ends.
 ReportRejected = Callable[[Decision], None]
 
@@ -104,7 +104,7 @@ def check_books(file: LocalFile, rules: ImportRules, now: datetime) -> Counter[s
 def iter_checked(operation: Operation, task: LocalCheckTask, now: datetime) -> Iterator[list[Decision]]:
     while operation.cursor != operation.last:
         batch = task.read_batch(operation, CHECKED_BATCH)
-        yield task.decide(operation, get_rules(operation), batch.items, NOBODY, now)
+        yield task.decide(operation, get_rules(operation), batch.items, NO_ACTOR, now)
         operation.cursor = batch.cursor
 
 

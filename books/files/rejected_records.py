@@ -19,7 +19,7 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
     Raises UnreadableFile.
     """
     list_reasons = partial(list_rejected, file, operation)
-    return client.iter_rejected_file(build_source(file, get_encoding(operation), list_reasons=list_reasons))
+    return client.iter_rejected_parts(build_source(file, get_encoding(operation), list_reasons=list_reasons))
 
 
 def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:

@@ -137,10 +137,10 @@ def find_mapping(columns: Sequence[str]) -> dict[str, str]:
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the files that are older than KEPT_DAYS, after their parts."""
-    yield from iter_rows(ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS))))
+    yield from iter_file_rows(ImportFile.objects.filter(created_at__lte=to_naive_utc(now - timedelta(days=KEPT_DAYS))))
 
 
-def iter_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:
+def iter_file_rows(files: QuerySet[ImportFile]) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the files after their parts."""
     yield "parts of uploaded files", ImportChunk.objects.filter(file__in=files)
     yield "uploaded files", files

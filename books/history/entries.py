@@ -25,6 +25,8 @@ MAX_MERGED_ACTORS = 100
 MAX_SCANNED_CHANGES = 5_000
 # The number of changes that an iteration holds in memory.
 ITERATION_PAGE = 1_000
+# By the names that addresses have.
+CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 ENTRY_COLUMNS = "id, book_id, version, kind, at, actor_id, operation_id, before, after"
 NAME_COLUMNS = ("user_name", "app_name", "api_key_name", "source_name")
 ACTOR_COLUMNS = ("id", "channel", *NAME_COLUMNS)

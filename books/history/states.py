@@ -13,6 +13,9 @@ from library_site.http.refusals import Refusal
 # At the version of such a change there is no book. Its `before` is the whole book.
 DELETIONS = frozenset({Change.Kind.DELETED, Change.Kind.MERGED})
 
+# The largest that a column holds.
+MAX_VERSION = 2**31 - 1
+
 
 class UnknownVersion(Refusal):
     """The book never had this version, or its history does not go back so far."""

@@ -31,7 +31,7 @@ BUSY = Failure(503, "The library is busy, try again later")
 # The environ's key of how the database failed a request.
 DATABASE_ERROR_KEY = "library.database_error"
 # Seconds after which a request that was answered 503 can be sent again.
-RETRY_AFTER = "1"
+UNAVAILABLE_RETRY_AFTER = "1"
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {
     RequestDataTooBig: Failure(413, "The body is too large"),
     # The server is a replica, or is being moved.
@@ -115,11 +115,11 @@ FORMATS_BY_PREFIX: dict[str, ErrorFormat] = {"/oauth/": oauth_format, "/webhooks
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Django REST framework's EXCEPTION_HANDLER. `server_error` answers exceptions that are unknown here."""
-    failure = describe_error(error, context)
+    failure = build_failure(error, context)
     return render_failure(context["request"], failure) if failure else None
 
 
-def describe_error(error: Exception, context: dict[str, Any]) -> Failure | None:
+def build_failure(error: Exception, context: dict[str, Any]) -> Failure | None:
     if isinstance(error, ParseError):
         return Failure(400, str(error.detail), [make_problem("body", "", error.detail)])
     if isinstance(error, ValidationError):
@@ -178,7 +178,7 @@ def render_failure(request: HttpRequest | Request, failure: Failure) -> HttpResp
     if not is_program_path(request.path_info):
         patch_vary_headers(response, ["Accept"])
     if response.status_code == 503:
-        response["Retry-After"] = RETRY_AFTER
+        response["Retry-After"] = UNAVAILABLE_RETRY_AFTER
     for name, value in failure.headers.items():
         response[name] = value
     return response

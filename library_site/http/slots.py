@@ -16,7 +16,7 @@ from django.conf import settings
 from library_site.http.refusals import Refusal
 
 # Seconds after which a refused client may try again.
-RETRY_AFTER = "5"
+SLOT_RETRY_AFTER = "5"
 # Seconds that one waits for a slot, as a thread that is free for nothing else. Clients that take longer are slow, and
 # are not waited for.
 PATIENCE = 0.5
@@ -27,7 +27,7 @@ class SlotsTaken(Refusal):
 
     status = 503
     message = "The library waits for many bodies already, try again later"
-    headers: ClassVar = {"Retry-After": RETRY_AFTER}
+    headers: ClassVar = {"Retry-After": SLOT_RETRY_AFTER}
 
 
 class Holder(NamedTuple):

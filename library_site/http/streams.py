@@ -14,7 +14,7 @@ from django.conf import settings
 from library_site.http.refusals import Refusal
 
 # Seconds after which a file that was refused can be asked for again.
-RETRY_AFTER = "5"
+STREAM_RETRY_AFTER = "5"
 
 
 class TooManyStreams(Refusal):
@@ -22,7 +22,7 @@ class TooManyStreams(Refusal):
 
     status = 503
     message = "The library sends many files already, try again later"
-    headers = {"Retry-After": RETRY_AFTER}
+    headers = {"Retry-After": STREAM_RETRY_AFTER}
 
 
 class TooManyStreamsOfAddress(Refusal):
@@ -30,7 +30,7 @@ class TooManyStreamsOfAddress(Refusal):
 
     status = 429
     message = "The library sends several files to this address already, try again when one is complete"
-    headers = {"Retry-After": RETRY_AFTER}
+    headers = {"Retry-After": STREAM_RETRY_AFTER}
 
 
 class StreamLimit:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
-from library_site.http.errors import RETRY_AFTER
+from library_site.http.errors import UNAVAILABLE_RETRY_AFTER
 from library_site.monitoring.readiness import Results, readiness
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def format_results(results: Results) -> ProbeAnswer:
     is_available = all(results.values())
     body = {"status": words[is_available], "checks": {name: words[passed] for name, passed in results.items()}}
     status = HTTPStatus.OK if is_available else HTTPStatus.SERVICE_UNAVAILABLE
-    headers = JSON_HEADERS | ({} if is_available else {"Retry-After": RETRY_AFTER})
+    headers = JSON_HEADERS | ({} if is_available else {"Retry-After": UNAVAILABLE_RETRY_AFTER})
     return ProbeAnswer(status, headers, json.dumps(body).encode())
 
 

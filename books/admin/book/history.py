@@ -19,13 +19,12 @@ from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
 from books.history.cursors import VersionCursor
 from books.history.entries import Entry, read_book_page
 from books.history.records import MERGED_INTO
-from books.history.states import DELETIONS, UnknownVersion, find_present_state, find_state
+from books.history.states import DELETIONS, MAX_VERSION, UnknownVersion, find_present_state, find_state
 from books.members import MEMBERS
 from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start
 
-MAX_VERSION = 2**31 - 1
 UNKNOWN_STATE = gettext_noop("A state of the book with this version is not known.")
 
 

@@ -8,14 +8,13 @@ from django.utils.translation import gettext_lazy as _
 from books.admin.descriptions import describe_entries
 from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
 from books.history.cursors import TimeCursor
-from books.history.entries import Entry, Filters, read_recent_page
-from books.models import Actor, Change
+from books.history.entries import CHANGE_KINDS, Entry, Filters, read_recent_page
+from books.models import Actor
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Page
 
 # By their names in addresses.
-CHANGE_KINDS = {kind.label: kind for kind in Change.Kind}
 # As browsers write and read the value of such an input.
 DATE_TIME_INPUT = forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 

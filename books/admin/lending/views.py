@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from books.admin.lending.scan import build_add_address, explain_absence, explain_layout
 from books.admin.views import find_librarian, render_page
 from books.history.actors import ActorRef
+from books.history.states import MAX_VERSION
 from books.isbn import hyphenate_isbn
 from books.models import Book, Change
 from books.rows import BookRow
@@ -32,7 +33,6 @@ LENT, AVAILABLE = "lent", "available"
 STATES = {LENT: gettext_lazy("lent"), AVAILABLE: gettext_lazy("available")}
 # More books with one code are not listed.
 MAX_NAMED_BOOKS = 5
-MAX_VERSION = 2**31 - 1
 
 
 class BookChanged(Refusal):

@@ -11,7 +11,7 @@ from books.members import MAX_LENGTHS, MEMBERS
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
 
-SET, REPLACE, DELETE = "set", "replace", "delete"
+SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
 # An isbn belongs to one book, so it is not set for many.
 SET_MEMBERS = [name for name in MEMBERS if name not in ("isbn", "available")]
 REPLACED_MEMBERS = sorted(MAX_LENGTHS, key=lambda name: name == "isbn")
@@ -42,7 +42,7 @@ class BulkEditForm(forms.Form):
 
     change = forms.ChoiceField(
         label=_("What to do"),
-        choices=[(SET, _("Set values")), (REPLACE, _("Find and replace")), (DELETE, _("Delete"))],
+        choices=[(SET, _("Set values")), (REPLACE, _("Find and replace")), (DELETE_CHOICE, _("Delete"))],
         initial=SET,
         widget=forms.RadioSelect,
     )
@@ -87,7 +87,7 @@ class BulkEditForm(forms.Form):
     def build_edit(self) -> Edit | None:
         """Returns None for a deletion."""
         values = self.cleaned_data
-        if values["change"] == DELETE:
+        if values["change"] == DELETE_CHOICE:
             return None
         if values["change"] == REPLACE:
             return Edit({}, values["member"], values["find"], values["replacement"])

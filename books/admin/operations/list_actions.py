@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.operations.bulk_edit import InvalidFilter, read_selected_books, render_preview
 from books.admin.operations.descriptions import operation_address
-from books.admin.operations.forms import DELETE as DELETE_MANY
+from books.admin.operations.forms import DELETE_CHOICE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
 from books.admin.views import BULK_EDIT, find_librarian, render_page
 from books.models import Book
@@ -23,7 +23,7 @@ from books.operations.edits import DeleteTask, Edit, EditTask, SelectionTask, ru
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000
-MAX_NAMED_BOOKS = 10
+MAX_SAMPLED_BOOKS = 10
 
 
 class ListAction(NamedTuple):
@@ -115,7 +115,7 @@ def render_question(request: HttpRequest, books: QuerySet[Book], action: ListAct
         "action": action,
         "count": count,
         "unchanged_count": books.filter(action.unchanged).count() if action.unchanged else 0,
-        "samples": books.order_by("-pk")[:MAX_NAMED_BOOKS],
+        "samples": books.order_by("-pk")[:MAX_SAMPLED_BOOKS],
         "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
         "select_across": request.POST.get("select_across", "0"),
         # The answer to the question was about another number of books.

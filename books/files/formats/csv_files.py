@@ -72,7 +72,7 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     columns = [show_undecodable(column) for column in header]
     require_column_names(columns)
     description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
-    records = (build_record(line, columns, cells[start:]) for line, cells in rows)
+    records = (build_row_record(line, columns, cells[start:]) for line, cells in rows)
     return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
 
 
@@ -120,7 +120,7 @@ def require_column_names(names: Sequence[str]) -> None:
         raise UnreadableFile(_("The first line has a column without a name, or one twice."))
 
 
-def build_record(line: int, columns: Sequence[str], cells: list[str]) -> Record:
+def build_row_record(line: int, columns: Sequence[str], cells: list[str]) -> Record:
     if len(cells) != len(columns):
         problem = ngettext(
             "It has %(count)d cell, and the first line %(columns)d.",

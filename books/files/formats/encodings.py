@@ -8,10 +8,9 @@ from typing import BinaryIO, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.records import MAX_RECORD_BYTES, UnreadableFile, format_count
+from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, UnreadableFile, format_count
 from library_site.db.texts import make_storable
 
-CHUNK_BYTES = 2**16
 # Of a text in UTF-16 with a Latin script every second byte is NUL.
 UTF_16_SHARE = 0.3
 

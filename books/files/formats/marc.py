@@ -18,6 +18,7 @@ from pymarc.exceptions import PymarcException
 
 from books.files.formats.marc_fields import build_record, read_values
 from books.files.formats.records import (
+    CHUNK_BYTES,
     COLUMNS,
     MAX_RECORD_BYTES,
     Pages,
@@ -32,7 +33,6 @@ from books.files.formats.records import (
 # It reports what is odd about a record on the log, too.
 logging.getLogger("pymarc").setLevel(logging.ERROR)
 
-CHUNK_BYTES = 2**16
 LEADER_BYTES = 24
 ENTRY_BYTES = 12
 END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
@@ -40,7 +40,7 @@ END_OF_FIELD, END_OF_RECORD = b"\x1e", b"\x1d"
 LEADER_BEHIND_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22[0-9]{5}...4500)", re.DOTALL)
 ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
 # What may stand between records.
-BLANKS = b"\r\n \0\x1a"
+PADDING = b"\r\n \0\x1a"
 UNICODE = "a"
 # Escapes that name no character set, control characters, and accents (from E0 on) at the end of a text: each belongs to
 # the letter behind it (MARC 21, Character Sets, MARC-8).
@@ -66,7 +66,7 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
     """Yields a record for each piece of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
-            record, doubts = read_record(raw.lstrip(BLANKS))
+            record, doubts = read_record(raw.lstrip(PADDING))
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_member("record", str(error)))
             continue
@@ -85,7 +85,7 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
         if len(rest) > MAX_RECORD_BYTES:
             limit = {"count": format_count(MAX_RECORD_BYTES)}
             raise UnreadableFile(_("A record has no end within %(count)s bytes.") % limit)
-    if rest.strip(BLANKS):
+    if rest.strip(PADDING):
         yield from split_joined_records(rest)
 
 

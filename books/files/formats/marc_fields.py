@@ -105,7 +105,7 @@ def build_record(book: ExportedBook) -> Record:
     record = Record(leader="00000nam a22000003c 4500")
     control_fields = {"001": str(book.id), "005": format_change_time(book), "008": format_fixed_field(book)}
     record.add_field(*(Field(tag, data=data) for tag, data in control_fields.items()))
-    record.add_field(*sorted((build_field(*member.marc, text) for member, text in iter_texts(book)), key=get_tag))
+    record.add_field(*sorted((build_field(*member.marc, text) for member, text in iter_texts(book)), key=get_field_tag))
     return record
 
 
@@ -113,7 +113,7 @@ def build_field(tag: str, indicators: str, code: str, text: str) -> Field:
     return Field(tag, Indicators(*indicators), [Subfield(code, escape_characters(text, UNSAFE_CHARACTERS))])
 
 
-def get_tag(field: Field) -> str:
+def get_field_tag(field: Field) -> str:
     return field.tag
 
 

@@ -19,6 +19,10 @@ get_values = attrgetter(*COLUMNS)
 REPORT_COLUMNS = ("line", "reason")
 # Longer lines and records are not read: they would have to fit into memory.
 MAX_RECORD_BYTES = 2**20
+# What a reader reads at a time.
+CHUNK_BYTES = 2**16
+# Longer texts of records without valid values are cut off where they are shown.
+MAX_SHOWN_TEXT = 200
 
 
 class UnreadableFile(Exception):

@@ -25,7 +25,7 @@ from books.members import MEMBER_TABLE
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG, NOTE = "TY", "ER", "N1"
-TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
+MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # A value is one line, and blanks around it have no meaning.
 UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f]|^ | \Z|{AMBIGUOUS}")
@@ -95,7 +95,7 @@ def read_fields(lines: list[str]) -> dict[str, list[str]]:
 
 
 def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
-    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in TAGS.items()}
+    found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in MEMBER_TAGS.items()}
     values: dict[str, Any] = {member: unescape_characters(texts[0]) for member, texts in found.items()}
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
     match = YEAR_PATTERN.fullmatch(values["year"])

@@ -17,9 +17,8 @@ from openpyxl.utils import column_index_from_string
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900, from_excel, from_ISO8601
 
 from books.files.formats.limits import Allowance, build_refusal, require_few_names, require_flat
-from books.files.formats.records import MAX_RECORD_BYTES, UnreadableFile, format_count
+from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, UnreadableFile, format_count
 
-CHUNK_BYTES = 2**16
 # A small file can unpack to a huge one. This counts each part as often as it is read, and each text as often as cells
 # show it.
 MAX_UNPACKED_BYTES = 2 * 2**30

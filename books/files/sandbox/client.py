@@ -70,14 +70,14 @@ def count_records(source: StoredFile) -> int:
     return int(b"".join(run_reader(source, "count")))
 
 
-def iter_records(source: StoredFile) -> Generator[Record]:
+def iter_file_records(source: StoredFile) -> Generator[Record]:
     """Yields the records without their raw form. Raises UnreadableFile, ReaderFailed."""
     with closing(run_reader(source, "records")) as results:
         for content in results:
             yield from messages.decode_records(content)
 
 
-def iter_rejected_file(source: StoredFile) -> Generator[bytes]:
+def iter_rejected_parts(source: StoredFile) -> Generator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back.
 
     Raises UnreadableFile, ReaderFailed.

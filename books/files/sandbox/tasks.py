@@ -12,13 +12,12 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import show_storable, show_undecodable
-from books.files.formats.records import Record, Table, UnreadableFile
+from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile
 from books.files.formats.registry import Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
 SHOWN_RECORDS = 5
-MAX_SHOWN_TEXT = 200
 # All names of columns together: they are stored and shown.
 MAX_COLUMN_CHARACTERS = 100_000
 BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
@@ -38,7 +37,7 @@ def do_job(connection: socket, job: Job) -> tuple[bytes, bytes]:
     """Returns the last message."""
     try:
         with translation.override(job["language"]):
-            for content in TASKS[job["task"]](PartSource(connection, job)):
+            for content in READER_TASKS[job["task"]](PartSource(connection, job)):
                 messages.send(connection, messages.RESULT, content)
     except UnreadableFile as error:
         return messages.REFUSED, show_undecodable(str(error)).encode()
@@ -148,7 +147,7 @@ def iter_returned(source: PartSource, table: Table) -> Iterator[tuple[Record, st
                 break
 
 
-TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
+READER_TASKS: dict[str, Callable[[PartSource], Iterator[bytes]]] = {
     "head": send_head,
     "count": send_count,
     "records": read_records,

@@ -59,7 +59,7 @@ def test_a_process_reads_a_file_and_sees_nothing_else(
     processes: "list[subprocess.Popen[bytes]]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_KEY", "secret")
-    with override("de"), closing(client.iter_records(build_source(HEADER + b"A,B,1,2,C\n"))) as records:
+    with override("de"), closing(client.iter_file_records(build_source(HEADER + b"A,B,1,2,C\n"))) as records:
         assert next(records).values["isbn"] == "2"
         folder = Path(f"/proc/{processes[0].pid}")
         variables = (folder / "environ").read_bytes().split(b"\0")
@@ -102,7 +102,7 @@ def test_it_gives_up_a_file_that_takes_too_much_memory(
 
 
 def test_who_stops_its_group_does_not_spoil_the_file(processes: "list[subprocess.Popen[bytes]]") -> None:
-    with closing(client.iter_records(build_source(HEADER + b"A,B,1,2,C\n" * 1_000))) as records:
+    with closing(client.iter_file_records(build_source(HEADER + b"A,B,1,2,C\n" * 1_000))) as records:
         next(records)
         os.kill(processes[0].pid, signal.SIGTERM)
         assert sum(1 for _ in records) == 999
@@ -113,7 +113,7 @@ def test_each_format_comes_through(name: str) -> None:
     source = build_source(write_books(name, [build_exported_book(id=n, isbn=f"isbn-{n}") for n in range(7)]))
     head = client.read_head(source)
     assert (head.format, len(head.rows), client.count_records(source)) == (name, 5, 7)
-    assert [record.values["isbn"] for record in client.iter_records(source)] == [f"isbn-{n}" for n in range(7)]
+    assert [record.values["isbn"] for record in client.iter_file_records(source)] == [f"isbn-{n}" for n in range(7)]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_large_records_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(messages, "decode_records", decode_counting)
     row = b"%b,B,1,2,C\n" % (b"A" * 100_000)
-    assert sum(1 for _ in client.iter_records(build_source(HEADER + row * 12))) == 12
+    assert sum(1 for _ in client.iter_file_records(build_source(HEADER + row * 12))) == 12
     assert max(sizes) < 400_000
 
 
@@ -159,7 +159,7 @@ def test_the_records_that_come_back_are_asked_for_page_by_page() -> None:
         return [(number, reason) for number, reason in reasons.items() if number > position][:2]
 
     rows = b"".join(b"T%d,B,1,2,C\n" % number for number in range(1, 7))
-    name, *pieces = client.iter_rejected_file(build_source(HEADER + rows, list_reasons=list_reasons))
+    name, *pieces = client.iter_rejected_parts(build_source(HEADER + rows, list_reasons=list_reasons))
     assert (name, asked) == (b"csv", [0, 3, 5])
     lines = b"".join(pieces).decode().splitlines()[1:]
     assert lines == ["3,first,T2,B,1,2,C", "4,second,T3,B,1,2,C", "6,third,T5,B,1,2,C"]
@@ -207,7 +207,7 @@ def test_a_reader_whose_memory_or_stack_ends_blames_the_file(
     def fail(_source: tasks.PartSource) -> Iterator[bytes]:
         raise error
 
-    monkeypatch.setitem(tasks.TASKS, "count", fail)
+    monkeypatch.setitem(tasks.READER_TASKS, "count", fail)
     with pytest.raises(UnreadableFile, match=LIMIT_MESSAGE):
         client.count_records(build_source(HEADER))
 
@@ -222,7 +222,7 @@ def test_a_reader_of_a_large_file_may_take_longer(monkeypatch: pytest.MonkeyPatc
         messages.send(connection, messages.END)
 
     monkeypatch.setattr(client, "start_reader", pretend(act))
-    assert list(client.iter_records(build_source(HEADER)._replace(size=size))) == []
+    assert list(client.iter_file_records(build_source(HEADER)._replace(size=size))) == []
     with readers[0] as reader:
         assert json.loads(messages.receive(reader)[1])["cpu_seconds"] == seconds
 
@@ -265,7 +265,7 @@ def test_who_reads_slowly_does_not_use_up_the_reader(monkeypatch: pytest.MonkeyP
     """Only the time counts in which the reader is waited for."""
     clock = [0.0]
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    with closing(client.iter_records(build_source(HEADER + b"A,B,1,2,C\n" * 1_000))) as records:
+    with closing(client.iter_file_records(build_source(HEADER + b"A,B,1,2,C\n" * 1_000))) as records:
         for _record in records:
             clock[0] += 1_000
 
