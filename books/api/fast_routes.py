@@ -26,13 +26,13 @@ CHANGE_ACTIONS = {"PUT": "update", "PATCH": "partial_update"}
 def make_routes(view: type[BookViewSet]) -> list[FastRoute]:
     """Makes the routes of a version: one book, a new book, and a page of the list."""
     return [
-        partial(find_book_operation, view),
-        partial(find_create_operation, view),
-        partial(find_list_operation, view),
+        partial(find_book_action, view),
+        partial(find_create_action, view),
+        partial(find_list_action, view),
     ]
 
 
-def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+def find_book_action(view: type[BookViewSet], request: FastRequest) -> Action | None:
     """Returns the action that reads, changes or deletes one book."""
     match = BOOK_PATH.fullmatch(request.path)
     if not match or (request.query and request.method != "GET"):
@@ -50,7 +50,7 @@ def find_book_operation(view: type[BookViewSet], request: FastRequest) -> Action
     return None
 
 
-def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+def find_create_action(view: type[BookViewSet], request: FastRequest) -> Action | None:
     """Returns the action that creates a book."""
     if request.method != "POST" or request.path != LIST_PATH or request.query:
         return None
@@ -62,7 +62,7 @@ def find_create_operation(view: type[BookViewSet], request: FastRequest) -> Acti
     return None
 
 
-def find_list_operation(view: type[BookViewSet], request: FastRequest) -> Action | None:
+def find_list_action(view: type[BookViewSet], request: FastRequest) -> Action | None:
     """Returns the action that reads a page of the list."""
     if request.method != "GET" or request.path != LIST_PATH:
         return None

@@ -18,7 +18,7 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 from library_site.db.postgresql.base import WatchedConnection
-from library_site.db.statements import has_foreign_wrapper, run_wrapped, statement_wrappers
+from library_site.db.statements import StatementWrapper, statement_wrappers
 from library_site.db.watchdog import watchdog
 
 Row = tuple[Any, ...]
@@ -239,3 +239,20 @@ def encode_parameter(value: Any) -> bytes | None:
 def get_database_time() -> datetime:
     [(seconds,)] = fetch_all(UNIX_TIME_SQL[connection.vendor], [])
     return datetime.fromtimestamp(float(seconds), UTC)
+
+
+def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
+    """Whether someone else wants to see the statements, and through Django's cursor."""
+    return bool(database.execute_wrappers) and database.execute_wrappers != statement_wrappers
+
+
+def run_wrapped(execute: StatementWrapper, sql: str, parameters: Sequence[Any], context: dict[str, Any]) -> Any:
+    """Calls `execute` inside the wrappers, as Django does."""
+    first, *others = statement_wrappers
+    for wrapper in reversed(others):
+        execute = bind(wrapper, execute)
+    return first(execute, sql, parameters, False, context)  # noqa: FBT003  # Django's form
+
+
+def bind(wrapper: StatementWrapper, execute: StatementWrapper) -> StatementWrapper:
+    return lambda *arguments: wrapper(execute, *arguments)

@@ -3,7 +3,7 @@
 Nothing is wrapped unless `wrap_statements` was called before the first connection.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import local
 from time import perf_counter
 from typing import Any
@@ -42,23 +42,6 @@ def wrap_statements(wrapper: StatementWrapper) -> None:
 
 def add_wrappers(connection: BaseDatabaseWrapper, **_: Any) -> None:
     connection.execute_wrappers[:] = statement_wrappers
-
-
-def has_foreign_wrapper(database: BaseDatabaseWrapper) -> bool:
-    """Whether someone else wants to see the statements, and through Django's cursor."""
-    return bool(database.execute_wrappers) and database.execute_wrappers != statement_wrappers
-
-
-def run_wrapped(execute: StatementWrapper, sql: str, parameters: Sequence[Any], context: dict[str, Any]) -> Any:
-    """Calls `execute` inside the wrappers, as Django does."""
-    first, *others = statement_wrappers
-    for wrapper in reversed(others):
-        execute = bind(wrapper, execute)
-    return first(execute, sql, parameters, False, context)  # noqa: FBT003  # Django's form
-
-
-def bind(wrapper: StatementWrapper, execute: StatementWrapper) -> StatementWrapper:
-    return lambda *arguments: wrapper(execute, *arguments)
 
 
 def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: bool, context: Any) -> Any:

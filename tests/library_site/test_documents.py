@@ -73,7 +73,10 @@ def test_each_decision_has_a_date_and_a_module(page: Path) -> None:
 def test_code_names_documents_that_exist() -> None:
     folders = [ROOT / name for name in (*PACKAGES, "templates", "requirements", ".ci")]
     files = [
-        path for folder in folders for path in folder.rglob("*") if path.suffix in TEXT_SUFFIXES and path.is_file()
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in TEXT_SUFFIXES and path.is_file() and "node_modules" not in path.parts
     ]
     named = {name for path in files for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())}
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
