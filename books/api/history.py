@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from rest_framework.exceptions import ErrorDetail, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
@@ -14,14 +14,14 @@ from books.history.cursors import TimeCursor, VersionCursor
 from books.history.entries import CHANGE_KINDS, Entry, Filters, read_book_page, read_recent_page
 from books.models import Change
 from books.read_model import Representation
-from library_site.api.cursors import Cursor, InvalidCursor, encode_start
+from library_site.api.cursors import Cursor, encode_start
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
-    FieldErrors,
     Query,
     build_link,
     check_parameters,
+    read_cursor,
     read_integer,
 )
 from library_site.api.responses import NO_STORE
@@ -74,19 +74,10 @@ def build_filters(values: Mapping[str, Any]) -> Filters:
 def read_page_query(query: Query, cursor_class: type[Cursor], problems: Mapping[str, Any]) -> PageQuery:
     """`problems` are what else is wrong with the query. Raises ValidationError, which names all problems."""
     limit, limit_errors = read_integer(query, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
-    start, cursor_errors = read_start(query, cursor_class)
+    start, cursor_errors = read_cursor(query, "cursor", cursor_class.decode_start, "It is no cursor of this list.")
     if all_problems := {**problems, **limit_errors, **cursor_errors}:
         raise ValidationError(all_problems)
-    return PageQuery(query, start, limit)
-
-
-def read_start(query: Query, cursor_class: type[Cursor]) -> tuple[Start, FieldErrors]:
-    if "cursor" not in query.query_params:
-        return Start(), {}
-    try:
-        return cursor_class.decode_start(str(query.query_params["cursor"])), {}
-    except InvalidCursor:
-        return Start(), {"cursor": [ErrorDetail("It is no cursor of this list.", code="cursor")]}
+    return PageQuery(query, start or Start(), limit)
 
 
 def answer_entries(page_query: PageQuery, page: Page[Entry], results: list[dict[str, Any]]) -> Answer:

@@ -1,6 +1,7 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from library_site.api.query import (
     build_link,
     get_parameter,
     read_boolean,
+    read_cursor,
     read_integer,
 )
 from library_site.api.responses import encode_json
@@ -42,6 +44,7 @@ class BookCursor(Cursor):
     pk: CursorInteger
 
 
+INVALID_CURSOR_TEXT = "It is no cursor of a list in this order."
 # The key of each order, as it is in a cursor. Books with equal keys are sorted by id.
 SORT_ORDERS: dict[str, Column] = {
     **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
@@ -68,7 +71,10 @@ class KeysetPagination(BasePagination):
         self.sort, sort_errors = read_sort_parameter(query)
         self.limit, limit_errors = read_integer(query, "limit", self.default_limit, 1, self.max_limit)
         self.has_count, count_errors = read_boolean(query, "count")
-        self.cursor, cursor_errors = (None, {}) if sort_errors else read_cursor_parameter(query, self.sort)
+        decode = partial(decode_cursor, sort=self.sort)
+        self.cursor, cursor_errors = (
+            (None, {}) if sort_errors else read_cursor(query, "cursor", decode, INVALID_CURSOR_TEXT)
+        )
         return sort_errors | limit_errors | count_errors | cursor_errors
 
     def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
@@ -137,16 +143,6 @@ def read_sort_parameter(query: Query) -> tuple[str, FieldErrors]:
     if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
     return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
-
-
-def read_cursor_parameter(query: Query, sort: str) -> tuple[BookCursor | None, FieldErrors]:
-    cursor = get_parameter(query, "cursor")
-    if cursor is None:
-        return None, {}
-    try:
-        return decode_cursor(cursor, sort), {}
-    except ValueError:
-        return None, {"cursor": [ErrorDetail("It is no cursor of a list in this order.", code="cursor")]}
 
 
 def decode_cursor(text: str, sort: str) -> BookCursor:

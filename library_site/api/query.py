@@ -1,7 +1,7 @@
 """Reads query parameters, and refuses unknown and repeated ones."""
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -12,6 +12,8 @@ from rest_framework.request import Request
 
 from library_site.api.suggestions import suggest_names
 from library_site.db.integers import parse_integer
+
+T = TypeVar("T")
 
 # Rows per page.
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -108,6 +110,19 @@ def read_integer(
     number = parse_integer(text)
     error = find_bound_error(number, minimum, maximum)
     return number or 0, {name: [error]} if error else {}
+
+
+def read_cursor(
+    query: Query | Request, name: str, decode: Callable[[str], T], message: str
+) -> tuple[T | None, FieldErrors]:
+    """Returns the cursor of the query, None if it is absent, and its errors. `decode` raises ValueError."""
+    text = get_parameter(query, name)
+    if text is None:
+        return None, {}
+    try:
+        return decode(text), {}
+    except ValueError:
+        return None, {name: [ErrorDetail(message, code="cursor")]}
 
 
 def find_bound_error(number: int | None, minimum: int, maximum: int | None) -> ErrorDetail | None:

@@ -6,13 +6,13 @@ from django.utils import timezone
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
-from library_site.api.cursors import InvalidCursor
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
     check_parameters,
+    read_cursor,
     read_integer,
     read_list,
 )
@@ -37,7 +37,7 @@ class EventViewSet(WebhookViewSet):
         check_parameters(request, KNOWN_PARAMETERS, ["kinds"])
         limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
         kinds, kinds_errors = read_kinds(request)
-        after, cursor_errors = read_after(request)
+        after, cursor_errors = read_cursor(request, "after", StreamCursor.decode, "It is no cursor of this stream.")
         if errors := cursor_errors | limit_errors | kinds_errors:
             raise ValidationError(errors)
         page = stream.read_page(after, kinds, limit, now=timezone.now())
@@ -45,15 +45,6 @@ class EventViewSet(WebhookViewSet):
         next_link = build_link(request, after=cursor) if page.has_more else None
         results = [msgspec.Raw(body) for body in page.bodies]
         return json_response({"results": results, "next": next_link, "cursor": cursor}, headers=NO_STORE)
-
-
-def read_after(request: Request) -> tuple[StreamCursor | None, FieldErrors]:
-    if "after" not in request.query_params:
-        return None, {}
-    try:
-        return StreamCursor.decode(request.query_params["after"]), {}
-    except InvalidCursor:
-        return None, {"after": [ErrorDetail("It is no cursor of this stream.", "cursor")]}
 
 
 def read_kinds(request: Request) -> tuple[list[str], FieldErrors]:
