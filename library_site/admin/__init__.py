@@ -1,0 +1,1 @@
+"""Base classes and parts of the admin pages, and the site itself."""

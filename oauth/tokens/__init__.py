@@ -1,0 +1,1 @@
+"""Access tokens: `access_tokens` makes and verifies them, `jwks` keeps their keys, `revocations` knows what ended."""

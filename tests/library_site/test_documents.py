@@ -1,5 +1,6 @@
 """README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
 
+import ast
 import re
 from datetime import date
 from importlib import import_module
@@ -228,3 +229,9 @@ def is_definition(name: str) -> bool:
 def is_logger(name: str) -> bool:
     sources = [path.read_text() for path in (ROOT / "library_site").rglob("*.py")]
     return any(f'getLogger("{name}")' in source for source in sources)
+
+
+def test_each_room_says_what_it_is_for() -> None:
+    rooms = [path for name in PACKAGES[:4] for path in (ROOT / name).rglob("__init__.py")]
+    rooms = [path for path in rooms if not {"management", "migrations", "templatetags"} & set(path.parts)]
+    assert [path for path in rooms if not ast.get_docstring(ast.parse(path.read_text()))] == []

@@ -1,0 +1,1 @@
+"""Django's backend for PostgreSQL with time limits for each statement; Django loads `base`."""

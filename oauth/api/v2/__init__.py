@@ -1,0 +1,1 @@
+"""API keys in version 2. A later version serves the same."""
