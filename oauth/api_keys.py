@@ -58,16 +58,16 @@ def create_key(
     granted_scopes: ScopeSet,
     now: datetime,
     expires_at: datetime | None = None,
-    maker: Credential | None = None,
+    creator: Credential | None = None,
 ) -> tuple[APIKey, str]:
     """Returns a new key and its text, which is not stored. Raises TooManyKeys, CreatorRevoked.
 
-    The key expires at the latest with `maker`, the credential that makes it.
+    The key expires at the latest with `creator`, the credential that makes it.
     """
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
-        made_by = lock_creator(maker, now)
+        made_by = lock_creator(creator, now)
         # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update(no_key=True).get(pk=owner.pk)
         if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
@@ -80,7 +80,7 @@ def create_key(
             scopes=scopes.format_scopes(granted_scopes),
             created_at=now,
             expires_at=min((time for time in (expires_at, made_by.expires_at) if time), default=None),
-            maker_id=made_by.maker_id,
+            creator_id=made_by.creator_id,
             authorization_id=made_by.authorization_id,
         )
     return key, text
@@ -144,6 +144,8 @@ def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
         ids = list(keys.select_for_update(no_key=True).values_list("pk", flat=True))
         while ids:
             count += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
-            announce_end(Q(maker__in=ids))
-            ids = list(APIKey.objects.filter(maker__in=ids).select_for_update(no_key=True).values_list("pk", flat=True))
+            announce_end(Q(creator__in=ids))
+            ids = list(
+                APIKey.objects.filter(creator__in=ids).select_for_update(no_key=True).values_list("pk", flat=True)
+            )
     return count

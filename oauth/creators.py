@@ -19,7 +19,7 @@ class CreatorRevoked(Exception):
 class Creator(NamedTuple):
     """The columns of a row that say what made it, and when it ends at the latest. A row of a person has none."""
 
-    maker_id: int | None = None
+    creator_id: int | None = None
     authorization_id: UUID | None = None
     expires_at: datetime | None = None
 

@@ -87,7 +87,9 @@ class APIKey(models.Model):
     last_used_at = models.DateTimeField(_("last used at"), null=True, editable=False)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
     # The key and the app's access that made this key, which ends with them. A key that an app's key made has both.
-    maker = models.ForeignKey("self", models.CASCADE, null=True, editable=False, related_name="made")
+    creator = models.ForeignKey(
+        "self", models.CASCADE, null=True, editable=False, related_name="made", db_column="maker_id"
+    )
     authorization = models.ForeignKey(Authorization, models.CASCADE, null=True, editable=False)
 
     class Meta:

@@ -65,7 +65,7 @@ def revoke_deleted_application(instance: Application, **others: Any) -> None:
 
 @receiver(pre_delete, sender=APIKey)
 def announce_deleted_key(instance: APIKey, **others: Any) -> None:
-    announce_end(Q(maker=instance.pk))
+    announce_end(Q(creator=instance.pk))
 
 
 @receiver(pre_delete, sender=Authorization)

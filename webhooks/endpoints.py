@@ -88,29 +88,29 @@ def reachable_endpoints() -> QuerySet[Endpoint]:
 
 
 def create_endpoint(
-    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, maker: Creator = PERSON
+    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, creator: Creator = PERSON
 ) -> tuple[Endpoint, str]:
     """Returns a new endpoint and its secret. Needs a transaction. Raises TooManyEndpoints."""
     # Without the lock, requests at the same time would each count too few.
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
-    endpoint = Endpoint.objects.create(owner=owner, created_at=now, **maker._asdict(), **values)
+    endpoint = Endpoint.objects.create(owner=owner, created_at=now, **creator._asdict(), **values)
     new_secret = secret or generate_secret()
     endpoint.secrets.create(sealed=encrypt(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
     return own_endpoints(owner).get(pk=endpoint.pk), new_secret
 
 
-def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], maker: Creator = PERSON) -> None:
+def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Creator = PERSON) -> None:
     """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
 
-    An ended endpoint that becomes active, or one that gets another owner, is from then on as if `maker` had made it.
+    An ended endpoint that becomes active, or one that gets another owner, is from then on as if `creator` had made it.
     Needs a transaction.
     """
     rows = Endpoint.objects.not_deleted().filter(pk=endpoint.pk)
     is_enabled = values.get("state") == Endpoint.State.ACTIVE
     if is_enabled or "owner" in values:
-        (rows if "owner" in values else rows.ended()).update(**maker._asdict())
+        (rows if "owner" in values else rows.ended()).update(**creator._asdict())
     if values:
         rows.update(**values, **(RESET_VALUES if is_enabled else {}))
 
@@ -141,8 +141,10 @@ def end_made(made: Q) -> None:
 
 @transaction.atomic
 def disable_ended() -> None:
-    """Disables active endpoints whose maker has expired, or has ended without ACCESS_END_HANDLERS, as by old code."""
-    has_ended = Q(expires_at__lte=Now()) | Q(maker__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
+    """Disables active endpoints whose creator has expired, or has ended without ACCESS_END_HANDLERS, as by old code."""
+    has_ended = (
+        Q(expires_at__lte=Now()) | Q(creator__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
+    )
     end_made(has_ended & Q(state=Endpoint.State.ACTIVE))
 
 

@@ -108,7 +108,9 @@ class Endpoint(models.Model):
     dead_in_a_row = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     created_at = models.DateTimeField(_("created at"), editable=False)
     # The key or the app's access that made the endpoint, which ends with it. Both are null if a person made it.
-    maker = models.ForeignKey(APIKey, models.SET_NULL, null=True, editable=False, related_name="+")
+    creator = models.ForeignKey(
+        APIKey, models.SET_NULL, null=True, editable=False, related_name="+", db_column="maker_id"
+    )
     authorization = models.ForeignKey(Authorization, models.SET_NULL, null=True, editable=False, related_name="+")
     # By the database's clock. Nothing is sent from then on.
     expires_at = models.DateTimeField(_("expires at"), null=True, editable=False)

@@ -27,7 +27,7 @@ class RecordKey(IntEnum):
 
 
 class EarlierRecords:
-    """The lines of the earlier records by their keys. They are on disk where they are many.
+    """A number for each key of the earlier records: a line, or the id of a book. They are on disk where they are many.
 
     The records of a batch are remembered for good when the next batch begins: a batch whose transaction was given up
     begins again. `operation_id` is that of the import, None of a check, which changes nothing.
@@ -39,7 +39,7 @@ class EarlierRecords:
         self.database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self.database.execute("PRAGMA journal_mode = OFF")
         self.database.execute(
-            "CREATE TABLE lines (key INTEGER, value, line INTEGER, PRIMARY KEY (key, value)) WITHOUT ROWID"
+            "CREATE TABLE numbers (key INTEGER, value, number INTEGER, PRIMARY KEY (key, value)) WITHOUT ROWID"
         )
         self.database.execute("BEGIN")
         self.position = 0
@@ -53,14 +53,16 @@ class EarlierRecords:
         self.position, self.batch = position, {}
 
     def store(self, lines: dict[tuple[RecordKey, str | int], int]) -> None:
-        insertion = "INSERT INTO lines VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET line = min(line, excluded.line)"
+        insertion = (
+            "INSERT INTO numbers VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = min(number, excluded.number)"
+        )
         self.database.executemany(insertion, [(key, value, line) for (key, value), line in lines.items()])
 
     def find(self, key: RecordKey, value: str | int | None) -> int | None:
         """Returns the line of the first record with this key; for a former isbn, the lowest id of a book."""
         if value is None or (key >= RecordKey.FORMER_ISBN and not self.has_changes):
             return None
-        row = self.database.execute("SELECT line FROM lines WHERE key = ? AND value = ?", (key, value)).fetchone()
+        row = self.database.execute("SELECT number FROM numbers WHERE key = ? AND value = ?", (key, value)).fetchone()
         found = [*(row or ()), *((self.batch[key, value],) if (key, value) in self.batch else ())]
         return min(found, default=None)
 

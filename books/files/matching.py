@@ -143,7 +143,7 @@ def read_books(pks: Collection[int]) -> Mapping[int, BookRow]:
 def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: EarlierRecords) -> dict[int, BookMatch]:
     """Returns the matches by the positions of the records, among the books as they were before the import."""
     ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
-    isbns = find_by(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
+    isbns = find_ids_by_text(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
     matches: dict[int, BookMatch] = {}
     others: dict[int, str | None] = {}
     for record in records:
@@ -154,7 +154,7 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: E
             matches[record.position] = BookMatch(isbns[isbn])
         elif rules.match_by != "isbn":
             others[record.position] = normalize_isbn(isbn)
-    isbn13s = find_by(RecordKey.ISBN13, list(others.values()), earlier)
+    isbn13s = find_ids_by_text(RecordKey.ISBN13, list(others.values()), earlier)
     for position, isbn13 in others.items():
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
@@ -168,7 +168,7 @@ def find_ids(pks: Collection[int], earlier: EarlierRecords) -> set[int]:
     return ids - earlier.find_added(ids)
 
 
-def find_by(key: RecordKey, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
+def find_ids_by_text(key: RecordKey, texts: Collection[str | None], earlier: EarlierRecords) -> dict[str | None, int]:
     """Returns the id of the first book with each of these texts."""
     column, former = COLUMNS_BY_KEY[key]
     wanted = {text for text in texts if text}

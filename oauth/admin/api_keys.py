@@ -42,7 +42,7 @@ class APIKeyAdmin(OwnedAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
-        form.maker = request.user
+        form.creator = request.user
         return form
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class APIKeyForm(forms.ModelForm):
     """Offers the scopes that the owner may have; if the form asks for the owner too, it refuses the others later."""
 
     # Set on the class that the admin makes for each request.
-    maker: User
+    creator: User
     name = forms.CharField(
         label=_("Name"),
         max_length=100,
@@ -80,10 +80,10 @@ class APIKeyForm(forms.ModelForm):
         super().__init__(*arguments, **options)
         field = self.fields.get("scopes")
         if isinstance(field, ScopesField) and "owner" not in self.fields:
-            field.offer(get_user_scopes(self.maker))
+            field.offer(get_user_scopes(self.creator))
 
     def clean(self) -> dict[str, Any]:
-        owner = self.cleaned_data.get("owner", self.maker)
+        owner = self.cleaned_data.get("owner", self.creator)
         missing_scopes = self.cleaned_data.get("scopes", NO_SCOPES) - get_user_scopes(owner)
         if missing_scopes:
             message = gettext("%(owner)s may not have: %(scopes)s.")

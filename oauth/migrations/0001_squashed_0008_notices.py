@@ -106,8 +106,15 @@ class Migration(migrations.Migration):
                 ("last_used_at", models.DateTimeField("last used at", editable=False, null=True)),
                 ("revoked_at", models.DateTimeField("revoked at", editable=False, null=True)),
                 (
-                    "maker",
-                    models.ForeignKey("oauth.apikey", models.CASCADE, editable=False, null=True, related_name="made"),
+                    "creator",
+                    models.ForeignKey(
+                        "oauth.apikey",
+                        models.CASCADE,
+                        editable=False,
+                        null=True,
+                        related_name="made",
+                        db_column="maker_id",
+                    ),
                 ),
                 (
                     "owner",

@@ -23,13 +23,13 @@ def owner(transactional_db: None) -> User:
     return create_reader()
 
 
-def make_key(owner: User, maker: Credential | None = None) -> APIKey:
-    key, _ = api_keys.create_key(owner, "import", READ, timezone.now(), maker=maker)
+def make_key(owner: User, creator: Credential | None = None) -> APIKey:
+    key, _ = api_keys.create_key(owner, "import", READ, timezone.now(), creator=creator)
     return key
 
 
 @pytest.fixture(params=KINDS)
-def maker(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
+def creator(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
     return create_creator(request.param, owner, "read")
 
 
@@ -46,8 +46,8 @@ def test_a_user_gets_no_more_keys_than_the_maximum(owner: User) -> None:
     assert APIKey.objects.count() == MAX_KEYS_PER_USER
 
 
-def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: CreatorCase) -> None:
-    credential, end = maker
+def test_access_that_ends_meanwhile_makes_no_key(owner: User, creator: CreatorCase) -> None:
+    credential, end = creator
     count = APIKey.objects.count()
     with transaction.atomic():
         end()
@@ -57,8 +57,8 @@ def test_access_that_ends_meanwhile_makes_no_key(owner: User, maker: CreatorCase
     assert APIKey.objects.count() == count
 
 
-def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
-    credential, end = maker
+def test_a_key_that_is_made_meanwhile_ends_too(owner: User, creator: CreatorCase) -> None:
+    credential, end = creator
     with transaction.atomic():
         key = make_key(owner, credential)
         second = start_concurrently(end)
@@ -67,8 +67,8 @@ def test_a_key_that_is_made_meanwhile_ends_too(owner: User, maker: CreatorCase) 
     assert key.revoked_at is not None
 
 
-def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, maker: CreatorCase) -> None:
-    credential, end = maker
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_key(owner: User, creator: CreatorCase) -> None:
+    credential, end = creator
     with transaction.atomic():
         end()
         second = start_concurrently(lambda: make_key(owner, credential))

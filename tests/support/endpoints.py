@@ -41,7 +41,7 @@ def create_endpoint(owner: User | None = None, **members: Any) -> Endpoint:
 
 def create_made_endpoint(owner: User, **members: Any) -> Endpoint:
     """Creates an endpoint as the owner's only API key does."""
-    return create_endpoint(owner, maker=APIKey.objects.get(owner=owner), **members)
+    return create_endpoint(owner, creator=APIKey.objects.get(owner=owner), **members)
 
 
 def publish_event(number: int = 1) -> None:

@@ -50,8 +50,8 @@ class Scenario:
         self.app_header = build_bearer_header(self.tokens["access_token"])
         self.key_header = create_key_header(self.owner)
         self.key = APIKey.objects.get()
-        makers = (self.app_header, self.key_header)
-        self.app_endpoints, self.key_endpoints = ([self.make(header), self.make_by_key(header)] for header in makers)
+        creators = (self.app_header, self.key_header)
+        self.app_endpoints, self.key_endpoints = ([self.make(header), self.make_by_key(header)] for header in creators)
         publish_event()
 
     def make(self, header: dict[str, str]) -> int:
@@ -59,9 +59,9 @@ class Scenario:
         endpoint_id: int = self.api.post(HOOKS, json=members, headers=header).json()["id"]
         return endpoint_id
 
-    def make_by_key(self, maker: dict[str, str]) -> int:
+    def make_by_key(self, creator: dict[str, str]) -> int:
         members = {"name": "Child", "scopes": "webhooks"}
-        return self.make({"X-API-Key": self.api.post(KEYS, json=members, headers=maker).json()["key"]})
+        return self.make({"X-API-Key": self.api.post(KEYS, json=members, headers=creator).json()["key"]})
 
     def read_states(self) -> dict[int, tuple[str, str]]:
         return {pk: (state, reason) for pk, state, reason in Endpoint.objects.values_list("pk", "state", "reason")}
@@ -273,7 +273,7 @@ def test_an_endpoint_outlives_the_record_of_what_made_it(scenario: Scenario) -> 
     delete_by_kind(iter_expired(timezone.now() + WAITING_PERIOD))
     assert (Authorization.objects.count(), APIKey.objects.count()) == (0, 0)
     assert set(scenario.read_states().values()) == {("disabled", ENDED_REASON)}
-    assert Endpoint.objects.filter(maker=None, authorization=None).count() == len(scenario.read_states())
+    assert Endpoint.objects.filter(creator=None, authorization=None).count() == len(scenario.read_states())
 
 
 def test_expiry_disables_what_expired_unnoticed(scenario: Scenario) -> None:

@@ -27,7 +27,7 @@ def owner(transactional_db: None) -> User:
 
 
 @pytest.fixture(params=KINDS)
-def maker(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
+def creator(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
     return create_creator(request.param, owner, "webhooks")
 
 
@@ -55,39 +55,39 @@ def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
     assert Endpoint.objects.count() == MAX_ENDPOINTS_PER_USER
 
 
-def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, maker: CreatorCase) -> None:
+def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, creator: CreatorCase) -> None:
     with transaction.atomic():
-        maker.end()
-        second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
+        creator.end()
+        second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
     with pytest.raises(CreatorRevoked):
         second.result()
     assert not Endpoint.objects.exists()
 
 
-def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
+def test_an_endpoint_that_is_made_meanwhile_ends_too(owner: User, creator: CreatorCase) -> None:
     with transaction.atomic():
-        make_endpoint(owner, maker.credential)
-        second = start_concurrently(maker.end)
+        make_endpoint(owner, creator.credential)
+        second = start_concurrently(creator.end)
     second.result()
     publish_event()
     assert Endpoint.objects.get().state == "disabled"
     assert not Delivery.objects.exists()
 
 
-def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, maker: CreatorCase) -> None:
-    endpoint = make_endpoint(owner, maker.credential)
+def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, creator: CreatorCase) -> None:
+    endpoint = make_endpoint(owner, creator.credential)
     Endpoint.objects.update(state="disabled")
     with transaction.atomic():
-        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_creator(maker.credential, timezone.now()))
-        second = start_concurrently(maker.end)
+        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_creator(creator.credential, timezone.now()))
+        second = start_concurrently(creator.end)
     second.result()
     assert Endpoint.objects.get().state == "disabled"
 
 
-def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, maker: CreatorCase) -> None:
+def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(owner: User, creator: CreatorCase) -> None:
     with transaction.atomic():
-        maker.end()
-        second = start_concurrently(lambda: make_endpoint(owner, maker.credential))
+        creator.end()
+        second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
         owner.is_active = False
         owner.save()
     with pytest.raises(CreatorRevoked):

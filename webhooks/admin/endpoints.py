@@ -90,7 +90,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         "description",
     )
     list_filter = (("state", StateFilter),)
-    list_select_related = ("owner", "maker", "authorization__application")
+    list_select_related = ("owner", "creator", "authorization__application")
     list_per_page = 50
     search_fields = ("url", "description", "owner__username")
     ordering = ("-pk",)
@@ -138,7 +138,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     def made_by(self, endpoint: Endpoint) -> str:
         if endpoint.authorization:
             return str(endpoint.authorization.application or gettext("A deleted app"))
-        return gettext("API key %(name)s") % {"name": endpoint.maker.name} if endpoint.maker else "-"
+        return gettext("API key %(name)s") % {"name": endpoint.creator.name} if endpoint.creator else "-"
 
     @admin.display(description=_("delivered, of 100"))
     def delivered_count(self, endpoint: Any) -> int:

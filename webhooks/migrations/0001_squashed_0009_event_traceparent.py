@@ -102,8 +102,15 @@ class Migration(migrations.Migration):
                 ),
                 ("expires_at", models.DateTimeField("expires at", editable=False, null=True)),
                 (
-                    "maker",
-                    models.ForeignKey("oauth.apikey", models.SET_NULL, editable=False, null=True, related_name="+"),
+                    "creator",
+                    models.ForeignKey(
+                        "oauth.apikey",
+                        models.SET_NULL,
+                        editable=False,
+                        null=True,
+                        related_name="+",
+                        db_column="maker_id",
+                    ),
                 ),
             ],
             options={

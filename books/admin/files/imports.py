@@ -70,7 +70,7 @@ def show_import(request: HttpRequest) -> HttpResponse:
         try:
             return receive_whole_file(request) if request.FILES else begin_chunked_upload(request)
         except UnreadableFile as error:
-            return refuse(request, str(error))
+            return answer_refusal(request, str(error))
     files = ImportFile.objects.filter(user=request.user.pk).order_by("-pk")
     return render_page(
         request,
@@ -110,7 +110,7 @@ def receive_whole_file(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(mapping_address(file))
 
 
-def refuse(request: HttpRequest, message: str) -> HttpResponse:
+def answer_refusal(request: HttpRequest, message: str) -> HttpResponse:
     if "application/json" in request.headers.get("Accept", ""):
         return JsonResponse({"message": message}, status=422)
     messages.error(request, message)
@@ -135,7 +135,7 @@ def receive_chunk(request: HttpRequest, file_id: int) -> HttpResponse:
     except WrongChunk:
         return JsonResponse({"next": count_chunks(file)}, status=409)
     except OtherContent:
-        return refuse(request, _("The file has changed since its upload began. Choose it again."))
+        return answer_refusal(request, _("The file has changed since its upload began. Choose it again."))
     look_into_complete(request, file)
     return JsonResponse({"next": count_chunks(file)})
 
@@ -144,7 +144,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     """Asks where the file has the members of a book, and what is to be done; then the check begins."""
     file = find_own(request, file_id)
     if not is_complete(file):
-        return refuse(request, _("The upload was cut off. Choose the same file again to go on."))
+        return answer_refusal(request, _("The upload was cut off. Choose the same file again to go on."))
     if file.import_operation:
         return HttpResponseRedirect(check_address(file))
     if request.method == "POST" and request.POST.get("encoding") in ("", *ENCODINGS):
@@ -287,7 +287,7 @@ def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:
     try:
         format = FORMATS[next(pieces).decode()]
     except UnreadableFile as error:
-        return refuse(request, f"{file.name}: {error}")
+        return answer_refusal(request, f"{file.name}: {error}")
     return stream_file(pieces, format, f"{stem}.failed")
 
 

@@ -96,10 +96,10 @@ def run_reader(source: StoredFile, task: str) -> Generator[bytes]:
             if kind == messages.RESULT:
                 yield content
             elif kind == messages.NEED_CHUNK:
-                answer(connection, messages.CHUNK, source.read_chunk(int(content)))
+                send_answer(connection, messages.CHUNK, source.read_chunk(int(content)))
             elif kind == messages.NEED_REASONS:
                 reasons = json.dumps([*source.list_reasons(int(content))]).encode()
-                answer(connection, messages.REASONS, reasons)
+                send_answer(connection, messages.REASONS, reasons)
             else:
                 require_good_end(kind, content.decode(errors="replace"))
                 return
@@ -134,7 +134,7 @@ def build_job(source: StoredFile, task: str, cpu_seconds: int) -> bytes:
     return json.dumps(job).encode()
 
 
-def answer(connection: socket, kind: bytes, content: bytes) -> None:
+def send_answer(connection: socket, kind: bytes, content: bytes) -> None:
     """Raises UnreadableFile if the reader is dead."""
     try:
         messages.send(connection, kind, content)

@@ -22,7 +22,7 @@ def main() -> None:
     connection = socket(fileno=0)
     _kind, content = messages.receive(connection)
     job = json.loads(content)
-    configure(job)
+    configure_django(job)
     # Some formats translate texts when they are imported.
     from books.files.sandbox.tasks import serve
 
@@ -31,7 +31,7 @@ def main() -> None:
     serve(connection, job)
 
 
-def configure(job: dict[str, Any]) -> None:
+def configure_django(job: dict[str, Any]) -> None:
     settings.configure(LANGUAGE_CODE=job["language"], LOCALE_PATHS=job["locale_paths"])
     apps.populate(())
 

@@ -38,14 +38,14 @@ class APIKeyViewSet(APIViewSet):
         return JsonResponse({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
-        """Raises InsufficientScope for a scope that the maker has not."""
+        """Raises InsufficientScope for a scope that the creator has not."""
         check_parameters(request, [])
         values, now = self.read_values(request), timezone.now()
         require_scopes(request, values["scopes"])
         require_future(values["expires_at"], now)
-        owner, maker = cast("tuple[User, Credential]", (request.user, request.auth))
+        owner, creator = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
-            key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], maker)
+            key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], creator)
         except creators.CreatorRevoked as error:
             raise InvalidCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})

@@ -300,7 +300,7 @@ def test_what_a_key_loses_it_has_lost_in_the_next_request(
     owner.user_permissions.add(Permission.objects.get(codename="change_book"))
     authorization = Authorization.objects.create(user=owner, scopes="read write", created_at=timezone.now())
     app = Credential("app", frozenset(["read", "write"]), 0, authorization=authorization.pk)
-    key = create_key_header(owner, maker=app)
+    key = create_key_header(owner, creator=app)
     use_key = [Request("GET", "/books/1"), Request("PUT", "/books/1", body=encode_body(year=1))]
     assert [variant.send(request, key).status for request in use_key] == [OK, OK]
     change(owner)

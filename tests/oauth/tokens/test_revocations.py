@@ -364,7 +364,7 @@ def test_keys_made_by_a_token_end_with_its_grant(scenario: Scenario, change: Cha
         "by the app",
         parse_scopes("read"),
         timezone.now(),
-        maker=make_credential(authorization=claims.sid),
+        creator=make_credential(authorization=claims.sid),
     )
     headers = {"X-API-Key": text}
     before = scenario.client.get("/api/books", headers=headers).status_code
@@ -380,10 +380,10 @@ def test_a_revoked_key_ends_the_keys_made_with_it(scenario: Scenario) -> None:
     now = timezone.now()
     first, _ = api_keys.create_key(scenario.user, "first", parse_scopes("read"), now)
     second, _ = api_keys.create_key(
-        scenario.user, "second", parse_scopes("read"), now, maker=make_credential(key=first.pk)
+        scenario.user, "second", parse_scopes("read"), now, creator=make_credential(key=first.pk)
     )
     _, text = api_keys.create_key(
-        scenario.user, "third", parse_scopes("read"), now, maker=make_credential(key=second.pk)
+        scenario.user, "third", parse_scopes("read"), now, creator=make_credential(key=second.pk)
     )
     other, _ = api_keys.create_key(scenario.user, "other", parse_scopes("read"), now)
     assert api_keys.revoke_keys(APIKey.objects.filter(pk=first.pk), now) == 3

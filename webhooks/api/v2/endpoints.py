@@ -63,8 +63,8 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            maker, now = lock_creator(request), timezone.now()
-            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, maker)
+            creator, now = lock_creator(request), timezone.now()
+            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})

@@ -54,8 +54,8 @@ def obtain_token_header(api: httpx.Client, owner: User, name: str = "shelf") -> 
     return build_bearer_header(tokens["access_token"])
 
 
-def create_app_key(api: httpx.Client, maker: dict[str, str]) -> dict[str, str]:
-    response = api.post(KEYS, json={"name": "By the app", "scopes": "webhooks"}, headers=maker)
+def create_app_key(api: httpx.Client, creator: dict[str, str]) -> dict[str, str]:
+    response = api.post(KEYS, json={"name": "By the app", "scopes": "webhooks"}, headers=creator)
     assert response.status_code == 201, response.text
     return {"X-API-Key": response.json()["key"]}
 
@@ -90,22 +90,22 @@ def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) ->
         assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
 
 
-@pytest.mark.parametrize("maker", ["the person", "another app", "another key"])
-def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User, maker: str) -> None:
-    makers = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
-    endpoint = create_webhook(api, makers[maker]) if maker in makers else create_endpoint(owner)
+@pytest.mark.parametrize("creator", ["the person", "another app", "another key"])
+def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User, creator: str) -> None:
+    creators = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
+    endpoint = create_webhook(api, creators[creator]) if creator in creators else create_endpoint(owner)
     headers = create_key_header(owner)
     assert list_webhooks(api, headers) == [endpoint.pk]
     assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
 
 
-@pytest.mark.parametrize("maker", ["the person", "another app", "a key"])
+@pytest.mark.parametrize("creator", ["the person", "another app", "a key"])
 @pytest.mark.parametrize("caller", ["app", "key of the app"])
-def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User, maker: str, caller: str) -> None:
+def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User, creator: str, caller: str) -> None:
     app = obtain_token_header(api, owner)
     headers = {"app": app, "key of the app": create_app_key(api, app)}[caller]
-    makers = {"another app": obtain_token_header(api, owner, "other"), "a key": create_key_header(owner)}
-    endpoint = create_webhook(api, makers[maker]) if maker in makers else create_endpoint(owner)
+    creators = {"another app": obtain_token_header(api, owner, "other"), "a key": create_key_header(owner)}
+    endpoint = create_webhook(api, creators[creator]) if creator in creators else create_endpoint(owner)
     assert list_webhooks(api, headers) == []
     assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)
     endpoint.refresh_from_db()
@@ -177,7 +177,7 @@ def test_a_person_enables_an_ended_endpoint_and_has_it_from_then_on(
     submit_action(developer, ENDPOINTS, "enable", endpoint)
     endpoint.refresh_from_db()
     assert (endpoint.state, endpoint.reason) == ("active", "")
-    assert (endpoint.maker, endpoint.authorization, endpoint.expires_at) == (None, None, None)
+    assert (endpoint.creator, endpoint.authorization, endpoint.expires_at) == (None, None, None)
     publish_event()
     assert [leased.endpoint_id for leased in claim_deliveries()] == [endpoint.pk]
     Authorization.objects.all().delete()
