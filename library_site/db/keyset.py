@@ -81,8 +81,6 @@ def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
 def build_condition_sql(columns: Sequence[str], key: Key, descending: bool) -> tuple[str, tuple[Any, ...]]:
     """The same as SQL, and the values of its parameters."""
     operator = "<" if descending else ">"
-    if len(columns) == 1:
-        return f"{columns[0]} {operator} %s", key
     placeholders = ", ".join("%s" for _ in key)
     sql = f"{columns[0]} {operator}= %s AND ({', '.join(columns)}) {operator} ({placeholders})"
     return sql, (key[0], *key)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from django.conf import settings
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -247,3 +248,25 @@ def test_a_page_of_any_length_takes_the_same_number_of_queries(
     with django_assert_max_num_queries(4):
         page = read_page(api, key_header, limit=limit)
     assert len(page["results"]) == min(limit, 100)
+
+
+def test_a_page_is_found_along_the_index_of_the_stream() -> None:
+    now = timezone.now()
+    with CaptureQueriesContext(connection) as queries:
+        stream.read_page(StreamCursor(0, 5, now), ["book.created"], 10, now)
+    [statement] = [query["sql"] for query in queries if "LIMIT 11" in query["sql"]]
+    plan = explain_among_many(statement)
+    assert "event_in_the_stream" in plan
+    assert not any(mark in plan for mark in ("Sort", "TEMP B-TREE"))
+    # On SQLite a range of the first column would be the whole stream.
+    assert connection.vendor == "postgresql" or "(transaction=? AND id>?" in plan
+
+
+def explain_among_many(statement: str) -> str:
+    """The plan of a statement, as for a table that is too large for a full scan."""
+    keyword = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[connection.vendor]
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"{keyword} {statement}".replace("%", "%%"))
+        return "\n".join(str(row[-1]) for row in cursor.fetchall())
