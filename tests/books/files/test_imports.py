@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Callable
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from books.models import Book, Change, Operation
 from books.operations import edits, worker
 from books.operations.lifecycle import begin_leased_operation, cancel_operation
 from books.operations.tasks import OperationFailed
+from books.writing.changes import ConcurrentChange
 from library_site.jobs.leases import LeaseLost
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
 from tests.support.books import build_book
@@ -351,3 +353,30 @@ def test_a_new_book_has_every_member(api: httpx.Client, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="1 rows failed"):
         import_file(file)
     assert [book["isbn"] for book in list_books(api)] == [whole["isbn"]]
+
+
+def test_a_record_comes_back_once_from_a_batch_that_is_written_again(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rejected: list[int] = []
+    file = LocalFile(
+        BytesIO(f"{HEADER}First,A,1,1,G\nAgain,A,1,1,G\n".encode()),
+        FORMATS["csv"],
+        "",
+        lambda decision: rejected.append(decision.record.raw.line),
+    )
+    monkeypatch.setattr(worker, "store_progress", fail_once(worker.store_progress))
+    counts = import_books(file, RULES, find_anybody(), timezone.now(), announce=True)
+    assert (rejected, counts) == ([3], {"new": 1, "refused": 1})
+
+
+def fail_once(function: Callable[..., None]) -> Callable[..., None]:
+    calls: list[int] = []
+
+    def call(*arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConcurrentChange
+        function(*arguments)
+
+    return call
