@@ -367,7 +367,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["library_site.api.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.api.negotiation.JSONNegotiation",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "library_site.api.error_documents.OperationSchema",
     "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
     "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersioning",
     "UNAUTHENTICATED_USER": None,
@@ -394,10 +394,7 @@ SPECTACULAR_SETTINGS = {
         "library_site.api.openapi.mark_required_bodies",
         "library_site.api.openapi.document_files",
         "library_site.api.openapi.declare_versions",
-        "library_site.api.openapi.document_challenges",
-        "library_site.api.openapi.document_unavailability",
         "webhooks.api.openapi.document_events",
-        *(["library_site.api.openapi.document_rate_limit"] if API_RATE_LIMIT else []),
     ],
 }
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from library_site.api.openapi import get_document
-from library_site.api.schema import message_schema
+from library_site.api.schema import document_message
 
 WELCOME_BODY = {"message": "Welcome to the Library API. See /docs for its documentation."}
 
@@ -28,7 +28,7 @@ class RootView(APIView):
         operation_id="root",
         summary="Find the documentation",
         tags=["Library"],
-        responses=message_schema("A pointer to /docs.", WELCOME_BODY["message"]),
+        responses=document_message("A pointer to /docs.", WELCOME_BODY["message"]),
     )
     def get(self, request: Request) -> JsonResponse:
         return JsonResponse(WELCOME_BODY)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter
 
 from books.members import EXAMPLE
-from library_site.api.schema import request_header, response_header
+from library_site.api.schema import request_example, request_header, response_header
 
 BOOK_ID_PARAMETER = OpenApiParameter("book_id", int, OpenApiParameter.PATH, description="The book's id.")
 ETAG_DESCRIPTION = "The state of the book, for `If-Match` and `If-None-Match`."
@@ -29,7 +29,7 @@ CREATE_OPERATION: dict[str, Any] = {
     "summary": "Create a book",
     "description": "A new book is available.",
     "tags": ["Books"],
-    "examples": [OpenApiExample("A new book", EXAMPLE, request_only=True)],
+    "examples": [request_example("A new book", EXAMPLE)],
 }
 READ_OPERATION: dict[str, Any] = {
     "operation_id": "read_book",

@@ -15,11 +15,6 @@ from library_site.http.versions import API_ROOT
 
 Document = dict[str, Any]
 BUILD_LOCK = Lock()
-# The header of answers 429 and 503.
-RETRY_AFTER_DOCUMENT = {
-    "schema": {"type": "integer", "minimum": 1},
-    "description": "Seconds until the caller may go on.",
-}
 
 
 def get_document(numbers: tuple[int, ...]) -> Document:
@@ -92,33 +87,4 @@ def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> 
     if settings.API_LIFECYCLES.get(number, {}).get("deprecated_on"):
         for operation in iter_operations(result, API_ROOT):
             operation["deprecated"] = True
-    return result
-
-
-def document_challenges(result: Document, **_: Any) -> Document:
-    """A hook: a 401 has the header WWW-Authenticate, and so has a 403 for a missing scope."""
-    challenge = {"schema": {"type": "string"}, "description": "The credential that would be accepted (RFC 6750, 3)."}
-    for operation in iter_operations(result, API_ROOT):
-        for status in operation["responses"].keys() & {"401", "403"}:
-            operation["responses"][status]["headers"] = {"WWW-Authenticate": challenge}
-    return result
-
-
-def document_unavailability(result: Document, **_: Any) -> Document:
-    """A hook: every 503 has the header Retry-After."""
-    for operation in iter_operations(result, API_ROOT):
-        for status in operation["responses"].keys() & {"503"}:
-            operation["responses"][status]["headers"] = {"Retry-After": RETRY_AFTER_DOCUMENT}
-    return result
-
-
-def document_rate_limit(result: Document, **_: Any) -> Document:
-    """A hook: every operation of the API can answer 429, in the format of its other errors."""
-    for operation in iter_operations(result, API_ROOT):
-        error = operation["responses"]["503"]["content"]["application/json"]["schema"]
-        operation["responses"]["429"] = {
-            "description": "The caller has asked too often.",
-            "headers": {"Retry-After": RETRY_AFTER_DOCUMENT},
-            "content": {"application/json": {"schema": error}},
-        }
     return result

@@ -10,15 +10,11 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from library_site.api.schema import (
-    BODY_ERRORS,
-    COMMON_ERRORS,
-    error_schema,
-    invalid_schema,
-    response_header,
-    unknown_parameter_schema,
-)
+from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
+from library_site.api.schema import document_answer, request_example, response_header
+from library_site.http.refusals import Failure
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer, NewAPIKeySerializer
+from oauth.api_keys import TooManyKeys
 
 KEY_EXAMPLE = {
     "id": "1f8e0c2b7a96",
@@ -32,8 +28,7 @@ KEY_TEXT_EXAMPLE = "lib_1f8e0c2b7a96_9mZ0c3QvRk1yT5uW7xY2aB4dE6fG8hJ0kL1nP3qS5tU
 KEY_ID = OpenApiParameter(
     "key_id", {"type": "string", "pattern": "^[0-9a-f]{12}$"}, OpenApiParameter.PATH, description="The key's id."
 )
-NOT_FOUND = error_schema("You have no valid key with this id.", "NOT_FOUND", "API key not found")
-UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
+NOT_FOUND = {404: ErrorDocument("You have no valid key with this id.", Failure(404, "API key not found"))}
 
 
 @extend_schema_serializer(many=False)
@@ -57,8 +52,6 @@ document_api_keys = extend_schema_view(
                 "The keys.",
                 [OpenApiExample("Keys", {"results": [KEY_EXAMPLE], "next": None, "previous": None})],
             ),
-            400: UNKNOWN_PARAMETER,
-            **COMMON_ERRORS,
         },
     ),
     create=extend_schema(
@@ -67,7 +60,7 @@ document_api_keys = extend_schema_view(
         description="The key has no more scopes than the credential that makes it, and ends with it at the latest.",
         tags=["API keys"],
         request=APIKeyCreateSerializer,
-        examples=[OpenApiExample("A key", {"name": "Night import", "scopes": "read write"}, request_only=True)],
+        examples=[request_example("A key", {"name": "Night import", "scopes": "read write"})],
         parameters=[response_header("Location", "The address of the new key.", 201)],
         responses={
             201: OpenApiResponse(
@@ -75,14 +68,8 @@ document_api_keys = extend_schema_view(
                 "The new key, shown this once.",
                 [OpenApiExample("Key", {**KEY_EXAMPLE, "key": KEY_TEXT_EXAMPLE})],
             ),
-            409: error_schema(
-                "You have the largest number of keys that a user may have.",
-                "CONFLICT",
-                "You have 100 API keys: revoke one first",
-            ),
-            **BODY_ERRORS,
-            422: invalid_schema("scopes", "There is no scope 'all'; there are read, write, webhooks."),
-            **COMMON_ERRORS,
+            **document_refusal(TooManyKeys, "You have the largest number of keys that a user may have."),
+            **document_invalid("scopes", "There is no scope 'all'; there are read, write, webhooks."),
         },
     ),
     retrieve=extend_schema(
@@ -92,10 +79,8 @@ document_api_keys = extend_schema_view(
         tags=["API keys"],
         parameters=[KEY_ID],
         responses={
-            200: OpenApiResponse(APIKeySerializer, "The key.", [OpenApiExample("Key", KEY_EXAMPLE)]),
-            400: UNKNOWN_PARAMETER,
-            404: NOT_FOUND,
-            **COMMON_ERRORS,
+            200: document_answer(APIKeySerializer, "The key.", KEY_EXAMPLE),
+            **NOT_FOUND,
         },
     ),
     destroy=extend_schema(
@@ -106,9 +91,7 @@ document_api_keys = extend_schema_view(
         parameters=[KEY_ID],
         responses={
             204: OpenApiResponse(description="The key is revoked."),
-            400: UNKNOWN_PARAMETER,
-            404: NOT_FOUND,
-            **COMMON_ERRORS,
+            **NOT_FOUND,
         },
     ),
 )

@@ -13,15 +13,10 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
+from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from library_site.api.schema import (
-    BODY_ERRORS,
-    COMMON_ERRORS,
-    error_schema,
-    invalid_schema,
-    response_header,
-    unknown_parameter_schema,
-)
+from library_site.api.schema import document_answer, request_example, response_header
+from library_site.http.refusals import Failure
 from webhooks import endpoints, signing
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
 from webhooks.api.v2.serializers import (
@@ -40,6 +35,7 @@ from webhooks.api.v2.serializers import (
 from webhooks.models import EVENT_RETENTION
 from webhooks.registry import EVENT_KINDS, PING_KIND
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
+from webhooks.stream import CursorTooOld
 
 TAGS = ["Webhooks"]
 KIND_EXAMPLE, *_ = EVENT_KINDS.values()
@@ -137,12 +133,6 @@ def query_parameter(name: str, schema: dict[str, Any], description: str) -> Open
     return OpenApiParameter(name, schema, description=description)
 
 
-def example_schema(
-    serializer: type[serializers.BaseSerializer[Any]], description: str, example: Any
-) -> OpenApiResponse:
-    return OpenApiResponse(serializer, description, [OpenApiExample("Answer", example)])
-
-
 LIMIT_SCHEMA = {
     "type": "integer",
     "minimum": 1,
@@ -154,27 +144,16 @@ WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
 )
-FORBIDDEN = error_schema(
-    "The credential lacks the scope, or a page of another origin writes.",
-    "FORBIDDEN",
-    "The credential lacks the scope webhooks",
+ENDPOINT_NOT_FOUND = {404: ErrorDocument("You have no such webhook.", Failure(404, "Webhook not found"))}
+DELIVERY_NOT_FOUND = {404: ErrorDocument("The webhook has no such delivery.", Failure(404, "Delivery not found"))}
+CANNOT_SEND = document_refusal(
+    endpoints.EndpointDisabled, "The webhook is disabled, or too many of your deliveries are waiting."
 )
-WEBHOOK_ERRORS: dict[int, Any] = {**COMMON_ERRORS, 403: FORBIDDEN}
-UNKNOWN_PARAMETER = unknown_parameter_schema("limit", "It is not known here; the nearest name is version.")
-ENDPOINT_NOT_FOUND = error_schema("You have no such webhook.", "NOT_FOUND", "Webhook not found")
-DELIVERY_NOT_FOUND = error_schema("The webhook has no such delivery.", "NOT_FOUND", "Delivery not found")
-CANNOT_SEND = error_schema(
-    "The webhook is disabled, or too many of your deliveries are waiting.",
-    "CONFLICT",
-    "The webhook is disabled: set its state to active first",
-)
-INVALID_URL = invalid_schema("url", NOT_PUBLIC_MESSAGE)
-INVALID_SECRET = invalid_schema("secret", str(SecretField.default_error_messages["invalid"]))
-INVALID_KINDS = invalid_schema("events", str(KindsField.default_error_messages["kinds"]))
-ACCEPTED = example_schema(DeliverySerializer, "It will be sent.", WAITING_DELIVERY_EXAMPLE)
+INVALID_URL = document_invalid("url", NOT_PUBLIC_MESSAGE)
+INVALID_SECRET = document_invalid("secret", str(SecretField.default_error_messages["invalid"]))
+INVALID_KINDS = document_invalid("events", str(KindsField.default_error_messages["kinds"]))
+ACCEPTED = document_answer(DeliverySerializer, "It will be sent.", WAITING_DELIVERY_EXAMPLE)
 LOCATION = response_header("Location", "The address of the delivery.", 202)
-ENDPOINT_ERRORS: dict[int, Any] = {400: UNKNOWN_PARAMETER, 404: ENDPOINT_NOT_FOUND, **WEBHOOK_ERRORS}
-WEBHOOK_BODY_ERRORS: dict[int, Any] = {**BODY_ERRORS, **WEBHOOK_ERRORS}
 
 document_endpoints = extend_schema_view(
     list=extend_schema(
@@ -183,11 +162,9 @@ document_endpoints = extend_schema_view(
         description="Those that your app and its keys made. With an API key of your own, all of yours.",
         tags=TAGS,
         responses={
-            200: example_schema(
+            200: document_answer(
                 EndpointsSerializer, "The webhooks.", {"results": [ENDPOINT_EXAMPLE], "next": None, "previous": None}
             ),
-            400: UNKNOWN_PARAMETER,
-            **WEBHOOK_ERRORS,
         },
     ),
     create=extend_schema(
@@ -198,19 +175,16 @@ document_endpoints = extend_schema_view(
         f" them with a copy of this module:\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
         request=EndpointCreateSerializer,
-        examples=[OpenApiExample("A webhook", NEW_ENDPOINT_EXAMPLE, request_only=True)],
+        examples=[request_example("A webhook", NEW_ENDPOINT_EXAMPLE)],
         parameters=[response_header("Location", "The address of the new webhook.", 201)],
         responses={
-            201: example_schema(
+            201: document_answer(
                 NewEndpointSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
             ),
-            409: error_schema(
-                "You have the largest number of webhooks that a user may have.",
-                "CONFLICT",
-                f"You have {endpoints.MAX_ENDPOINTS_PER_USER} webhooks: delete one first",
+            **document_refusal(
+                endpoints.TooManyEndpoints, "You have the largest number of webhooks that a user may have."
             ),
-            **WEBHOOK_BODY_ERRORS,
-            422: INVALID_URL,
+            **INVALID_URL,
         },
     ),
     retrieve=extend_schema(
@@ -219,7 +193,7 @@ document_endpoints = extend_schema_view(
         description="Everything except its secret.",
         tags=TAGS,
         parameters=[WEBHOOK_ID],
-        responses={200: example_schema(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_ERRORS},
+        responses={200: document_answer(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_NOT_FOUND},
     ),
     partial_update=extend_schema(
         operation_id="change_webhook",
@@ -227,13 +201,12 @@ document_endpoints = extend_schema_view(
         description="Only the members present in the body change. A webhook that is set active loses its reason.",
         tags=TAGS,
         request=EndpointChangeSerializer,
-        examples=[OpenApiExample("Active again", {"state": "active"}, request_only=True)],
+        examples=[request_example("Active again", {"state": "active"})],
         parameters=[WEBHOOK_ID],
         responses={
-            200: example_schema(EndpointSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
-            404: ENDPOINT_NOT_FOUND,
-            **WEBHOOK_BODY_ERRORS,
-            422: INVALID_URL,
+            200: document_answer(EndpointSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
+            **ENDPOINT_NOT_FOUND,
+            **INVALID_URL,
         },
     ),
     destroy=extend_schema(
@@ -242,7 +215,7 @@ document_endpoints = extend_schema_view(
         description="Nothing more is sent to it, waiting deliveries included.",
         tags=TAGS,
         parameters=[WEBHOOK_ID],
-        responses={204: OpenApiResponse(description="The webhook is gone."), **ENDPOINT_ERRORS},
+        responses={204: OpenApiResponse(description="The webhook is gone."), **ENDPOINT_NOT_FOUND},
     ),
 )
 
@@ -254,13 +227,12 @@ document_add_secret = extend_schema(
     tags=TAGS,
     request=SecretCreateSerializer,
     extensions={"x-body-optional": True},
-    examples=[OpenApiExample("Made by the library", {}, request_only=True)],
+    examples=[request_example("Made by the library", {})],
     parameters=[WEBHOOK_ID],
     responses={
-        201: example_schema(SecretSerializer, "The secret, shown this once.", {"secret": SECRET_EXAMPLE}),
-        404: ENDPOINT_NOT_FOUND,
-        **WEBHOOK_BODY_ERRORS,
-        422: INVALID_SECRET,
+        201: document_answer(SecretSerializer, "The secret, shown this once.", {"secret": SECRET_EXAMPLE}),
+        **ENDPOINT_NOT_FOUND,
+        **INVALID_SECRET,
     },
 )
 
@@ -272,9 +244,9 @@ document_promote = extend_schema(
     request=None,
     parameters=[WEBHOOK_ID],
     responses={
-        200: example_schema(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE),
-        409: error_schema("No secret is pending.", "CONFLICT", "There is no pending secret: add one first"),
-        **ENDPOINT_ERRORS,
+        200: document_answer(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE),
+        **document_refusal(endpoints.NoPendingSecret, "No secret is pending."),
+        **ENDPOINT_NOT_FOUND,
     },
 )
 
@@ -285,7 +257,7 @@ document_ping = extend_schema(
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, LOCATION],
-    responses={202: ACCEPTED, 409: CANNOT_SEND, **ENDPOINT_ERRORS},
+    responses={202: ACCEPTED, **CANNOT_SEND, **ENDPOINT_NOT_FOUND},
 )
 
 document_replay = extend_schema(
@@ -295,14 +267,13 @@ document_replay = extend_schema(
     " kinds that the webhook takes.",
     tags=TAGS,
     request=ReplaySerializer,
-    examples=[OpenApiExample("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"}, request_only=True)],
+    examples=[request_example("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"})],
     parameters=[WEBHOOK_ID],
     responses={
-        202: example_schema(CountSerializer, "They will be sent.", {"deliveries": 12}),
-        404: ENDPOINT_NOT_FOUND,
-        409: CANNOT_SEND,
-        **WEBHOOK_BODY_ERRORS,
-        422: INVALID_KINDS,
+        202: document_answer(CountSerializer, "They will be sent.", {"deliveries": 12}),
+        **ENDPOINT_NOT_FOUND,
+        **CANNOT_SEND,
+        **INVALID_KINDS,
     },
 )
 
@@ -324,12 +295,11 @@ document_deliveries = extend_schema_view(
             LIMIT,
         ],
         responses={
-            200: example_schema(
+            200: document_answer(
                 DeliveriesSerializer, "The deliveries.", {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None}
             ),
-            **ENDPOINT_ERRORS,
-            400: unknown_parameter_schema("status", "It is not known here; the nearest name is state."),
-            422: invalid_schema("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}."),
+            **ENDPOINT_NOT_FOUND,
+            **document_invalid("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.", "query"),
         },
     ),
     retrieve=extend_schema(
@@ -339,13 +309,12 @@ document_deliveries = extend_schema_view(
         tags=TAGS,
         parameters=[WEBHOOK_ID, DELIVERY_ID],
         responses={
-            200: example_schema(
+            200: document_answer(
                 SentDeliverySerializer,
                 "The delivery.",
                 {**DELIVERY_EXAMPLE, "attempt_log": [ATTEMPT_EXAMPLE], "body": event_example(KIND_EXAMPLE)},
             ),
-            **ENDPOINT_ERRORS,
-            404: DELIVERY_NOT_FOUND,
+            **DELIVERY_NOT_FOUND,
         },
     ),
 )
@@ -357,7 +326,7 @@ document_redeliver = extend_schema(
     tags=TAGS,
     request=None,
     parameters=[WEBHOOK_ID, DELIVERY_ID, LOCATION],
-    responses={202: ACCEPTED, 409: CANNOT_SEND, **ENDPOINT_ERRORS, 404: DELIVERY_NOT_FOUND},
+    responses={202: ACCEPTED, **CANNOT_SEND, **DELIVERY_NOT_FOUND},
 )
 
 document_stream = extend_schema(
@@ -385,13 +354,7 @@ document_stream = extend_schema(
                 )
             ],
         ),
-        **WEBHOOK_ERRORS,
-        400: unknown_parameter_schema("cursor", "It is not known here; the nearest name is version."),
-        410: error_schema(
-            "The cursor is too old.",
-            "GONE",
-            "The cursor is older than the events that are kept: begin anew without it",
-        ),
-        422: invalid_schema("after", "It is no cursor of this stream."),
+        **document_refusal(CursorTooOld, "The cursor is too old."),
+        **document_invalid("after", "It is no cursor of this stream.", "query"),
     },
 )

@@ -1,10 +1,8 @@
 """The OpenAPI document of version 1: every status that can occur, with examples."""
 
-from typing import Any
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema, extend_schema_view
-from rest_framework import serializers
-
+from books.api.conditional import PreconditionFailed
 from books.api.schema import (
     BOOK_ID_PARAMETER,
     CHANGE_PARAMETERS,
@@ -17,64 +15,24 @@ from books.api.schema import (
 )
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.members import EXAMPLE
-from library_site.api.schema import message_schema, response_header
+from books.writing.changes import BookNotFound, IsbnInUse
+from library_site.api.error_documents import document_invalid, document_refusal
+from library_site.api.query import INVALID_INTEGER
+from library_site.api.schema import document_answer, document_message, request_example, response_header
 
 BOOK_EXAMPLE = {"id": 1, **EXAMPLE, "available": True, "created_at": "2026-01-31T09:30:00.000000"}
 
 
-class ErrorSerializer(serializers.Serializer[Any]):
-    """Any error but a 422."""
-
-    detail = serializers.CharField()
-
-
-class ProblemSerializer(serializers.Serializer[Any]):
-    """One thing that is wrong with a request, and where."""
-
-    loc = serializers.ListField(child=serializers.CharField(), min_length=1)
-    msg = serializers.CharField()
-    type = serializers.CharField()
-
-
-class ProblemsSerializer(serializers.Serializer[Any]):
-    """All that is wrong with a request."""
-
-    detail = ProblemSerializer(many=True)
-
-
-def error_schema(description: str, message: str) -> OpenApiResponse:
-    return OpenApiResponse(ErrorSerializer, description, [OpenApiExample("Error", {"detail": message})])
-
-
-def problems_schema(*location: str, msg: str, type: str) -> OpenApiResponse:
-    example = {"detail": [{"loc": list(location), "msg": msg, "type": type}]}
-    description = "The request is not valid; every problem is listed."
-    return OpenApiResponse(ProblemsSerializer, description, [OpenApiExample("Problems", example)])
-
-
-def book_schema(description: str) -> OpenApiResponse:
-    return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK_EXAMPLE)])
+def document_book(description: str) -> OpenApiResponse:
+    return document_answer(BookSerializer, description, BOOK_EXAMPLE)
 
 
 # A reference, because for a serializer drf-spectacular would add a component whose name says that it is paginated.
 BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
-NOT_FOUND = error_schema("No book has this id.", "Book not found")
-CONFLICT = error_schema("Another book has the isbn, or another change met this one.", "Another book has this isbn")
-PRECONDITION_FAILED = error_schema("The book is in another state.", "The book is not in the state the request asks for")
-INVALID_BOOK_ID = problems_schema("path", "book_id", msg="Input should be a valid integer.", type="int_parsing")
-UNAUTHENTICATED = error_schema(
-    "There is no credential where one is needed, or a bad one.", "The access token is not valid"
-)
-FORBIDDEN = error_schema(
-    "The credential lacks the scope, or a page of another origin writes.", "The credential lacks the scope write"
-)
-UNAVAILABLE = error_schema("The database is out of reach, or busy.", "The library is out of reach, try again later")
-COMMON_ERRORS = {401: UNAUTHENTICATED, 403: FORBIDDEN, 503: UNAVAILABLE}
-BODY_ERRORS = {
-    413: error_schema("The body is over 1 MiB.", "The body is over 1048576 bytes."),
-    415: error_schema("The body is not JSON.", 'Unsupported media type "text/plain" in request.'),
-    422: problems_schema("body", "year", msg="Input should be a valid integer.", type="int_type"),
-}
+NOT_FOUND = document_refusal(BookNotFound)
+CONFLICT = document_refusal(IsbnInUse, "Another book has the isbn, or another change met this one.")
+PRECONDITION_FAILED = document_refusal(PreconditionFailed, "The book is in another state.")
+INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path", "int_parsing")
 
 document_books = extend_schema_view(
     list=extend_schema(
@@ -83,11 +41,8 @@ document_books = extend_schema_view(
         description="Ordered by id.",
         tags=["Books"],
         responses={
-            200: OpenApiResponse(BOOK_REFERENCE, "The books.", [OpenApiExample("Books", BOOK_EXAMPLE)]),
-            422: problems_schema(
-                "query", "limit", msg="Input should be less than or equal to 500.", type="less_than_equal"
-            ),
-            **COMMON_ERRORS,
+            200: document_answer(BOOK_REFERENCE, "The books.", BOOK_EXAMPLE),
+            **document_invalid("limit", "Input should be less than or equal to 500.", "query", "less_than_equal"),
         },
     ),
     create=extend_schema(
@@ -98,7 +53,7 @@ document_books = extend_schema_view(
             response_header("ETag", ETAG_DESCRIPTION, 201),
             LINK_HEADER,
         ],
-        responses={201: book_schema("The new book."), 409: CONFLICT, **BODY_ERRORS, **COMMON_ERRORS},
+        responses={201: document_book("The new book."), **CONFLICT},
     ),
     retrieve=extend_schema(
         **READ_OPERATION,
@@ -107,12 +62,11 @@ document_books = extend_schema_view(
             *READ_HEADERS,
         ],
         responses={
-            200: book_schema("The book."),
+            200: document_book("The book."),
             304: OpenApiResponse(description="The book is in a state that `If-None-Match` names."),
-            404: NOT_FOUND,
-            412: PRECONDITION_FAILED,
-            422: INVALID_BOOK_ID,
-            **COMMON_ERRORS,
+            **NOT_FOUND,
+            **PRECONDITION_FAILED,
+            **INVALID_BOOK_ID,
         },
     ),
     update=extend_schema(
@@ -121,26 +75,23 @@ document_books = extend_schema_view(
         description="Only the members present in the body change.",
         tags=["Books"],
         request=BookUpdateSerializer,
-        examples=[OpenApiExample("Another genre", {"genre": "Novel"}, request_only=True)],
+        examples=[request_example("Another genre", {"genre": "Novel"})],
         parameters=CHANGE_PARAMETERS,
         responses={
-            200: book_schema("The book after the change."),
-            404: NOT_FOUND,
-            409: CONFLICT,
-            412: PRECONDITION_FAILED,
-            **BODY_ERRORS,
-            **COMMON_ERRORS,
+            200: document_book("The book after the change."),
+            **NOT_FOUND,
+            **CONFLICT,
+            **PRECONDITION_FAILED,
         },
     ),
     destroy=extend_schema(
         **DELETE_OPERATION,
         responses={
-            200: message_schema("The book is gone.", "Book deleted successfully"),
-            404: NOT_FOUND,
-            409: CONFLICT,
-            412: PRECONDITION_FAILED,
-            422: INVALID_BOOK_ID,
-            **COMMON_ERRORS,
+            200: document_message("The book is gone.", "Book deleted successfully"),
+            **NOT_FOUND,
+            **CONFLICT,
+            **PRECONDITION_FAILED,
+            **INVALID_BOOK_ID,
         },
     ),
 )

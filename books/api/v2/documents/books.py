@@ -13,8 +13,9 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.api.bulk import MAX_BODY_BYTES
+from books.api.bulk import MAX_BODY_BYTES, BulkFailed
 from books.api.bulk_body import MAX_ITEMS
+from books.api.conditional import PreconditionFailed
 from books.api.idempotency import IDEMPOTENCY_KEY_PATTERN
 from books.api.schema import (
     BOOK_ID_PARAMETER,
@@ -40,16 +41,12 @@ from books.api.v2.serializers import (
 )
 from books.files.formats.registry import STREAMED_FORMATS
 from books.members import EXAMPLE, MEMBER_TABLE
-from library_site.api.schema import (
-    BODY_ERRORS,
-    COMMON_ERRORS,
-    error_schema,
-    invalid_schema,
-    request_header,
-    response_header,
-    unknown_parameter_schema,
-)
+from books.writing.changes import BookExists, BookNotFound, IsbnInUse
+from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
+from library_site.api.query import INVALID_INTEGER
+from library_site.api.schema import document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
+from library_site.http.refusals import Failure, Problem
 from webhooks.registry import EventDocument
 
 MOMENT = "2026-01-31T09:30:00.000000Z"
@@ -78,24 +75,20 @@ class ResultsSerializer(serializers.Serializer[Any]):
     results = ResultSerializer(many=True)
 
 
-def book_schema(description: str) -> OpenApiResponse:
-    return OpenApiResponse(BookSerializer, description, [OpenApiExample("Book", BOOK_EXAMPLE)])
+def document_book(description: str) -> OpenApiResponse:
+    return document_answer(BookSerializer, description, BOOK_EXAMPLE)
 
 
 NOT_MODIFIED = OpenApiResponse(description="The state is one that `If-None-Match` names.")
-NOT_FOUND = error_schema("No book has this id.", "NOT_FOUND", "Book not found")
-CONFLICT = error_schema(
+NOT_FOUND = document_refusal(BookNotFound)
+HOLDER_EXAMPLE = "The book at http://127.0.0.1:8000/api/v2/books/1 has it"
+CONFLICT = document_refusal(
+    IsbnInUse,
     "Another book has the isbn (`Link` leads to it), or another change met this one.",
-    "CONFLICT",
-    "Another book has this isbn",
-    isbn="The book at http://127.0.0.1:8000/api/v2/books/1 has it",
+    Problem("body", "isbn", HOLDER_EXAMPLE, "unique"),
 )
-PRECONDITION_FAILED = error_schema(
-    "The state is another than the request asks for.",
-    "PRECONDITION_FAILED",
-    "The book is not in the state the request asks for",
-)
-INVALID_BOOK_ID = invalid_schema("book_id", "Input should be a valid integer.")
+PRECONDITION_FAILED = document_refusal(PreconditionFailed, "The state is another than the request asks for.")
+INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
     {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(BookSerializer.Meta.fields)}},
@@ -148,12 +141,10 @@ UPDATE_SCHEMA: dict[str, Any] = {
     "tags": ["Books"],
     "parameters": CHANGE_PARAMETERS,
     "responses": {
-        200: book_schema("The book after the change."),
-        404: NOT_FOUND,
-        409: CONFLICT,
-        412: PRECONDITION_FAILED,
-        **BODY_ERRORS,
-        **COMMON_ERRORS,
+        200: document_book("The book after the change."),
+        **NOT_FOUND,
+        **CONFLICT,
+        **PRECONDITION_FAILED,
     },
 }
 
@@ -178,12 +169,10 @@ document_books = extend_schema_view(
             response_header("Link", "The next and the previous page (RFC 8288).", 200),
         ],
         responses={
-            200: OpenApiResponse(BOOK_OR_FIELDS, "The books.", [OpenApiExample("Books", BOOK_EXAMPLE)]),
+            200: document_answer(BOOK_OR_FIELDS, "The books.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
-            412: PRECONDITION_FAILED,
-            422: invalid_schema("limit", "Input should be less than or equal to 500."),
-            400: unknown_parameter_schema("autor", "It is not known here; the nearest name is author."),
-            **COMMON_ERRORS,
+            **PRECONDITION_FAILED,
+            **document_invalid("limit", "Input should be less than or equal to 500.", "query"),
         },
     ),
     create=extend_schema(
@@ -195,7 +184,7 @@ document_books = extend_schema_view(
             LINK_HEADER,
             response_header("ETag", ETAG_DESCRIPTION, 201),
         ],
-        responses={201: book_schema("The new book."), 409: CONFLICT, **BODY_ERRORS, **COMMON_ERRORS},
+        responses={201: document_book("The new book."), **CONFLICT},
     ),
     retrieve=extend_schema(
         **READ_OPERATION,
@@ -205,13 +194,11 @@ document_books = extend_schema_view(
             *READ_HEADERS,
         ],
         responses={
-            200: OpenApiResponse(BOOK_OR_FIELDS, "The book.", [OpenApiExample("Book", BOOK_EXAMPLE)]),
+            200: document_answer(BOOK_OR_FIELDS, "The book.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
-            404: NOT_FOUND,
-            412: PRECONDITION_FAILED,
-            422: INVALID_BOOK_ID,
-            400: unknown_parameter_schema("autor", "It is not known here; the nearest name is version."),
-            **COMMON_ERRORS,
+            **NOT_FOUND,
+            **PRECONDITION_FAILED,
+            **INVALID_BOOK_ID,
         },
     ),
     update=extend_schema(
@@ -219,7 +206,7 @@ document_books = extend_schema_view(
         summary="Replace a book",
         description="All five members are required; `available` does not change if it is absent.",
         request=BookReplaceSerializer,
-        examples=[OpenApiExample("Another genre", {**EXAMPLE, "genre": "Novel"}, request_only=True)],
+        examples=[request_example("Another genre", {**EXAMPLE, "genre": "Novel"})],
         **UPDATE_SCHEMA,
     ),
     partial_update=extend_schema(
@@ -227,19 +214,17 @@ document_books = extend_schema_view(
         summary="Change a book",
         description="Only the members present in the body change (JSON Merge Patch, RFC 7396).",
         request=BookChangeSerializer,
-        examples=[OpenApiExample("Lent", {"available": False}, request_only=True)],
+        examples=[request_example("Lent", {"available": False})],
         **UPDATE_SCHEMA,
     ),
     destroy=extend_schema(
         **DELETE_OPERATION,
         responses={
             204: OpenApiResponse(description="The book is gone."),
-            404: NOT_FOUND,
-            409: CONFLICT,
-            412: PRECONDITION_FAILED,
-            422: INVALID_BOOK_ID,
-            400: unknown_parameter_schema("autor", "It is not known here; the nearest name is version."),
-            **COMMON_ERRORS,
+            **NOT_FOUND,
+            **CONFLICT,
+            **PRECONDITION_FAILED,
+            **INVALID_BOOK_ID,
         },
     ),
 )
@@ -250,12 +235,12 @@ document_revert = extend_schema(
     description="The book gets the members that it had at this version, as a change like others: with a version and an"
     " event of its own. What is equal already does not change.",
     request=RevertSerializer,
-    examples=[OpenApiExample("The first state", {"version": 1}, request_only=True)],
+    examples=[request_example("The first state", {"version": 1})],
     **{
         **UPDATE_SCHEMA,
         "responses": {
             **UPDATE_SCHEMA["responses"],
-            422: invalid_schema("version", "No state of the book with this version is known."),
+            **document_invalid("version", "No state of the book with this version is known."),
         },
     },
 )
@@ -275,17 +260,11 @@ document_restore = extend_schema(
         LINK_HEADER,
     ],
     responses={
-        201: OpenApiResponse(BookSerializer, "The book.", [OpenApiExample("Book", {**BOOK_EXAMPLE, "version": 3})]),
-        404: NOT_FOUND,
-        409: error_schema(
-            "The book is there, or another book has its isbn (`Link` leads to it).",
-            "CONFLICT",
-            "The book is not deleted",
-        ),
-        412: PRECONDITION_FAILED,
-        422: INVALID_BOOK_ID,
-        400: unknown_parameter_schema("autor", "It is not known here; the nearest name is version."),
-        **COMMON_ERRORS,
+        201: document_answer(BookSerializer, "The book.", {**BOOK_EXAMPLE, "version": 3}),
+        **NOT_FOUND,
+        **document_refusal(BookExists, "The book is there, or another book has its isbn (`Link` leads to it)."),
+        **PRECONDITION_FAILED,
+        **INVALID_BOOK_ID,
     },
 )
 
@@ -295,7 +274,7 @@ document_bulk = extend_schema(
     description="In one transaction: nothing changes unless all operations succeed, and every failure is named.",
     tags=["Books"],
     request=OperationsSerializer,
-    examples=[OpenApiExample("Three changes", OPERATIONS_EXAMPLE, request_only=True)],
+    examples=[request_example("Three changes", OPERATIONS_EXAMPLE)],
     parameters=[
         IDEMPOTENCY_KEY_HEADER,
         OpenApiParameter("dry_run", bool, default=False, description="Report, and change nothing."),
@@ -304,24 +283,17 @@ document_bulk = extend_schema(
         200: OpenApiResponse(
             ResultsSerializer, "The result of each operation, in order.", [OpenApiExample("Results", RESULTS_EXAMPLE)]
         ),
-        409: error_schema(
+        409: ErrorDocument(
             "All failures are conflicts: an isbn in use, or another version.",
-            "CONFLICT",
-            "Nothing was changed: not every operation can be carried out",
-            **{"0.isbn": "The book at http://127.0.0.1:8000/api/v2/books/1 has it"},
+            Failure(409, BulkFailed.default_detail, [Problem("body", "0.isbn", HOLDER_EXAMPLE, "unique")]),
         ),
-        **BODY_ERRORS,
-        **COMMON_ERRORS,
-        413: error_schema(
+        413: ErrorDocument(
             "The body is over 16 MiB, or has over 64 KiB beside its operations.",
-            "PAYLOAD_TOO_LARGE",
-            f"The body is over {MAX_BODY_BYTES} bytes.",
+            Failure(413, f"The body is over {MAX_BODY_BYTES} bytes."),
         ),
-        422: error_schema(
+        422: ErrorDocument(
             "An operation is not valid, or its book does not exist.",
-            "VALIDATION_ERROR",
-            "Nothing was changed: not every operation can be carried out",
-            **{"1.id": "Book not found"},
+            Failure(422, BulkFailed.default_detail, [Problem("body", "1.id", BookNotFound.message, "not_found")]),
         ),
     },
 )

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiParameter,
     OpenApiResponse,
     extend_schema,
@@ -16,14 +15,10 @@ from rest_framework import serializers
 from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, EntrySerializer, RecentEntrySerializer
+from books.writing.changes import BookNotFound
+from library_site.api.error_documents import document_invalid, document_refusal
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from library_site.api.schema import (
-    COMMON_ERRORS,
-    error_schema,
-    invalid_schema,
-    response_header,
-    unknown_parameter_schema,
-)
+from library_site.api.schema import document_answer, response_header
 
 TAGS = ["History"]
 NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
@@ -72,7 +67,7 @@ def page_schema(
 ) -> OpenApiResponse:
     next_url = f"{settings.PUBLIC_URL}/api/v2/{path}?cursor=W2ZhbHNlLDFd"
     example = {"results": results, "next": next_url, "previous": None}
-    return OpenApiResponse(serializer, "The changes, the newest first.", [OpenApiExample("Changes", example)])
+    return document_answer(serializer, "The changes, the newest first.", example)
 
 
 PAGE_PARAMETER_DOCUMENTS = [
@@ -86,7 +81,7 @@ PAGE_PARAMETER_DOCUMENTS = [
     ),
     response_header("Link", "The next and the previous page (RFC 8288).", 200),
 ]
-INVALID_LIMIT = invalid_schema("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.")
+INVALID_LIMIT = document_invalid("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.", "query")
 
 document_history = extend_schema_view(
     list=extend_schema(
@@ -100,9 +95,7 @@ document_history = extend_schema_view(
             200: page_schema(
                 RecentEntriesSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
             ),
-            400: unknown_parameter_schema("actors", "It is not known here; the nearest name is actor."),
-            422: INVALID_LIMIT,
-            **COMMON_ERRORS,
+            **INVALID_LIMIT,
         },
     ),
     retrieve=extend_schema(
@@ -114,10 +107,8 @@ document_history = extend_schema_view(
         parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETER_DOCUMENTS],
         responses={
             200: page_schema(EntriesSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
-            400: unknown_parameter_schema("limits", "It is not known here; the nearest name is limit."),
-            404: error_schema("There never was a book with this id.", "NOT_FOUND", "Book not found"),
-            422: INVALID_LIMIT,
-            **COMMON_ERRORS,
+            **document_refusal(BookNotFound, "There never was a book with this id."),
+            **INVALID_LIMIT,
         },
     ),
 )

@@ -1,23 +1,19 @@
 """Describes operations on many books in the OpenAPI document of version 2."""
 
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiParameter,
     OpenApiResponse,
     extend_schema,
     extend_schema_view,
 )
 
+from books.api.idempotency import KeyInUse
 from books.api.v2.documents.books import IDEMPOTENCY_KEY_HEADER
 from books.api.v2.serializers import MassChangeSerializer, OperationStateSerializer, PreviewSerializer
-from library_site.api.schema import (
-    BODY_ERRORS,
-    COMMON_ERRORS,
-    error_schema,
-    invalid_schema,
-    response_header,
-    unknown_parameter_schema,
-)
+from books.operations.lifecycle import OperationEnded, OperationNotFound, OperationUndone
+from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
+from library_site.api.schema import document_answer, request_example, response_header
+from library_site.http.refusals import Failure
 
 TAGS = ["Operations"]
 WAITING_EXAMPLE = {
@@ -57,17 +53,15 @@ REPLACE_EXAMPLE = {
 DELETE_EXAMPLE = {"kind": "delete", "filter": {"q": "draft", "year_min": 2020}}
 OPERATION_ID_PARAMETER = OpenApiParameter("operation_id", {"type": "integer"}, OpenApiParameter.PATH)
 LOCATION = response_header("Location", "The address of the operation.", 202)
-UNKNOWN_PARAMETER = unknown_parameter_schema("dryrun", "It is not known here; the nearest name is version.")
-NOT_FOUND = error_schema("There is no operation with this id.", "NOT_FOUND", "Operation not found")
-KEY_IN_USE = error_schema(
+NOT_FOUND = document_refusal(OperationNotFound)
+KEY_IN_USE = ErrorDocument(
     "Another request with this `Idempotency-Key` is not answered yet.",
-    "CONFLICT",
-    "A request with this Idempotency-Key is being answered",
+    Failure(409, KeyInUse.default_detail),
 )
 
 
-def operation_schema(description: str, example: dict[str, object]) -> OpenApiResponse:
-    return OpenApiResponse(OperationStateSerializer, description, [OpenApiExample("Operation", example)])
+def document_operation(description: str, example: dict[str, object]) -> OpenApiResponse:
+    return document_answer(OperationStateSerializer, description, example)
 
 
 document_operations = extend_schema_view(
@@ -80,9 +74,9 @@ document_operations = extend_schema_view(
         tags=TAGS,
         request=MassChangeSerializer,
         examples=[
-            OpenApiExample("A genre gets another name", EDIT_EXAMPLE, request_only=True),
-            OpenApiExample("A word is replaced", REPLACE_EXAMPLE, request_only=True),
-            OpenApiExample("Drafts are deleted", DELETE_EXAMPLE, request_only=True),
+            request_example("A genre gets another name", EDIT_EXAMPLE),
+            request_example("A word is replaced", REPLACE_EXAMPLE),
+            request_example("Drafts are deleted", DELETE_EXAMPLE),
         ],
         parameters=[
             IDEMPOTENCY_KEY_HEADER,
@@ -90,12 +84,10 @@ document_operations = extend_schema_view(
             LOCATION,
         ],
         responses={
-            200: OpenApiResponse(PreviewSerializer, "What would change.", [OpenApiExample("Preview", PREVIEW_EXAMPLE)]),
-            202: operation_schema("The operation waits for a worker.", WAITING_EXAMPLE),
+            200: document_answer(PreviewSerializer, "What would change.", PREVIEW_EXAMPLE),
+            202: document_operation("The operation waits for a worker.", WAITING_EXAMPLE),
             409: KEY_IN_USE,
-            **BODY_ERRORS,
-            **COMMON_ERRORS,
-            422: invalid_schema("filter.year_min", "Input should be a valid integer."),
+            **document_invalid("filter.year_min", "Input should be a valid integer."),
         },
     ),
     retrieve=extend_schema(
@@ -104,10 +96,8 @@ document_operations = extend_schema_view(
         tags=TAGS,
         parameters=[OPERATION_ID_PARAMETER],
         responses={
-            200: operation_schema("The operation.", DONE_EXAMPLE),
-            404: NOT_FOUND,
-            400: UNKNOWN_PARAMETER,
-            **COMMON_ERRORS,
+            200: document_operation("The operation.", DONE_EXAMPLE),
+            **NOT_FOUND,
         },
     ),
 )
@@ -120,11 +110,9 @@ document_cancel = extend_schema(
     request=None,
     parameters=[OPERATION_ID_PARAMETER, LOCATION],
     responses={
-        202: operation_schema("The operation is cancelled.", CANCELLED_EXAMPLE),
-        404: NOT_FOUND,
-        409: error_schema("The operation is done, or has failed.", "CONFLICT", "The operation has ended"),
-        400: UNKNOWN_PARAMETER,
-        **COMMON_ERRORS,
+        202: document_operation("The operation is cancelled.", CANCELLED_EXAMPLE),
+        **NOT_FOUND,
+        **document_refusal(OperationEnded, "The operation is done, or has failed."),
     },
 )
 
@@ -136,14 +124,8 @@ document_undo = extend_schema(
     request=None,
     parameters=[OPERATION_ID_PARAMETER, LOCATION],
     responses={
-        202: operation_schema("The operation that undoes it.", UNDO_EXAMPLE),
-        404: NOT_FOUND,
-        409: error_schema(
-            "The operation is under way, undone already, or changed nothing.",
-            "CONFLICT",
-            "The operation is undone already",
-        ),
-        400: UNKNOWN_PARAMETER,
-        **COMMON_ERRORS,
+        202: document_operation("The operation that undoes it.", UNDO_EXAMPLE),
+        **NOT_FOUND,
+        **document_refusal(OperationUndone, "The operation is under way, undone already, or changed nothing."),
     },
 )

@@ -1,0 +1,193 @@
+"""Describes the errors of operations in the OpenAPI documents, in the error format of each version.
+
+An operation declares the errors that only it has. The rest follows from its path, body, parameters and scope.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_serializer
+from rest_framework import serializers
+
+from library_site.api.suggestions import describe_nearest
+from library_site.http import versions
+from library_site.http.errors import UNAVAILABLE, ErrorFormat, detail_format, envelope_format
+from library_site.http.refusals import Failure, Problem, Refusal
+
+Operation = dict[str, Any]
+REQUEST_ID_EXAMPLE = "4c0e6a1f9b8d4e35"
+# An unknown parameter; the nearest known name is another one for each operation.
+UNKNOWN_NAME = "autor"
+INVALID_MESSAGE = "The request is not valid"
+
+
+@dataclass(frozen=True)
+class ErrorDocument:
+    """One error that an operation can answer with. Its example is what the version's error format makes of it."""
+
+    description: str
+    failure: Failure
+
+
+def document_refusal(refusal: type[Refusal], description: str = "", *problems: Problem) -> dict[int, ErrorDocument]:
+    """A refusal by its status; its first line describes it where no description is given."""
+    failure = Failure(refusal.status, refusal.message, problems)
+    return {refusal.status: ErrorDocument(description or (refusal.__doc__ or "").partition("\n")[0], failure)}
+
+
+def document_invalid(member: str, message: str, place: str = "body", code: str = "") -> dict[int, ErrorDocument]:
+    """A request with an invalid member. Only version 1 shows the place and the code."""
+    failure = Failure(422, INVALID_MESSAGE, [Problem(place, member, message, code)])
+    return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", failure)}
+
+
+class DetailSerializer(serializers.Serializer[Any]):
+    """One thing that is wrong with a request."""
+
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    details = DetailSerializer(many=True, required=False)
+    requestId = serializers.CharField(help_text="The same as in X-Request-ID and in the logs.")  # noqa: N815
+
+
+@extend_schema_serializer(component_name="Error")
+class EnvelopeSerializer(serializers.Serializer[Any]):
+    """Any error."""
+
+    error = FailureSerializer()
+
+
+@extend_schema_serializer(component_name="Error")
+class MessageErrorSerializer(serializers.Serializer[Any]):
+    """Any error but a 422."""
+
+    detail = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """One thing that is wrong with a request, and where."""
+
+    loc = serializers.ListField(child=serializers.CharField(), min_length=1)
+    msg = serializers.CharField()
+    type = serializers.CharField()
+
+
+class ProblemsSerializer(serializers.Serializer[Any]):
+    """All that is wrong with a request."""
+
+    detail = ProblemSerializer(many=True)
+
+
+# By error format: the body of any error but a 422, and that of a 422.
+ERROR_SERIALIZERS: dict[ErrorFormat, tuple[type[serializers.Serializer[Any]], type[serializers.Serializer[Any]]]] = {
+    detail_format: (MessageErrorSerializer, ProblemsSerializer),
+    envelope_format: (EnvelopeSerializer, EnvelopeSerializer),
+}
+RETRY_AFTER_HEADER = {
+    "Retry-After": {
+        "schema": {"type": "integer", "minimum": 1},
+        "description": "Seconds until the caller may go on.",
+    }
+}
+CHALLENGE_HEADER = {
+    "WWW-Authenticate": {
+        "schema": {"type": "string"},
+        "description": "The credential that would be accepted (RFC 6750, 3).",
+    }
+}
+HEADERS_BY_STATUS = {
+    "401": CHALLENGE_HEADER,
+    "403": CHALLENGE_HEADER,
+    "429": RETRY_AFTER_HEADER,
+    "503": RETRY_AFTER_HEADER,
+}
+COMMON_ERRORS = [
+    ErrorDocument(
+        "There is no credential where one is needed, or a bad one.", Failure(401, "The access token is not valid")
+    ),
+    ErrorDocument("The database is out of reach, or busy.", UNAVAILABLE),
+]
+RATE_LIMITED = ErrorDocument("The caller has asked too often.", Failure(429, "Request was throttled."))
+MALFORMED = "The body is not valid JSON."
+BODY_ERRORS = [
+    *document_invalid("year", "Input should be a valid integer.", code="int_type").values(),
+    ErrorDocument(
+        "The body is no JSON, or the query has an unknown parameter.",
+        Failure(400, MALFORMED, [Problem("body", "", MALFORMED, "parse_error")]),
+    ),
+    ErrorDocument("The body is over 1 MiB.", Failure(413, "The body is over 1048576 bytes.")),
+    ErrorDocument("The body is not JSON.", Failure(415, 'Unsupported media type "text/plain" in request.')),
+]
+
+
+class OperationSchema(AutoSchema):
+    """REST framework's DEFAULT_SCHEMA_CLASS."""
+
+    def get_operation(self, path: str, *arguments: Any) -> Operation | None:
+        operation: Operation | None = super().get_operation(path, *arguments)
+        if operation and path.startswith(f"{versions.API_ROOT}/"):
+            self.add_common_errors(operation)
+        return operation
+
+    def add_common_errors(self, operation: Operation) -> None:
+        """An error that the operation declares itself is kept."""
+        for error in iter_common_errors(operation):
+            status = str(select_error_format(self.path)(error.failure, "")[0])
+            if status not in operation["responses"]:
+                operation["responses"][status] = self._get_response_for_code(error, status)
+
+    def _get_response_for_code(self, serializer: Any, status_code: str, *arguments: Any, **options: Any) -> Any:
+        if isinstance(serializer, ErrorDocument):
+            serializer = build_response(serializer, select_error_format(self.path))
+        return super()._get_response_for_code(  # type: ignore[no-untyped-call]
+            serializer, status_code, *arguments, **options
+        )
+
+    def _get_response_headers_for_code(self, status_code: str, *arguments: Any, **options: Any) -> Any:
+        headers = super()._get_response_headers_for_code(status_code, *arguments, **options)
+        return headers | HEADERS_BY_STATUS.get(status_code, {})
+
+
+def iter_common_errors(operation: Operation) -> Iterator[ErrorDocument]:
+    """The errors of all operations like this one."""
+    yield from COMMON_ERRORS
+    yield build_forbidden(operation)
+    yield from BODY_ERRORS if "requestBody" in operation else [build_unknown_parameter(operation)]
+    if settings.API_RATE_LIMIT:
+        yield RATE_LIMITED
+
+
+def build_forbidden(operation: Operation) -> ErrorDocument:
+    """Operations that need no scope refuse to give more scopes to a new credential than the caller has."""
+    scopes = (scope for requirement in operation["security"] for names in requirement.values() for scope in names)
+    scope = next(scopes, "write")
+    description = "The credential lacks the scope, or a page of another origin writes."
+    return ErrorDocument(description, Failure(403, f"The credential lacks the scope {scope}"))
+
+
+def build_unknown_parameter(operation: Operation) -> ErrorDocument:
+    parameters = operation.get("parameters", [])
+    names = ["version", *(parameter["name"] for parameter in parameters if parameter["in"] == "query")]
+    problem = Problem("query", UNKNOWN_NAME, describe_nearest(UNKNOWN_NAME, names), "unknown_parameter")
+    failure = Failure(400, "The query has a parameter that is not known", [problem], code="unknown_parameter")
+    return ErrorDocument("The query has an unknown parameter.", failure)
+
+
+def build_response(error: ErrorDocument, error_format: ErrorFormat) -> OpenApiResponse:
+    status, example = error_format(error.failure, REQUEST_ID_EXAMPLE)
+    serializer = ERROR_SERIALIZERS[error_format][status == 422]
+    return OpenApiResponse(serializer, error.description, [OpenApiExample("Error", example)])
+
+
+def select_error_format(path: str) -> ErrorFormat:
+    """The error format of the version that has this path."""
+    homes = {version.home: version for version in versions.VERSIONS.values() if path.startswith(f"{version.home}/")}
+    return homes[max(homes, key=len)].error_format
