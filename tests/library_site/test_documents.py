@@ -1,10 +1,15 @@
 """README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from datetime import date
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.core.management import get_commands
@@ -13,6 +18,7 @@ from pytest_django import Settings
 
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
+from tests.support.waiting import PROCESS_TIMEOUT
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
 pytestmark = pytest.mark.database_independent
@@ -28,10 +34,35 @@ PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks",
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
 TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
 UNMAPPED_FOLDERS = {"__pycache__", "node_modules"}
+DEPENDENCIES = ROOT / "docs/dependencies.md"
+PACKAGE_OWNERS = packages_distributions()
 DECISIONS = ROOT / "docs/decisions"
 DECISION_END = re.compile(r"\n\*(\d{4}-\d\d-\d\d), \[([\w./-]+)\]\(\.\./\.\./\2\)\*\n?$")
 ROW_END = re.compile(r" \| (\d{4}-\d\d-\d\d) \| \[([\w./-]+)\]\(\.\./\.\./\2\) \|$")
 CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
+
+# aiohttp calls aiodns by this name of its own.
+INDIRECT_IMPORTS = {"aiodns": {"AsyncResolver"}}
+
+
+class Dependency(NamedTuple):
+    name: str
+    module: str
+    imports: set[str]
+    is_always_loaded: bool
+
+
+def list_dependencies() -> list[Dependency]:
+    rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
+    return [Dependency(name, module, list_imports(name), loaded == "always") for name, module, loaded in rows]
+
+
+def list_imports(name: str) -> set[str]:
+    """The top-level packages that a distribution installs, as far as it is installed."""
+    names = {name, name.replace("-", "_")}
+    packages = {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
+    return packages | INDIRECT_IMPORTS.get(name, set())
+
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -144,6 +175,35 @@ def test_every_definition_exists(document: Path) -> None:
 def test_every_target_of_make_exists(document: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE)) <= targets
+
+
+@pytest.mark.parametrize(("section", "file"), [("To run", "run.in"), ("With an option", "optional.in")])
+def test_every_dependency_is_documented(section: str, file: str) -> None:
+    lines = (ROOT / "requirements" / file).read_text().splitlines()
+    required = [re.split(r"[\[~=<>]", line)[0] for line in lines if line and not line.startswith("-")]
+    assert sorted(required) == sorted(list_rows(DEPENDENCIES, section))
+    assert {*required} <= {dependency.name for dependency in list_dependencies()}
+
+
+@pytest.mark.parametrize("dependency", list_dependencies(), ids=lambda dependency: dependency.name)
+def test_a_dependency_is_used_where_the_document_says(dependency: Dependency) -> None:
+    assert dependency.imports
+    assert re.search(rf"\b(?:{'|'.join(dependency.imports)})\b", (ROOT / dependency.module).read_text())
+
+
+def test_a_process_loads_what_the_document_says() -> None:
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "library_site.settings"}
+    code = "import sys, django; django.setup(); import django.contrib.admin; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_TIMEOUT,
+    ).stdout.split()
+    always = {dependency.name for dependency in list_dependencies() if dependency.is_always_loaded}
+    assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == always
 
 
 def test_the_map_names_only_what_there_is() -> None:
