@@ -12,6 +12,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_serializer
 from rest_framework import serializers
 
+from library_site.api.query import MAX_PAGE_SIZE
 from library_site.api.suggestions import describe_nearest
 from library_site.http import versions
 from library_site.http.errors import UNAVAILABLE, ErrorFormat, detail_format, envelope_format
@@ -42,6 +43,11 @@ def document_invalid(member: str, message: str, place: str = "body", code: str =
     """A request with an invalid member. Only version 1 shows the place and the code."""
     failure = Failure(422, INVALID_MESSAGE, [Problem(place, member, message, code)])
     return {422: ErrorDocument(f"{INVALID_MESSAGE}; every problem is listed.", failure)}
+
+
+INVALID_LIMIT = document_invalid(
+    "limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.", "query", "less_than_equal"
+)
 
 
 class DetailSerializer(serializers.Serializer[Any]):

@@ -6,6 +6,8 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
+
 
 class MessageSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
@@ -26,6 +28,11 @@ def request_example(name: str, value: Any) -> OpenApiExample:
 
 def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
+
+
+def document_limit(description: str) -> OpenApiParameter:
+    schema = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}
+    return OpenApiParameter("limit", schema, description=description)
 
 
 def request_header(name: str, description: str) -> OpenApiParameter:

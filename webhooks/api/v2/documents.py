@@ -1,10 +1,8 @@
 """Describes webhooks, their deliveries and the stream of events in the OpenAPI document of version 2."""
 
 from inspect import getsource
-from typing import Any
 
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiParameter,
     OpenApiResponse,
     extend_schema,
@@ -13,9 +11,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
-from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from library_site.api.schema import document_answer, request_example, response_header
+from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
+from library_site.api.schema import document_answer, document_limit, request_example, response_header
 from library_site.http.refusals import Failure
 from webhooks import endpoints, signing
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
@@ -129,17 +126,7 @@ def id_parameter(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, {"type": "integer", "minimum": 0}, OpenApiParameter.PATH, description=description)
 
 
-def query_parameter(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
-    return OpenApiParameter(name, schema, description=description)
-
-
-LIMIT_SCHEMA = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": MAX_PAGE_SIZE,
-    "default": DEFAULT_PAGE_SIZE,
-}
-LIMIT = query_parameter("limit", LIMIT_SCHEMA, "The number of items on a page.")
+LIMIT = document_limit("The number of items on a page.")
 WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
@@ -286,11 +273,13 @@ document_deliveries = extend_schema_view(
         parameters=[
             WEBHOOK_ID,
             *(
-                query_parameter(name, {"type": "string", "enum": values}, f"Its {name}.")
+                OpenApiParameter(name, {"type": "string", "enum": values}, description=f"Its {name}.")
                 for name, values in FILTER_CHOICES.items()
             ),
-            query_parameter(
-                "cursor", {"type": "string", "pattern": "^[0-9]+$"}, "Where the page begins, as `next` has it."
+            OpenApiParameter(
+                "cursor",
+                {"type": "string", "pattern": "^[0-9]+$"},
+                description="Where the page begins, as `next` has it.",
             ),
             LIMIT,
         ],
@@ -299,7 +288,7 @@ document_deliveries = extend_schema_view(
                 DeliveriesSerializer, "The deliveries.", {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None}
             ),
             **ENDPOINT_NOT_FOUND,
-            **document_invalid("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.", "query"),
+            **INVALID_LIMIT,
         },
     ),
     retrieve=extend_schema(
@@ -336,7 +325,7 @@ document_stream = extend_schema(
     f" no event is skipped or repeated. A cursor is valid for {EVENT_RETENTION.days} days.",
     tags=TAGS,
     parameters=[
-        query_parameter("after", {"type": "string"}, "The `cursor` of an earlier answer."),
+        OpenApiParameter("after", {"type": "string"}, description="The `cursor` of an earlier answer."),
         OpenApiParameter(
             "kinds",
             {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(EVENT_KINDS)}},
@@ -345,15 +334,7 @@ document_stream = extend_schema(
         LIMIT,
     ],
     responses={
-        200: OpenApiResponse(
-            EVENTS_PAGE,
-            "The events, each as it was sent to webhooks.",
-            [
-                OpenApiExample(
-                    "Events", {"results": [event_example(KIND_EXAMPLE)], "next": None, "cursor": CURSOR_EXAMPLE}
-                )
-            ],
-        ),
+        200: document_answer(EVENTS_PAGE, "The events, each as it was sent to webhooks.", EVENTS_EXAMPLE),
         **document_refusal(CursorTooOld, "The cursor is too old."),
         **document_invalid("after", "It is no cursor of this stream.", "query"),
     },

@@ -16,7 +16,7 @@ from books.api.schema import (
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.members import EXAMPLE
 from books.writing.changes import BookNotFound, IsbnInUse
-from library_site.api.error_documents import document_invalid, document_refusal
+from library_site.api.error_documents import INVALID_LIMIT, document_invalid, document_refusal
 from library_site.api.query import INVALID_INTEGER
 from library_site.api.schema import document_answer, document_message, request_example, response_header
 
@@ -42,7 +42,7 @@ document_books = extend_schema_view(
         tags=["Books"],
         responses={
             200: document_answer(BOOK_REFERENCE, "The books.", BOOK_EXAMPLE),
-            **document_invalid("limit", "Input should be less than or equal to 500.", "query", "less_than_equal"),
+            **INVALID_LIMIT,
         },
     ),
     create=extend_schema(

@@ -42,7 +42,7 @@ from books.api.v2.serializers import (
 from books.files.formats.registry import STREAMED_FORMATS
 from books.members import EXAMPLE, MEMBER_TABLE
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
-from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
+from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
 from library_site.api.query import INVALID_INTEGER
 from library_site.api.schema import document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
@@ -172,7 +172,7 @@ document_books = extend_schema_view(
             200: document_answer(BOOK_OR_FIELDS, "The books.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
             **PRECONDITION_FAILED,
-            **document_invalid("limit", "Input should be less than or equal to 500.", "query"),
+            **INVALID_LIMIT,
         },
     ),
     create=extend_schema(

@@ -16,9 +16,8 @@ from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, EntrySerializer, RecentEntrySerializer
 from books.writing.changes import BookNotFound
-from library_site.api.error_documents import document_invalid, document_refusal
-from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-from library_site.api.schema import document_answer, response_header
+from library_site.api.error_documents import INVALID_LIMIT, document_refusal
+from library_site.api.schema import document_answer, document_limit, response_header
 
 TAGS = ["History"]
 NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
@@ -71,17 +70,12 @@ def page_schema(
 
 
 PAGE_PARAMETER_DOCUMENTS = [
-    OpenApiParameter(
-        "limit",
-        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE},
-        description="Changes a page.",
-    ),
+    document_limit("Changes a page."),
     OpenApiParameter(
         "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
     ),
     response_header("Link", "The next and the previous page (RFC 8288).", 200),
 ]
-INVALID_LIMIT = document_invalid("limit", f"Input should be less than or equal to {MAX_PAGE_SIZE}.", "query")
 
 document_history = extend_schema_view(
     list=extend_schema(
