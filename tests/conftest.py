@@ -110,6 +110,7 @@ def delete_rows(tables: list[str]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
+    actors.remembered_actors.clear()
     sync_docs_client()
 
 
@@ -133,7 +134,6 @@ def changes_are_announced_and_recorded(request: pytest.FixtureRequest) -> Iterat
     if database_fixture == "transactional_db":
         # These tests run last, and their changes stay in the ledger.
         book_audit.clear_ledger()
-        actors.remembered_actors.clear()
     yield
     if book_audit.is_untouched():
         return

@@ -289,8 +289,9 @@ def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: 
     ]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_an_interrupted_import_has_written_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_has_written_whole_batches(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second batch has written a book when the report on the next record fails."""
     monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 2)
     rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\nThird again,A,1,3,G\n"
