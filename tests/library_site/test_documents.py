@@ -49,12 +49,12 @@ class Dependency(NamedTuple):
     name: str
     module: str
     imports: set[str]
-    is_always_loaded: bool
+    loaded: str
 
 
 def list_dependencies() -> list[Dependency]:
     rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
-    return [Dependency(name, module, list_imports(name), loaded == "always") for name, module, loaded in rows]
+    return [Dependency(name, module, list_imports(name), loaded) for name, module, loaded in rows]
 
 
 def list_imports(name: str) -> set[str]:
@@ -191,19 +191,26 @@ def test_a_dependency_is_used_where_the_document_says(dependency: Dependency) ->
     assert re.search(rf"\b(?:{'|'.join(dependency.imports)})\b", (ROOT / dependency.module).read_text())
 
 
-def test_a_process_loads_what_the_document_says() -> None:
-    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "library_site.settings"}
-    code = "import sys, django; django.setup(); import django.contrib.admin; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("code", "processes"),
+    [
+        ("import django; django.setup(); import django.contrib.admin", {"always"}),
+        ("import library_site.wsgi, library_site.urls", {"always", "web"}),
+    ],
+    ids=["any process", "a web process"],
+)
+def test_a_process_loads_what_the_document_says(code: str, processes: set[str]) -> None:
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "library_site.settings", "METRICS_TOKEN": ""}
     loaded = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
         timeout=PROCESS_TIMEOUT,
     ).stdout.split()
-    always = {dependency.name for dependency in list_dependencies() if dependency.is_always_loaded}
-    assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == always
+    documented = {dependency.name for dependency in list_dependencies() if dependency.loaded in processes}
+    assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == documented
 
 
 def test_the_map_names_only_what_there_is() -> None:

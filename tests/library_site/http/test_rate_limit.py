@@ -21,14 +21,8 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
-from library_site.http.rate_limit import (
-    MAX_CALLERS,
-    REDIS_RETRY_AFTER,
-    REDIS_TIMEOUT,
-    LocalCounter,
-    RedisCounter,
-    make_counter,
-)
+from library_site.http.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
+from library_site.http.rate_limit.windows import MAX_CALLERS, LocalCounter, make_counter
 from oauth import callers
 from oauth.api_keys import create_key
 from oauth.credentials import Credential

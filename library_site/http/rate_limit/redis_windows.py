@@ -1,24 +1,16 @@
-"""Counts requests per caller: in Redis for all processes and machines, or in memory for this process.
-
-A window begins with a caller's first request and lasts a fixed time. Counting a request and reading its window is one
-atomic step, so exactly as many requests pass as the limit allows.
-"""
+"""Counts requests per caller in Redis, for all processes and machines."""
 
 import logging
-from collections import OrderedDict
 from contextlib import suppress
-from functools import cache
 from threading import Lock
-from typing import NamedTuple
 
 from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-log = logging.getLogger(__name__)
+from library_site.http.rate_limit.windows import LocalCounter, Window
 
-# A process stores at most so many callers, in about 30 MB; then it drops the oldest window.
-MAX_CALLERS = 100_000
+log = logging.getLogger(__package__)
 
 # Seconds that a request waits for Redis.
 REDIS_TIMEOUT = 0.25
@@ -30,38 +22,6 @@ local requests = redis.call('INCR', KEYS[1])
 if requests == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return {requests, redis.call('PTTL', KEYS[1])}
 """
-COUNTER_LOCK = Lock()
-
-
-class Window(NamedTuple):
-    """The number of requests in it, this one included, and the seconds until it ends."""
-
-    requests: int
-    seconds_left: float
-
-
-class LocalCounter:
-    """Counts windows of `seconds` in this process."""
-
-    def __init__(self, seconds: int) -> None:
-        self.seconds = seconds
-        self.windows: OrderedDict[str, tuple[int, float]] = OrderedDict()
-        self.lock = Lock()
-
-    def count(self, caller: str, now: float) -> Window:
-        with self.lock:
-            self.drop_ended(now)
-            requests, ends_at = self.windows.get(caller, (0, now + self.seconds))
-            self.windows[caller] = requests + 1, ends_at
-        return Window(requests + 1, ends_at - now)
-
-    def drop_ended(self, now: float) -> None:
-        """Removes ended windows. All have the same length, so the oldest end first."""
-        while self.windows:
-            _, ends_at = next(iter(self.windows.values()))
-            if ends_at > now and len(self.windows) < MAX_CALLERS:
-                break
-            self.windows.popitem(last=False)
 
 
 class RedisCounter:
@@ -122,14 +82,3 @@ def is_redis_up(url: str) -> bool:
     with suppress(RedisError), open_redis(url) as redis:
         return bool(redis.ping())
     return False
-
-
-def get_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:
-    """The process's counter. Without the lock two threads could make one each, and count separately."""
-    with COUNTER_LOCK:
-        return make_counter(redis_url, seconds)
-
-
-@cache
-def make_counter(redis_url: str, seconds: int) -> LocalCounter | RedisCounter:
-    return RedisCounter(redis_url, seconds) if redis_url else LocalCounter(seconds)

@@ -1,0 +1,66 @@
+"""Counts requests per caller: in memory for this process, or in Redis for all processes and machines.
+
+A window begins with a caller's first request and lasts a fixed time. Counting a request and reading its window is one
+atomic step, so exactly as many requests pass as the limit allows.
+"""
+
+from collections import OrderedDict
+from functools import cache
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+# A process stores at most so many callers, in about 30 MB; then it drops the oldest window.
+MAX_CALLERS = 100_000
+
+COUNTER_LOCK = Lock()
+
+
+class Window(NamedTuple):
+    """The number of requests in it, this one included, and the seconds until it ends."""
+
+    requests: int
+    seconds_left: float
+
+
+class Counter(Protocol):
+    def count(self, caller: str, now: float) -> Window: ...
+
+
+class LocalCounter:
+    """Counts windows of `seconds` in this process."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+        self.windows: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self.lock = Lock()
+
+    def count(self, caller: str, now: float) -> Window:
+        with self.lock:
+            self.drop_ended(now)
+            requests, ends_at = self.windows.get(caller, (0, now + self.seconds))
+            self.windows[caller] = requests + 1, ends_at
+        return Window(requests + 1, ends_at - now)
+
+    def drop_ended(self, now: float) -> None:
+        """Removes ended windows. All have the same length, so the oldest end first."""
+        while self.windows:
+            _, ends_at = next(iter(self.windows.values()))
+            if ends_at > now and len(self.windows) < MAX_CALLERS:
+                break
+            self.windows.popitem(last=False)
+
+
+def get_counter(redis_url: str, seconds: int) -> Counter:
+    """The process's counter. Without the lock two threads could make one each, and count separately."""
+    with COUNTER_LOCK:
+        return make_counter(redis_url, seconds)
+
+
+@cache
+def make_counter(redis_url: str, seconds: int) -> Counter:
+    if not redis_url:
+        return LocalCounter(seconds)
+    # To import the client takes a tenth of a second, so it happens only if Redis is used.
+    from library_site.http.rate_limit.redis_windows import RedisCounter
+
+    return RedisCounter(redis_url, seconds)
