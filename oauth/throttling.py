@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from library_site.http.errors import render_failure
-from library_site.http.rate_limit.windows import get_counter
+from library_site.http.rate_limit.counters import get_counter
 from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from oauth.callers import get_address_key, get_caller_key

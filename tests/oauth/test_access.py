@@ -15,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from books.api.views import BookViewSet
 from books.models import Book
-from library_site.http.rate_limit.windows import make_counter
+from library_site.http.rate_limit.counters import make_counter
 from oauth import api_keys
 from oauth.models import APIKey
 from oauth.scopes import get_user_scopes, parse_scopes

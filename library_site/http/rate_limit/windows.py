@@ -1,18 +1,15 @@
-"""Counts requests per caller: in memory for this process, or in Redis for all processes and machines.
+"""Counts requests per caller in memory, for this process.
 
 A window begins with a caller's first request and lasts a fixed time. Counting a request and reading its window is one
 atomic step, so exactly as many requests pass as the limit allows.
 """
 
 from collections import OrderedDict
-from functools import cache
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 # A process stores at most so many callers, in about 30 MB; then it drops the oldest window.
 MAX_CALLERS = 100_000
-
-COUNTER_LOCK = Lock()
 
 
 class Window(NamedTuple):
@@ -20,10 +17,6 @@ class Window(NamedTuple):
 
     requests: int
     seconds_left: float
-
-
-class Counter(Protocol):
-    def count(self, caller: str, now: float) -> Window: ...
 
 
 class LocalCounter:
@@ -48,19 +41,3 @@ class LocalCounter:
             if ends_at > now and len(self.windows) < MAX_CALLERS:
                 break
             self.windows.popitem(last=False)
-
-
-def get_counter(redis_url: str, seconds: int) -> Counter:
-    """The process's counter. Without the lock two threads could make one each, and count separately."""
-    with COUNTER_LOCK:
-        return make_counter(redis_url, seconds)
-
-
-@cache
-def make_counter(redis_url: str, seconds: int) -> Counter:
-    if not redis_url:
-        return LocalCounter(seconds)
-    # To import the client takes a tenth of a second, so it happens only if Redis is used.
-    from library_site.http.rate_limit.redis_windows import RedisCounter
-
-    return RedisCounter(redis_url, seconds)

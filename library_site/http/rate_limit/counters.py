@@ -1,0 +1,29 @@
+"""The counter of a process, by its settings."""
+
+from functools import cache
+from threading import Lock
+from typing import Protocol
+
+from library_site.http.rate_limit.windows import LocalCounter, Window
+
+COUNTER_LOCK = Lock()
+
+
+class Counter(Protocol):
+    def count(self, caller: str, now: float) -> Window: ...
+
+
+def get_counter(redis_url: str, seconds: int) -> Counter:
+    """The process's counter. Without the lock two threads could make one each, and count separately."""
+    with COUNTER_LOCK:
+        return make_counter(redis_url, seconds)
+
+
+@cache
+def make_counter(redis_url: str, seconds: int) -> Counter:
+    if not redis_url:
+        return LocalCounter(seconds)
+    # To import the client takes a tenth of a second, so it happens only if Redis is used.
+    from library_site.http.rate_limit.redis_windows import RedisCounter
+
+    return RedisCounter(redis_url, seconds)
