@@ -12,11 +12,12 @@ from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.model_admins import name_parts
 from library_site.admin.moments import require_utc
+from library_site.outbound.addresses import ForbiddenAddress
 from webhooks.encryption import SECRET_PATTERN
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
-from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, ForbiddenAddress, validate_url
+from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, validate_url
 
 
 def list_choices() -> list[tuple[str, str]]:

@@ -15,13 +15,14 @@ import pytest
 from django.conf import LazySettings
 
 from library_site.jobs.leases import POISONED_REASON
+from library_site.outbound.client import MAX_INTERIM_ANSWERS
 from tests.support.endpoints import SECRET
 from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import reserve_port
 from webhooks.delivery import sending
 from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
-from webhooks.delivery.sending import MAX_ANSWER_TRAFFIC, MAX_INTERIM_ANSWERS
+from webhooks.delivery.sending import MAX_ANSWER_TRAFFIC
 from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import verify
 

@@ -14,11 +14,12 @@ from library_site.api.serializers import (
     StringField,
     UTCDateTimeField,
 )
+from library_site.outbound.addresses import ForbiddenAddress
 from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, Endpoint, SignatureForm
 from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
-from webhooks.ssrf import MAX_URL_LENGTH, ForbiddenAddress, validate_url
+from webhooks.ssrf import MAX_URL_LENGTH, validate_url
 
 # The values of the filters of deliveries.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}

@@ -1,0 +1,159 @@
+"""Which addresses a request may reach: checked at each connection, after the name was resolved."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, closing
+from ipaddress import ip_address
+
+import aiohttp
+import pytest
+from aiohttp import abc, web
+
+from library_site.outbound.addresses import ForbiddenAddress, is_public, make_socket_factory
+from tests.support.addresses import PRIVATE_V4, PRIVATE_V6, V4_IN_V6
+
+pytestmark = pytest.mark.database_independent
+
+PUBLIC = [
+    "8.8.8.8",
+    "1.1.1.1",
+    "9.255.255.255",
+    "11.0.0.0",
+    "100.63.255.255",
+    "100.128.0.0",
+    "172.15.255.255",
+    "172.32.0.0",
+    "192.0.1.0",
+    "198.17.255.255",
+    "198.20.0.0",
+    "223.255.255.255",
+    "2001:200::1",
+    "2001:4860:4860::8888",
+    "2606:4700:4700::1111",
+    "2a00:1450:4001:81b::200e",
+    "2606:4700::5efe",
+]
+INVALID_ADDRESSES = [
+    "",
+    "localhost",
+    "example.com",
+    "2130706433",
+    "127.1",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "8.8.8.08",
+    "8.8.8.8 ",
+    "8.8.8.8/32",
+    "8.8.8.8\0",
+    "٨.٨.٨.٨",
+    "[::1]",
+    "fe80::1%eth0",
+    "2606:4700::1%eth0",
+    "2606:4700::1%",
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are_allowed(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", PRIVATE_V4 + PRIVATE_V6 + V4_IN_V6 + INVALID_ADDRESSES)
+def test_all_other_addresses_are_refused(address: str) -> None:
+    assert not is_public(address)
+
+
+SECOND_OCTETS = (0, 64, 168, 254)
+
+
+def test_no_address_that_python_calls_private_is_public() -> None:
+    addresses = [f"{first}.{second}.{third}.1" for first in range(256) for second in SECOND_OCTETS for third in (0, 2)]
+    addresses += [f"{first:x}::1" for first in range(0, 0x10000, 64)]
+    mistakes = [address for address in addresses if is_public(address) and not ip_address(address).is_global]
+    assert mistakes == []
+
+
+@pytest.mark.parametrize(
+    ("family", "address"), [(socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2606:4700:4700::1111")]
+)
+def test_the_socket_of_a_public_address_does_not_block(family: int, address: str) -> None:
+    addr_info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 443))
+    with closing(make_socket_factory(allow_private=False)(addr_info)) as connection:
+        assert (connection.family, connection.type) == (family, socket.SOCK_STREAM)
+        assert not connection.getblocking()
+
+
+class StaticResolver(abc.AbstractResolver):
+    """A name server under the control of an attacker."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self.addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[abc.ResolveResult]:
+        families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in self.addresses}
+        return [
+            abc.ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address, family in families.items()
+        ]
+
+    async def close(self) -> None:
+        """Required by the base class; there is nothing to close."""
+
+
+@asynccontextmanager
+async def start_server(address: str, paths: list[str]) -> AsyncIterator[int]:
+    async def record_path(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_post("/hook", record_path)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address, 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def post(listener: str, host: str, answers: Iterable[str], allow_private: bool, paths: list[str]) -> None:
+    """Posts to a server on `listener`, under a name that the name server resolves to `answers`."""
+    async with start_server(listener, paths) as port:
+        connector = aiohttp.TCPConnector(
+            socket_factory=make_socket_factory(allow_private), resolver=StaticResolver(answers), force_close=True
+        )
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.post(f"http://{host}:{port}/hook"),
+        ):
+            pass
+
+
+PRIVATE_ROUTES = [
+    ("127.0.0.1", "127.0.0.1", []),
+    ("::1", "[::1]", []),
+    ("127.0.0.1", "[::ffff:127.0.0.1]", []),
+    ("127.0.0.1", "example.com", ["127.0.0.1"]),
+    ("::1", "example.com", ["::1"]),
+    ("127.0.0.1", "example.com", ["127.0.0.1", "::1", "::ffff:127.0.0.1"]),
+]
+
+
+@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
+def test_no_name_leads_to_a_private_address(listener: str, host: str, answers: list[str]) -> None:
+    paths: list[str] = []
+    with pytest.raises(aiohttp.ClientConnectorError) as error:
+        asyncio.run(post(listener, host, answers, allow_private=False, paths=paths))
+    assert isinstance(error.value.os_error, ForbiddenAddress)
+    assert paths == []
+
+
+@pytest.mark.parametrize(("listener", "host", "answers"), PRIVATE_ROUTES)
+def test_every_name_is_reached_if_private_addresses_are_allowed(listener: str, host: str, answers: list[str]) -> None:
+    paths: list[str] = []
+    asyncio.run(post(listener, host, answers, allow_private=True, paths=paths))
+    assert paths == ["/hook"]
