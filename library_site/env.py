@@ -16,6 +16,8 @@ from django.core.management.utils import get_random_secret_key
 FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
 HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
+# Its group is the port.
+ORIGIN_PATTERN = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?"
 SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 # From this similarity on, from 0 to 1, a name is that of a setting with a mistake. PGPORT and PORT have 0.8.
 MIN_SIMILARITY = 0.85
@@ -98,6 +100,19 @@ def url(name: str) -> str:
     return value
 
 
+def url_templates(name: str, placeholder: str) -> list[str]:
+    """Returns the URLs between commas, each with the placeholder somewhere behind its host."""
+    return [parse_url_template(name, value, placeholder) for value in comma_list(name, "")]
+
+
+def parse_url_template(name: str, value: str, placeholder: str) -> str:
+    match = re.fullmatch(rf"({ORIGIN_PATTERN})/[!\"$-~]*{re.escape(placeholder)}[!\"$-~]*", value)
+    if not match or int(match[2] or 0) > 65535:
+        example = f"https://sru.example/books?query=isbn%3D{placeholder}"
+        raise ImproperlyConfigured(f"{name} has {value!r}; it takes addresses with {placeholder}, such as {example}.")
+    return value
+
+
 def origin(name: str, default: str) -> str:
     """Returns scheme, host and port, without a slash at the end."""
     return parse_origin(name, text(name, default))
@@ -110,8 +125,8 @@ def origins(name: str) -> list[str]:
 
 def parse_origin(name: str, text: str) -> str:
     value = text.removesuffix("/")
-    match = re.fullmatch(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
-    if not match or int(match[2] or 0) > 65535:
+    match = re.fullmatch(ORIGIN_PATTERN, value)
+    if not match or int(match[1] or 0) > 65535:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")
     return value
 

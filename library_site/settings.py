@@ -159,6 +159,13 @@ HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
 UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)
 
+# The catalogues of other libraries that are asked about an ISBN (SRU), in this order, and whether they may be on this
+# machine and in private networks.
+SRU_SERVERS = env.url_templates("SRU_SERVERS", "{isbn}")
+SRU_ALLOW_PRIVATE = env.flag("SRU_ALLOW_PRIVATE", default=False)
+# Each process remembers what these catalogues answered.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}
+
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
 ACCESS_END_HANDLERS = ["webhooks.endpoints.end_made"]
 

@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client, TransactionTestCase
@@ -157,6 +158,14 @@ def api(db: None, application: "WSGIApplication", monkeypatch: pytest.MonkeyPatc
 def allow_private(settings: Settings) -> None:
     """Allows endpoints with private addresses: the receivers of tests are on this machine."""
     settings.WEBHOOKS_ALLOW_PRIVATE = True
+
+
+@pytest.fixture
+def catalogues_of_this_machine(settings: Settings) -> Iterator[None]:
+    """Allows catalogues with private addresses, and forgets what they answer."""
+    settings.SRU_ALLOW_PRIVATE = True
+    yield
+    cache.clear()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from books.admin.book.catalogue import find_catalogue_address, show_entry
 from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.book.forms import BookForm
 from books.admin.book.history import UNKNOWN_STATE, show_history, show_state
@@ -151,6 +152,7 @@ class BookAdmin(ValidatingAdmin):
             ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
             ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),
             ("suggestions/", require_permission(show_suggestions, ADD_BOOK, CHANGE_BOOK), "books_book_suggestions"),
+            ("catalogue/", require_permission(show_entry, ADD_BOOK), "books_book_catalogue"),
             ("warnings/", require_permission(warnings, ADD_BOOK, CHANGE_BOOK), "books_book_warnings"),
         ]
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
@@ -213,6 +215,7 @@ class BookAdmin(ValidatingAdmin):
     ) -> HttpResponse:
         """Leaves out the request to correct errors where the page only asks, and sets the focus."""
         form = context["adminform"].form
+        context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
         if form.has_only_questions():
             context["errors"] = []
         focus_first(form)

@@ -48,6 +48,12 @@ def read_values(record: Record) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != ""}
 
 
+def list_isbn13s(record: Record) -> list[str]:
+    """Returns the valid ISBNs that the record names, in their canonical form."""
+    texts = map(cut_qualifier, map(unescape_characters, list_texts(record, ("020",), "a")))
+    return list(filter(None, map(normalize_isbn, texts)))
+
+
 def list_texts(record: Record, tags: Iterable[str], codes: str) -> Iterator[str]:
     """Yields the texts of the subfields, tag by tag; with several codes, code by code."""
     for tag in tags:

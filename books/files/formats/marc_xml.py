@@ -56,7 +56,6 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
     stream.seek(0)
     bounded_stream, number = BoundedStream(stream), 0
     try:
-        # With `forbid_dtd` no entity can be defined, whose replacement could fill the memory.
         for element in iter_record_elements(bounded_stream):
             number += 1
             yield parse_element(number, element)
@@ -79,13 +78,9 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
 
 def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
     ancestors: list[Element] = []
-    names: set[str] = set()
-    for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
+    for event, element in iter_elements(stream):
         if event == "start":
             ancestors.append(element)
-            names.update((element.tag, *element.keys()))
-            require_flat(len(ancestors))
-            require_few_names(names)
             continue
         ancestors.pop()
         if get_name(element) == "record":
@@ -94,6 +89,21 @@ def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
             # Otherwise the whole file would be in memory at its end.
             for ancestor in ancestors:
                 ancestor.clear()
+
+
+def iter_elements(stream: BoundedStream | BinaryIO) -> Iterator[tuple[str, Element]]:
+    """Yields each element at its start and at its end. Raises what `iter_records` says in a person's words.
+
+    With `forbid_dtd` no entity can be defined, whose replacement could fill the memory.
+    """
+    depth = 0
+    names: set[str] = set()
+    for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
+        depth += 1 if event == "start" else -1
+        names.update((element.tag, *element.keys()) if event == "start" else ())
+        require_flat(depth)
+        require_few_names(names)
+        yield event, element
 
 
 def get_name(element: Element) -> str:

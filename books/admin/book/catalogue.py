@@ -1,0 +1,92 @@
+"""What the catalogues of other libraries say about the ISBN of a new book. The librarian takes it or not."""
+
+import time
+from contextlib import closing
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from books.admin.book.forms import write_isbn
+from books.admin.descriptions import label_member
+from books.files.catalogues.entries import COMPLETED_MEMBERS, Lookup
+from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
+from books.isbn import normalize_isbn
+from books.search.doubts import doubt_isbn
+from library_site.http.rate_limit.counters import get_counter
+from library_site.http.refusals import Refusal
+from library_site.http.streams import get_stream_limit
+from oauth.callers import get_address_key
+
+# Seconds for which a lookup keeps a thread of the server.
+LOOKUP_SECONDS = 4
+# How many questions of a person are passed on to the catalogues in so many seconds.
+MAX_QUESTIONS, QUESTION_PERIOD = 30, 60
+
+
+class NoEntry(Exception):
+    """There is nothing to show; `status` is that of the answer, `message` says to people why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status, self.message = status, message
+
+
+def find_catalogue_address() -> str:
+    """Returns where a form of a new book asks; empty if there is no catalogue."""
+    return reverse("admin:books_book_catalogue") if has_catalogues() else ""
+
+
+@require_POST
+def show_entry(request: HttpRequest) -> HttpResponse:
+    """Answers the part of the page that shows what was found, or says why nothing was."""
+    if not has_catalogues():
+        raise Http404
+    lookup, status, message = Lookup(), 200, ""
+    try:
+        lookup = find_lookup(request, write_isbn(request.POST.get("isbn", "")))
+        require_entry(lookup)
+    except NoEntry as error:
+        status, message = error.status, error.message
+    entry = lookup.entry
+    context = {
+        "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
+        "problems": lookup.problems,
+        "values": [(name, label_member(name), value) for name, value in entry.values.items()] if entry else [],
+        "missing": [label_member(name) for name in COMPLETED_MEMBERS if entry and name not in entry.values],
+    }
+    return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status)
+
+
+def find_lookup(request: HttpRequest, isbn: str) -> Lookup:
+    """Raises NoEntry."""
+    isbn13 = normalize_isbn(isbn)
+    if not isbn13:
+        raise NoEntry(422, doubt_isbn(isbn))
+    return find_remembered(isbn13) or ask(request, isbn13)
+
+
+def ask(request: HttpRequest, isbn13: str) -> Lookup:
+    """Raises NoEntry."""
+    counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
+    if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:
+        raise NoEntry(429, _("You have asked very often. Try again in a minute, or fill in the form by hand."))
+    try:
+        # Who waits for another server keeps a thread as who sends a file does, and has its part of the same threads.
+        place = get_stream_limit().open_stream(get_address_key(request), ())
+    except Refusal as refusal:
+        raise NoEntry(503, _("The library waits for other servers already. Try again in a moment.")) from refusal
+    with closing(place):
+        [lookup] = look_up([isbn13], LOOKUP_SECONDS)
+    return lookup
+
+
+def require_entry(lookup: Lookup) -> None:
+    """Raises NoEntry."""
+    if lookup.entry:
+        return
+    if lookup.problems:
+        raise NoEntry(502, _("The catalogue did not say whether it has this ISBN. Fill in the form by hand."))
+    raise NoEntry(404, _("The catalogue does not have this ISBN. Fill in the form by hand."))

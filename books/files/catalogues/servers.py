@@ -1,0 +1,82 @@
+"""Asks the servers of SRU_SERVERS. Each request has a limit of time and of size, and follows no redirect."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import aiohttp
+from django.conf import settings
+from django.utils.translation import gettext as _
+from yarl import URL
+
+from books.files.catalogues.entries import Entry, Lookup
+from books.files.catalogues.sru import CatalogueFailed, read_answer
+from library_site.outbound.addresses import ForbiddenAddress
+from library_site.outbound.client import open_client, read_beginning
+
+log = logging.getLogger(__name__)
+
+# Some ten records of a national library.
+MAX_ANSWER_BYTES = 2**20
+# Headers, and the body in any encoding of the transfer.
+MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
+HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml"}
+PLACEHOLDER = "{isbn}"
+
+
+async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[Lookup]:
+    """Asks about all at the same time. Each book gets an answer within so many seconds."""
+    allow_private: bool = settings.SRU_ALLOW_PRIVATE
+    async with open_client(len(isbn13s), seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
+        return await asyncio.gather(*(ask_about_book(client, isbn13, seconds) for isbn13 in isbn13s))
+
+
+async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> Lookup:
+    """Asks one server after the other. One that is slow leaves the others their share of the time."""
+    timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
+    deadline, problems = timer() + seconds, []
+    for index, template in enumerate(templates):
+        share = (deadline - timer()) / (len(templates) - index)
+        url = URL(template.replace(PLACEHOLDER, isbn13))
+        try:
+            values = read_answer(await fetch(client, url, share), isbn13)
+        except CatalogueFailed as failure:
+            log.warning("The catalogue at %s did not say what it has: %r", url.host, failure.__cause__ or failure)
+            problems.append(f"{url.host}: {failure}")
+        else:
+            if values:
+                return Lookup(Entry(str(url.host), values), tuple(problems))
+    return Lookup(None, tuple(problems))
+
+
+async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> bytes:
+    """Raises CatalogueFailed."""
+    try:
+        async with asyncio.timeout(seconds), client.get(url, allow_redirects=False) as response:
+            require_success(response.status)
+            content = await read_beginning(response.content, MAX_ANSWER_BYTES + 1)
+    except CatalogueFailed:
+        raise
+    # A server can cause any kind of error, and none of them is ours.
+    except Exception as error:
+        raise CatalogueFailed(describe_error(getattr(error, "os_error", error))) from error
+    if len(content) > MAX_ANSWER_BYTES:
+        raise CatalogueFailed(_("Its answer is too large."))
+    return content
+
+
+def require_success(status: int) -> None:
+    """Raises CatalogueFailed."""
+    if 300 <= status < 400:
+        # It could point us inside.
+        raise CatalogueFailed(_("It refers to another address, which is not followed."))
+    if status != 200:
+        raise CatalogueFailed(_("It answered with the status %(status)d.") % {"status": status})
+
+
+def describe_error(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return _("It did not answer in time.")
+    if isinstance(error, ForbiddenAddress):
+        return _("Its address is not a public one.")
+    return _("It cannot be reached, or the connection broke.")

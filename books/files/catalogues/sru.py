@@ -1,0 +1,84 @@
+"""Reads answers of SRU (Search/Retrieve via URL 1.1 and 1.2, Library of Congress) whose records are MARCXML."""
+
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import Any, cast
+from xml.etree.ElementTree import Element, ParseError
+
+import pymarc
+from defusedxml.common import DefusedXmlException
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
+
+from books.files.catalogues.entries import COMPLETED_MEMBERS
+from books.files.formats.marc_fields import list_isbn13s, read_values
+from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
+from books.files.formats.records import UnreadableFile
+from books.files.parsing import parse_values
+
+RESPONSE_NAME = "searchRetrieveResponse"
+# Other schemas have elements of this name, too, and SRU itself.
+RECORD_TAG = f"{{{NAMESPACE}}}record"
+# Begin and end of what is left out where titles are sorted (ISO 6630), which German catalogues put around articles.
+SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]")
+# What is shown of a sentence of another server.
+MAX_DIAGNOSTIC = 200
+
+
+class CatalogueFailed(Exception):
+    """A catalogue did not say whether it has the book. The message says to people why."""
+
+
+def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
+    """Returns the valid values of the first record with this ISBN that has any, nothing if there are no records.
+
+    Raises CatalogueFailed.
+    """
+    root = parse_response(content)
+    if message := find_diagnostic(root):
+        raise CatalogueFailed(_("It refused the question: %(message)s") % {"message": message})
+    records = list(iter_records(root))
+    named = [record for record in records if isbn13 in list_isbn13s(record)]
+    if records and not named:
+        raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
+    return next(filter(None, map(read_members, named)), {})
+
+
+def parse_response(content: bytes) -> Element:
+    """Raises CatalogueFailed."""
+    try:
+        elements = [element for event, element in iter_elements(BytesIO(content)) if event == "start"]
+    except (ParseError, DefusedXmlException, UnreadableFile, LookupError, ValueError) as error:
+        raise CatalogueFailed(_("Its answer is no XML that can be read.")) from error
+    if get_name(elements[0]) != RESPONSE_NAME:
+        raise CatalogueFailed(_("Its answer is none of SRU."))
+    return elements[0]
+
+
+def find_diagnostic(root: Element) -> str:
+    """Returns why the server refused the request. Those of single records are inside of these."""
+    diagnostics = next((child for child in root if get_name(child) == "diagnostics"), ())
+    texts = {get_name(element): element.text or "" for diagnostic in diagnostics for element in diagnostic}
+    words = " ".join((texts.get("message") or texts.get("details") or texts.get("uri") or "").split())
+    return (words or "?")[:MAX_DIAGNOSTIC] if len(diagnostics) else ""
+
+
+def iter_records(root: Element) -> Iterator[pymarc.Record]:
+    for element in root.iter(RECORD_TAG):
+        try:
+            yield build_pymarc_record(element)
+        except ValueError:
+            # A record without fields says nothing.
+            continue
+
+
+def read_members(record: pymarc.Record) -> dict[str, Any]:
+    """Returns the valid values, without those that no book may have."""
+    texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
+    cells = {name: SORTING_MARKS.sub("", text) for name, text in texts.items()}
+    try:
+        return parse_values(cells)[0]
+    except ValidationError as error:
+        problems = cast("Mapping[str, Any]", error.detail)
+        return parse_values({name: text for name, text in cells.items() if name not in problems})[0]

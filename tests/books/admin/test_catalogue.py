@@ -1,0 +1,156 @@
+"""The form of a new book shows what a catalogue has about its ISBN, and says why nothing was found."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from books.admin.book import catalogue as pages
+from books.files.catalogues.entries import Lookup
+from books.models import Book
+from library_site.http.rate_limit.windows import LocalCounter
+from library_site.http.streams import StreamLimit
+from tests.support.admin_pages import read_text, read_words
+from tests.support.books_admin import ADD, LIST, create_book, page_address
+from tests.support.catalogues import ISBN, Catalogue, build_record, respond_with_records, start_catalogue
+from tests.support.receivers import respond_with
+
+pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
+
+ASK = f"{LIST}catalogue/"
+BUTTON = "Fill from the catalogue"
+
+
+@pytest.fixture
+def catalogue(settings: Settings) -> Iterator[Catalogue]:
+    """A catalogue that has Emma, and nothing else."""
+    with start_catalogue(respond_with_records(build_record())) as catalogue:
+        settings.SRU_SERVERS = [catalogue.template]
+        yield catalogue
+
+
+@pytest.fixture(autouse=True)
+def counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has asked anything yet."""
+    new_counter = LocalCounter(pages.QUESTION_PERIOD)
+    monkeypatch.setattr(pages, "get_counter", lambda *_: new_counter)
+
+
+def read_message(answer: Any) -> str:
+    [message] = re.findall(r'data-message="([^"]*)"', read_text(answer))
+    return str(message)
+
+
+def read_values(answer: Any) -> dict[str, str]:
+    return dict(re.findall(r'data-member="(\w+)" value="([^"]*)"', read_text(answer)))
+
+
+def test_what_was_found_is_shown_and_nothing_is_written(librarian: Client, catalogue: Catalogue) -> None:
+    answer = librarian.post(ASK, {"isbn": ISBN})
+    assert (answer.status_code, read_message(answer)) == (200, "Found at 127.0.0.1:")
+    assert read_values(answer) == {"title": "Emma", "author": "Austen, Jane", "year": "1815", "genre": "Novel"}
+    assert Book.objects.count() == 0
+
+
+def test_what_the_catalogue_does_not_say_is_named(librarian: Client, catalogue: Catalogue) -> None:
+    catalogue.answer = respond_with_records(build_record(m655a="", m264c=""))
+    assert "It does not say: Year, Genre." in read_words(librarian.post(ASK, {"isbn": ISBN}))
+
+
+def test_texts_of_the_catalogue_are_no_html(librarian: Client, catalogue: Catalogue) -> None:
+    catalogue.answer = respond_with_records(build_record(m245a='<script>"'))
+    assert "<script>" not in read_text(librarian.post(ASK, {"isbn": ISBN}))
+
+
+def test_an_isbn_is_read_as_it_is_scanned_and_asked_for_once(librarian: Client, catalogue: Catalogue) -> None:
+    for text in ("0141439580", "978-0-14-143958-7", "978014143958751299"):
+        assert librarian.post(ASK, {"isbn": text}).status_code == 200
+    assert len(catalogue.paths) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "message", "words"),
+    [
+        (respond_with_records(), 404, "The catalogue does not have this ISBN. Fill in the form by hand.", ""),
+        (
+            respond_with(500),
+            502,
+            "The catalogue did not say whether it has this ISBN. Fill in the form by hand.",
+            "127.0.0.1: It answered with the status 500.",
+        ),
+    ],
+)
+def test_why_nothing_was_found_is_said(
+    librarian: Client, catalogue: Catalogue, answer: Callable[[Any], None], status: int, message: str, words: str
+) -> None:
+    catalogue.answer = answer
+    said = librarian.post(ASK, {"isbn": ISBN})
+    assert (said.status_code, read_message(said), read_words(said)) == (status, message, words)
+
+
+@pytest.mark.parametrize(
+    ("isbn", "words"),
+    [("", "This is no valid ISBN."), ("9780141439588", "This ISBN was misread"), ("Ema", "valid")],
+)
+def test_what_is_no_isbn_is_not_asked_for(librarian: Client, catalogue: Catalogue, isbn: str, words: str) -> None:
+    answer = librarian.post(ASK, {"isbn": isbn})
+    assert (answer.status_code, words in read_message(answer)) == (422, True)
+    assert catalogue.paths == []
+
+
+def test_a_person_may_ask_so_often(librarian: Client, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MAX_QUESTIONS", 1)
+    catalogue.answer = respond_with(500)
+    assert [librarian.post(ASK, {"isbn": ISBN}).status_code for _ in range(2)] == [502, 429]
+    assert len(catalogue.paths) == 1
+
+
+def test_questions_have_a_part_of_the_threads(
+    librarian: Client, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = StreamLimit(1, 1)
+    monkeypatch.setattr(pages, "get_stream_limit", lambda: limit)
+    meanwhile = []
+
+    def ask_meanwhile(*_: Any) -> list[Lookup]:
+        meanwhile.append(librarian.post(ASK, {"isbn": ISBN}).status_code)
+        return [Lookup()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "look_up", ask_meanwhile)
+        assert librarian.post(ASK, {"isbn": ISBN}).status_code == 404
+    assert meanwhile == [503]
+    # The place is free again.
+    assert librarian.post(ASK, {"isbn": ISBN}).status_code == 200
+
+
+def test_only_who_may_add_books_asks_and_only_by_a_form_of_ours(
+    client: Client, catalogue: Catalogue, astrid: User
+) -> None:
+    reader = User.objects.create_user("reader", is_staff=True)
+    assert client.post(ASK, {"isbn": ISBN}).status_code == 302
+    client.force_login(reader)
+    assert client.post(ASK, {"isbn": ISBN}).status_code == 403
+    client.force_login(astrid)
+    assert client.get(ASK, {"isbn": ISBN}).status_code == 405
+    client.handler.enforce_csrf_checks = True
+    try:
+        assert client.post(ASK, {"isbn": ISBN}).status_code == 403
+    finally:
+        client.handler.enforce_csrf_checks = False
+    assert catalogue.paths == []
+
+
+def test_the_button_is_in_the_form_of_a_new_book_alone(librarian: Client, catalogue: Catalogue) -> None:
+    book = create_book()
+    assert BUTTON in read_text(librarian.get(ADD))
+    assert BUTTON not in read_text(librarian.get(page_address(book)))
+
+
+def test_without_catalogues_there_is_no_button_and_no_answer(librarian: Client) -> None:
+    assert BUTTON not in read_text(librarian.get(ADD))
+    assert librarian.post(ASK, {"isbn": ISBN}).status_code == 404

@@ -1,0 +1,124 @@
+"""A librarian scans books into the form in a browser, which a catalogue fills."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.catalogues import ISBN, Catalogue, build_record, drip, flood, respond_with_records, start_catalogue
+from tests.support.receivers import respond_with
+from tests.support.server import Service, run_in_shell, serve_library
+
+# Creates a librarian, and prints the session.
+PREPARATION = """
+import json
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+annika = User.objects.create_user("annika", is_staff=True)
+annika.groups.add(Group.objects.get(name="Librarians"))
+client = Client()
+client.force_login(annika)
+print(json.dumps(client.cookies["sessionid"].value))
+"""
+ADD = "/admin/books/book/add/"
+# Books that nobody has yet.
+OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662", "9780141439846", "9780141439471"]
+# Chromium says so of each answer that is none of 2xx.
+NO_SUCCESS = "Failed to load resource"
+
+pytestmark = BROWSER_MARKS
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Iterator[Catalogue]:
+    with start_catalogue(respond_with_records(build_record())) as catalogue:
+        yield catalogue
+
+
+@pytest.fixture(scope="module")
+def library(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A library that asks the catalogue."""
+    variables = {"SRU_SERVERS": catalogue.template, "SRU_ALLOW_PRIVATE": "true"}
+    with serve_library(tmp_path_factory.mktemp("library"), **variables) as library:
+        yield library
+
+
+@pytest.fixture(scope="module")
+def session(library: Service) -> str:
+    key: str = json.loads(run_in_shell(library.database_url, PREPARATION))
+    return key
+
+
+def scan(page: Page, isbn: str) -> None:
+    expect(page.get_by_label("ISBN")).to_be_focused()
+    page.keyboard.type(isbn)
+    page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_a_scan_fills_the_form_which_is_changed_and_saved(
+    browser: Browser, library: Service, session: str, catalogue: Catalogue, width: int, scheme: Any
+) -> None:
+    isbn = {390: ISBN, 1280: OTHER_ISBNS[0]}[width]
+    catalogue.answer = respond_with_records(build_record(m020a=isbn, m655a="", m245a="Emma " + "W" * 200))
+    screen = {"width": width, "height": 800}
+    with open_page(browser, library, session, viewport=screen, color_scheme=scheme) as page:
+        page.goto(ADD)
+        scan(page, isbn)
+        expect(page.get_by_role("status").filter(has_text="Found at 127.0.0.1")).to_be_visible()
+        expect(page.get_by_role("button", name="Use the ticked values")).to_be_focused()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        expect(page.locator("#id_title")).to_have_value("")
+        page.keyboard.press("Enter")
+        expect(page.locator("#id_author")).to_have_value("Austen, Jane")
+        expect(page.locator("#id_genre")).to_be_focused()
+        page.keyboard.type("Novel")
+        page.locator("#id_title").fill(f"Emma in {width}")
+        page.keyboard.press("Enter")
+        expect(page.locator(".messagelist")).to_contain_text("was added successfully")
+    books = library.fetch_all("SELECT isbn13, title, author, year, genre FROM books_book")
+    assert (isbn, f"Emma in {width}", "Austen, Jane", 1815, "Novel") in map(tuple, books)
+
+
+def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(
+    browser: Browser, library: Service, session: str, catalogue: Catalogue
+) -> None:
+    isbn = OTHER_ISBNS[1]
+    catalogue.answer = respond_with_records(build_record(m020a=isbn))
+    with open_page(browser, library, session) as page:
+        page.goto(f"{ADD}?isbn={isbn}")
+        expect(page.get_by_role("button", name="Use the ticked values")).to_be_focused()
+        page.locator("#id_title").fill("Ema")
+        page.get_by_role("button", name="Fill from the catalogue").click()
+        title = page.get_by_role("checkbox", name="Title:")
+        expect(title).not_to_be_checked()
+        expect(page.get_by_text("The form has another value.")).to_have_count(1)
+        page.get_by_role("button", name="Use the ticked values").click()
+        expect(page.locator("#id_year")).to_have_value("1815")
+        assert page.locator("#id_title").input_value() == "Ema"
+
+
+@pytest.mark.parametrize(
+    ("isbn", "answer", "words"),
+    [
+        (OTHER_ISBNS[2], drip, "It did not answer in time."),
+        (OTHER_ISBNS[3], flood, "Its answer is too large."),
+        (OTHER_ISBNS[3], respond_with(200, b"<html>"), "Its answer is no XML that can be read."),
+        (OTHER_ISBNS[3], respond_with_records(build_record()), "other books than the one with this ISBN"),
+        (OTHER_ISBNS[4], respond_with_records(), "The catalogue does not have this ISBN."),
+    ],
+    ids=["slow", "too large", "broken", "wrong", "absent"],
+)
+def test_a_form_that_is_not_filled_says_why(
+    browser: Browser, library: Service, session: str, catalogue: Catalogue, isbn: str, answer: Any, words: str
+) -> None:
+    catalogue.answer = answer
+    with open_page(browser, library, session, ignored=NO_SUCCESS) as page:
+        page.goto(ADD)
+        scan(page, isbn)
+        expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)
+        expect(page.locator("#id_title")).to_be_focused()

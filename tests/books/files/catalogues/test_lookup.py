@@ -1,0 +1,134 @@
+"""Books are looked up at servers that may be slow, broken or hostile; what they answered is remembered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from books.files.catalogues import lookup
+from books.files.catalogues.entries import Entry, Lookup
+from tests.support.catalogues import (
+    ISBN,
+    build_record,
+    build_response,
+    drip,
+    flood,
+    respond_with_records,
+    start_catalogue,
+    stay_silent,
+)
+from tests.support.receivers import respond_with
+from tests.support.server import reserve_port
+
+pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
+
+FOUND = Entry("127.0.0.1", {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"})
+# Long enough for a busy machine, where something has to arrive.
+SECONDS = 5.0
+
+
+def look_up(seconds: float = SECONDS) -> Lookup:
+    [found] = lookup.look_up([ISBN], seconds)
+    return found
+
+
+def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float = SECONDS) -> Lookup:
+    with start_catalogue(answer) as catalogue:
+        settings.SRU_SERVERS = [catalogue.template]
+        return look_up(seconds)
+
+
+def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
+    with start_catalogue(respond_with_records(build_record())) as catalogue:
+        settings.SRU_SERVERS = [catalogue.template]
+        assert look_up() == Lookup(FOUND)
+    query = f"maximumRecords=5&recordSchema=marcxml&query=bath.isbn%3D{ISBN}"
+    assert catalogue.paths == [f"/sru?version=1.1&operation=searchRetrieve&{query}"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "reason"),
+    [
+        (drip, 0.3, "It did not answer in time."),
+        (stay_silent, 0.3, "It did not answer in time."),
+        (flood, SECONDS, "Its answer is too large."),
+        (respond_with(200, b" " * 2**20 + build_response()), SECONDS, "Its answer is too large."),
+        (respond_with(200, b"no XML"), SECONDS, "Its answer is no XML that can be read."),
+        (respond_with(500), SECONDS, "It answered with the status 500."),
+        (lambda handler: handler.wfile.write(b"\x00"), SECONDS, "It cannot be reached, or the connection broke."),
+        (respond_with(200, b"", Content_Length="9"), SECONDS, "It cannot be reached, or the connection broke."),
+    ],
+)
+def test_a_failure_has_a_reason(settings: Settings, answer: Callable[[Any], None], seconds: float, reason: str) -> None:
+    assert look_up_at(settings, answer, seconds) == Lookup(None, (f"127.0.0.1: {reason}",))
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirect_is_followed(settings: Settings, status: int) -> None:
+    with start_catalogue(respond_with_records(build_record())) as inside:
+        answer = respond_with(status, Location=inside.template.format(isbn=ISBN))
+        found = look_up_at(settings, answer)
+    assert found.problems == ("127.0.0.1: It refers to another address, which is not followed.",)
+    assert inside.paths == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254"])
+def test_private_addresses_are_reached_only_if_they_are_allowed(settings: Settings, host: str) -> None:
+    settings.SRU_ALLOW_PRIVATE = False
+    with start_catalogue(respond_with_records(build_record())) as catalogue:
+        settings.SRU_SERVERS = [catalogue.template.replace("127.0.0.1", host)]
+        [problem] = look_up().problems
+    assert problem.endswith(": Its address is not a public one.")
+    assert catalogue.paths == []
+
+
+def test_an_address_where_nothing_listens_is_a_failure(settings: Settings) -> None:
+    with reserve_port() as port:
+        settings.SRU_SERVERS = [f"http://127.0.0.1:{port}/{{isbn}}"]
+        assert look_up().problems == ("127.0.0.1: It cannot be reached, or the connection broke.",)
+
+
+@pytest.mark.parametrize("first", [drip, respond_with(500), respond_with_records()])
+def test_the_next_server_is_asked_if_one_fails_or_has_nothing(settings: Settings, first: Callable[[Any], None]) -> None:
+    with start_catalogue(first) as slow, start_catalogue(respond_with_records(build_record())) as second:
+        settings.SRU_SERVERS = [slow.template, second.template]
+        assert look_up(2.0).entry == FOUND
+
+
+def test_the_first_answer_counts(settings: Settings) -> None:
+    with (
+        start_catalogue(respond_with_records(build_record())) as first,
+        start_catalogue(respond_with_records(build_record(m245a="Other"))) as second,
+    ):
+        settings.SRU_SERVERS = [first.template, second.template]
+        assert look_up() == Lookup(FOUND)
+    assert second.paths == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "remembered"),
+    [
+        (respond_with_records(build_record()), stay_silent, Lookup(FOUND)),
+        (respond_with_records(), respond_with_records(), Lookup()),
+        (respond_with(500), respond_with_records(build_record()), Lookup(FOUND)),
+        (respond_with(500), respond_with_records(), None),
+        (respond_with_records(), respond_with(500), None),
+    ],
+)
+def test_what_was_found_is_remembered_and_no_failure(
+    settings: Settings, first: Callable[[Any], None], second: Callable[[Any], None], remembered: Lookup | None
+) -> None:
+    with start_catalogue(first) as one, start_catalogue(second) as other:
+        settings.SRU_SERVERS = [one.template, other.template]
+        look_up()
+    assert lookup.find_remembered(ISBN) == remembered
+
+
+@pytest.mark.parametrize(("records", "lifetime"), [([build_record()], "FOUND_LIFETIME"), ([], "ABSENCE_LIFETIME")])
+def test_an_answer_counts_for_a_while(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, records: list[str], lifetime: str
+) -> None:
+    monkeypatch.setattr(lookup, lifetime, 0)
+    look_up_at(settings, respond_with_records(*records))
+    assert lookup.find_remembered(ISBN) is None

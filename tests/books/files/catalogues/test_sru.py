@@ -1,0 +1,118 @@
+"""What is read of an answer of SRU: the values of the book that was asked for, or why nothing is."""
+
+from typing import Any
+
+import pytest
+
+from books.files.catalogues.sru import CatalogueFailed, read_answer
+from tests.support.catalogues import DIAGNOSTICS, ISBN, build_record, build_response
+
+pytestmark = pytest.mark.database_independent
+
+VALUES = {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"}
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{}]>'.format(
+    "".join(f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefgh", "bcdefghi", strict=True))
+)
+
+
+def read(*records: str) -> dict[str, Any]:
+    return read_answer(build_response(*records), ISBN)
+
+
+def read_failure(content: bytes) -> str:
+    with pytest.raises(CatalogueFailed) as failure:
+        read_answer(content, ISBN)
+    return str(failure.value)
+
+
+def test_a_record_has_the_values_of_a_book() -> None:
+    assert read(build_record()) == VALUES
+
+
+@pytest.mark.parametrize("isbn", ["0141439580", "978-0-14-143958-7", "9780141439587 (Penguin)"])
+def test_the_isbn_may_be_in_any_writing_and_among_others(isbn: str) -> None:
+    other = '<datafield tag="020"><subfield code="a">9780141439518</subfield></datafield>'
+    assert read(build_record(m020a=isbn).replace("</leader>", f"</leader>{other}")) == VALUES
+
+
+def test_what_a_record_does_not_say_is_missing() -> None:
+    assert read(build_record(m655a="", m264c="")) == {"title": "Emma", "author": "Austen, Jane"}
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "member"),
+    [
+        ("m245a", "E" * 1001, "title"),
+        ("m245a", "Em&#x0;ma", "title"),
+        ("m655a", " ", "genre"),
+        ("m264c", "[?]", "year"),
+    ],
+)
+def test_a_value_that_no_book_may_have_is_missing(field: str, text: str, member: str) -> None:
+    assert read(build_record(**{field: text})) == {name: value for name, value in VALUES.items() if name != member}
+
+
+def test_marks_for_sorting_are_no_part_of_a_title() -> None:
+    assert read(build_record(m245a="\x98Die\x9c Verwandlung"))["title"] == "Die Verwandlung"
+
+
+def test_the_first_record_with_the_isbn_and_a_value_counts() -> None:
+    other, empty = (
+        build_record(m020a="9780141439518", m245a="Pride"),
+        '<record xmlns="http://www.loc.gov/MARC21/slim"/>',
+    )
+    nothing = build_record(m245a="", m100a="", m264c="", m655a="")
+    assert read(other, empty, nothing, build_record(), build_record(m245a="Later"))["title"] == "Emma"
+
+
+def test_no_record_is_no_failure() -> None:
+    assert read() == {}
+
+
+def test_other_books_are_a_failure() -> None:
+    assert "other books" in read_failure(build_response(build_record(m020a="9780141439518")))
+    assert "other books" in read_failure(build_response(build_record(m020a="")))
+
+
+def test_the_elements_of_other_schemas_are_no_records() -> None:
+    dublin_core = '<record xmlns="http://purl.org/dc/elements/1.1/"><title>Emma</title></record>'
+    assert read(dublin_core) == {}
+
+
+def test_a_refusal_is_passed_on() -> None:
+    assert read_failure(build_response(diagnostics=DIAGNOSTICS)) == "It refused the question: Unsupported index"
+
+
+def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
+    diagnostic = '<diagnostic xmlns="http://www.loc.gov/zing/srw/diagnostic/"><message>x</message></diagnostic>'
+    assert read(f"<diagnostics>{diagnostic}</diagnostics>", build_record()) == VALUES
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<html><p>Service unavailable",
+        build_response(build_record())[:-1],
+        build_response(build_record(m245a="Caf\xe9")).decode().encode("latin-1"),
+        build_response(build_record()).replace(b"UTF-8", b"no-such-encoding"),
+        build_response(build_record(m245a="@x;")).replace(b"@x;", b"&x;"),
+        ENTITIES.encode() + build_response(build_record()).partition(b"?>")[2],
+        b'<!DOCTYPE x SYSTEM "http://169.254.169.254/">' + build_response().partition(b"?>")[2],
+        b"<a>" * 1_000_000,
+        b"<a>" + b"".join(b"<b%d/>" % number for number in range(2_000)) + b"</a>",
+    ],
+    ids=["empty", "html", "cut off", "latin-1", "encoding", "entity", "bomb", "external", "nested", "names"],
+)
+def test_what_is_no_xml_is_a_failure(content: bytes) -> None:
+    assert read_failure(content) == "Its answer is no XML that can be read."
+
+
+@pytest.mark.parametrize("content", [b"<html><p>Hello</p></html>", build_record().encode(), b"<explainResponse/>"])
+def test_another_xml_is_a_failure(content: bytes) -> None:
+    assert read_failure(content) == "Its answer is none of SRU."
+
+
+def test_another_encoding_may_be_named() -> None:
+    content = build_response(build_record(m245a="Café")).decode().replace("UTF-8", "ISO-8859-1").encode("latin-1")
+    assert read_answer(content, ISBN)["title"] == "Café"
