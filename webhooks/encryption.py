@@ -1,18 +1,26 @@
 """Generates signing secrets and encrypts them for the database."""
 
 import secrets
+from base64 import b64encode
 
 from library_site import encryption
+from webhooks.signing import MIN_KEY_BYTES, SECRET_PREFIX, is_usable_secret
 
 # Secrets that a user brings.
 SECRET_PATTERN = r"[ -~]{24,200}"  # noqa: S105  # no secret
 SECRET_RULE = "24 to 200 printable ASCII characters"  # noqa: S105  # no secret
 
+# Those of form C, as `signing.decode_key` checks.
+BASE64_SECRET_RULE = f"{SECRET_PREFIX} and the standard base64 of at least {MIN_KEY_BYTES} bytes"
+
 PURPOSE = "webhooks"
+# A multiple of three: base64 then has no padding, which people forget to copy.
+KEY_BYTES = 36
 
 
 def generate_secret() -> str:
-    return f"whsec_{secrets.token_urlsafe(32)}"
+    """One that each form can use."""
+    return SECRET_PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
 def encrypt(secret: str) -> str:
@@ -22,3 +30,11 @@ def encrypt(secret: str) -> str:
 def decrypt(encrypted_secret: str) -> str:
     """Raises `library_site.encryption.DecryptionError`."""
     return encryption.decrypt(encrypted_secret, PURPOSE)
+
+
+def can_sign(form: str, encrypted_secret: str) -> bool:
+    """Tells whether the secret can be decrypted, and used in this form."""
+    try:
+        return is_usable_secret(form, decrypt(encrypted_secret))
+    except encryption.DecryptionError:
+        return False

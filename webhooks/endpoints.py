@@ -20,10 +20,11 @@ from library_site.http.refusals import Refusal
 from oauth.accounts.languages import find_language
 from oauth.creators import PERSON, Creator
 from oauth.scopes import SCOPES, build_permission_condition
-from webhooks.encryption import encrypt, generate_secret
-from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event
+from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt, generate_secret
+from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 from webhooks.outbox import create_ping, notify_workers
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
+from webhooks.signing import is_usable_secret
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,20 @@ class EndpointDisabled(Refusal):
 
     status = 409
     message = gettext_noop("The webhook is disabled: set its state to active first")
+
+
+class UnusableSecret(Refusal):
+    """The secret that the owner brings has no key for the endpoint's form."""
+
+    status = 422
+    message = f"In form C, input should be {BASE64_SECRET_RULE}."
+
+
+class NewSecretNeeded(Refusal):
+    """Form C cannot sign with a secret of the endpoint, which is older than the form or the owner's own."""
+
+    status = 409
+    message = "Form C cannot sign with the secret of this webhook: add a new secret and promote it first"
 
 
 class NoPendingSecret(Refusal):
@@ -90,29 +105,50 @@ def reachable_endpoints() -> QuerySet[Endpoint]:
 def create_endpoint(
     owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, creator: Creator = PERSON
 ) -> tuple[Endpoint, str]:
-    """Returns a new endpoint and its secret. Needs a transaction. Raises TooManyEndpoints."""
+    """Returns a new endpoint and its secret. Needs a transaction. Raises UnusableSecret, TooManyEndpoints."""
+    new_secret = choose_secret(values.get("form", SignatureForm.B), secret)
     # Without the lock, requests at the same time would each count too few.
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
     if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
     endpoint = Endpoint.objects.create(owner=owner, created_at=now, **creator._asdict(), **values)
-    new_secret = secret or generate_secret()
     endpoint.secrets.create(sealed=encrypt(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
     return own_endpoints(owner).get(pk=endpoint.pk), new_secret
+
+
+def choose_secret(form: str, secret: str | None) -> str:
+    """Returns the owner's own secret, or a new one. Raises UnusableSecret."""
+    if secret and not is_usable_secret(form, secret):
+        raise UnusableSecret
+    return secret or generate_secret()
 
 
 def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Creator = PERSON) -> None:
     """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
 
     An ended endpoint that becomes active, or one that gets another owner, is from then on as if `creator` had made it.
-    Needs a transaction.
+    Needs a transaction. Raises NewSecretNeeded.
     """
+    if values.get("form") == SignatureForm.C:
+        lock_for_standard_form(endpoint)
     rows = Endpoint.objects.not_deleted().filter(pk=endpoint.pk)
     is_enabled = values.get("state") == Endpoint.State.ACTIVE
     if is_enabled or "owner" in values:
         (rows if "owner" in values else rows.ended()).update(**creator._asdict())
     if values:
         rows.update(**values, **(RESET_VALUES if is_enabled else {}))
+
+
+def lock_for_standard_form(endpoint: Endpoint) -> None:
+    """Locks the endpoint: no secret is added before it has form C. Needs a transaction. Raises NewSecretNeeded."""
+    is_in_form = lock_endpoint(endpoint).form == SignatureForm.C
+    secrets = EndpointSecret.objects.filter(endpoint=endpoint).values_list("sealed", flat=True)
+    if not is_in_form and not all(can_sign(SignatureForm.C, secret) for secret in secrets):
+        raise NewSecretNeeded
+
+
+def lock_endpoint(endpoint: Endpoint) -> Endpoint:
+    return Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
 
 
 def delete_endpoint(endpoint: Endpoint) -> None:
@@ -172,8 +208,11 @@ def write_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
 
 
 def add_endpoint_secret(endpoint: Endpoint, secret: str | None, now: datetime) -> str:
-    """Adds a pending secret, which replaces another pending one. Returns it. Needs a transaction."""
-    new_secret = secret or generate_secret()
+    """Adds a pending secret, which replaces another pending one. Returns it.
+
+    Needs a transaction. Raises UnusableSecret.
+    """
+    new_secret = choose_secret(lock_endpoint(endpoint).form, secret)
     EndpointSecret.objects.update_or_create(
         endpoint=endpoint,
         state=EndpointSecret.State.PENDING,

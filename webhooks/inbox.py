@@ -20,6 +20,7 @@ from library_site.jobs.retries import EVENT_RETRIES, retry_row
 from webhooks.encryption import decrypt, encrypt, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
+from webhooks.signing import is_usable_secret
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +59,13 @@ def find_source(name: str) -> Source:
 
 
 def iter_secrets(source: Source) -> Iterator[str]:
-    """The secrets that the source may sign with. One that cannot be decrypted is only logged."""
-    for secret in SourceSecret.objects.filter(source=source):
+    """The secrets that the source may sign with in its form. One that cannot be decrypted is only logged."""
+    for row in SourceSecret.objects.filter(source=source):
         try:
-            yield decrypt(secret.sealed)
+            secret = decrypt(row.sealed)
+            # The others are older than form C: nothing was ever signed with them in that form.
+            if is_usable_secret(source.form, secret):
+                yield secret
         except DecryptionError:
             log.error("A secret of the source %s cannot be read: give it a new one.", source)  # noqa: TRY400  # no traceback needed
 

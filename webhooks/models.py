@@ -58,10 +58,16 @@ class Event(models.Model):
 
 
 class SignatureForm(models.TextChoices):
-    """How a body is signed (specification, Section 6)."""
+    """How a body is signed (specification, Section 6; Standard Webhooks 1.0)."""
 
     A = "A", _("A: the body")
     B = "B", _("B: the time and the body")
+    C = "C", _("C: Standard Webhooks")
+
+    @property
+    def key_encoding(self) -> str:
+        """How a secret becomes the key."""
+        return "base64" if self == SignatureForm.C else "utf-8"
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
@@ -127,6 +133,10 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def key_encoding(self) -> str:
+        return SignatureForm(self.form).key_encoding
 
 
 class EndpointSecret(models.Model):

@@ -22,8 +22,11 @@ INVALID_URL_MESSAGE = (
     "A receiver's URL has https, a plain host in small letters, no user and no fragment,"
     f" and is at most {MAX_URL_LENGTH} printable ASCII characters."
 )
-# The same for all addresses: the answer reveals nothing about the internal network.
-NOT_PUBLIC_MESSAGE = "A receiver is on the public internet."
+# The same for all addresses, whatever is there: the answer reveals nothing about the internal network.
+NOT_PUBLIC_MESSAGE = (
+    "A receiver is on the public internet and has https."
+    " The operator's setting WEBHOOKS_ALLOW_PRIVATE=true allows others, for example on one's own machine."
+)
 
 
 def validate_url(url: str, allow_private: bool) -> None:
@@ -32,16 +35,11 @@ def validate_url(url: str, allow_private: bool) -> None:
     Names are not resolved: the socket factory checks the addresses when a request is sent.
     """
     match = URL_PATTERN.fullmatch(url) if len(url) <= MAX_URL_LENGTH else None
-    if (
-        not match
-        or len(match["host"]) > MAX_HOST_LENGTH
-        or int(match["port"] or 443) > 65535
-        or (match["scheme"] == "http" and not allow_private)
-    ):
+    if not match or len(match["host"]) > MAX_HOST_LENGTH or int(match["port"] or 443) > 65535:
         raise ForbiddenAddress(INVALID_URL_MESSAGE)
     host = match["host"]
     is_public_host = is_public_literal(host) if IP_LITERAL.fullmatch(host) else is_public_name(host)
-    if not (is_public_host or allow_private):
+    if not allow_private and (match["scheme"] == "http" or not is_public_host):
         raise ForbiddenAddress(NOT_PUBLIC_MESSAGE)
 
 

@@ -75,7 +75,7 @@ class BaseAdmin(ValidatingAdmin):
     # What the page is about, for who does not know its terms.
     page_help: Any = ""
 
-    def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str]) -> HttpResponse:
+    def show_once(self, request: HttpRequest, obj: Any, secrets: dict[str, str], note: str = "") -> HttpResponse:
         """Renders the page that shows a new secret. It is stored nowhere; the admin's no-store stops browsers too."""
         context = {
             **self.admin_site.each_context(request),
@@ -83,6 +83,7 @@ class BaseAdmin(ValidatingAdmin):
             "opts": self.opts,
             "object": obj,
             "secrets": secrets,
+            "note": note,
         }
         return TemplateResponse(request, "admin/show_once.html", context)
 

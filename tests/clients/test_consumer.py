@@ -18,12 +18,13 @@ from tests.support.endpoints import SECRET, create_endpoint
 from tests.support.receivers import run_server
 from tests.support.server import Service, run_in_shell
 from tests.support.sources import SECRET as SOURCES_SECRET
-from webhooks.models import Attempt, Delivery, SignatureForm
+from webhooks.models import Attempt, Delivery
 from webhooks.outbox import create_ping
 
 pytestmark = pytest.mark.database_independent
 
-each_form = pytest.mark.parametrize("form", SignatureForm.values)
+# Those of the specification.
+each_form = pytest.mark.parametrize("form", ["A", "B"])
 
 
 def deliver_events(consumer: Consumer, form: str) -> None:

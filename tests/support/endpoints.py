@@ -15,7 +15,10 @@ from webhooks.encryption import encrypt
 from webhooks.models import Endpoint
 from webhooks.outbox import EventData, publish
 
-SECRET = "whsec_of-the-tests"
+# One of the releases before form C, which cannot use it.
+OLD_SECRET = "whsec_-of-an-old-endpoint_"
+# Good in each form.
+SECRET = "whsec_dGhlIGtleSBvZiB0aGUgdGVzdHMnIGVuZHBvaW50"
 
 
 def create_owner(name: str = "listener") -> User:

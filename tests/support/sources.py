@@ -14,9 +14,10 @@ from tests.support.responses import REQUEST_ID
 from webhooks import inbox
 from webhooks.encryption import encrypt
 from webhooks.models import Received, Source, SourceSecret
-from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
+from webhooks.signing import EVENT, sign
 
-SOURCE_NAME, SECRET = "branch", "whsec_of-the-branch"
+# The secret is good in each form.
+SOURCE_NAME, SECRET = "branch", "whsec_dGhlIGtleSBvZiB0aGUgYnJhbmNoJ3Mgc291cmNl"
 
 
 def create_source(name: str = SOURCE_NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
@@ -42,8 +43,8 @@ def post_event(
 ) -> httpx.Response:
     """Sends the event, signed, as its source does."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    timestamp = int(now or time.time())
-    signed = {TIMESTAMP: str(timestamp), SIGNATURE: signature(form, secret, timestamp, content)}
+    event_id = str(uuid4()) if isinstance(body, bytes) else body["id"]
+    signed = sign(form, [secret], event_id, int(now or time.time()), content)
     kind = {} if isinstance(body, bytes) else {EVENT: body["event"]}
     all_headers = {"Content-Type": "application/json", "X-Request-ID": REQUEST_ID, **kind, **signed, **(headers or {})}
     return client.post(f"/webhooks/receive/{name}", content=content, headers=all_headers)

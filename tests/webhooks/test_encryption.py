@@ -1,11 +1,14 @@
 """How signing secrets are generated, encrypted for the database and decrypted."""
 
+from base64 import b64decode
+
 import pytest
 from django.conf import settings
 from django.core import signing
 from django.test import override_settings
 
 from library_site.encryption import DecryptionError, encrypt
+from tests.support.endpoints import OLD_SECRET, SECRET
 from webhooks import encryption
 
 pytestmark = pytest.mark.database_independent
@@ -14,7 +17,27 @@ pytestmark = pytest.mark.database_independent
 def test_secrets_are_long_and_never_the_same() -> None:
     secrets = {encryption.generate_secret() for _ in range(100)}
     assert len(secrets) == 100
-    assert all(secret.startswith("whsec_") and len(secret) == 49 and secret.isascii() for secret in secrets)
+    assert {len(secret) for secret in secrets} == {54}
+
+
+@pytest.mark.parametrize(
+    ("form", "secret", "is_good"),
+    [("B", OLD_SECRET, True), ("C", OLD_SECRET, False), ("C", SECRET, True)],
+)
+def test_form_c_signs_with_its_own_secrets_alone(form: str, secret: str, *, is_good: bool) -> None:
+    assert encryption.can_sign(form, encryption.encrypt(secret)) is is_good
+
+
+@pytest.mark.parametrize("form", ["A", "B", "C"])
+def test_no_form_signs_with_a_secret_that_cannot_be_decrypted(form: str) -> None:
+    assert not encryption.can_sign(form, "nonsense")
+
+
+def test_a_new_secret_is_one_of_standard_webhooks() -> None:
+    secrets = {encryption.generate_secret() for _ in range(100)}
+    keys = {b64decode(secret.removeprefix("whsec_"), validate=True) for secret in secrets}
+    assert {len(key) for key in keys} == {36}
+    assert all(secret.startswith("whsec_") for secret in secrets)
 
 
 @pytest.mark.parametrize("secret", ["whsec_secret", "", "ü\0€", "s" * 10_000])

@@ -12,9 +12,15 @@ from oauth.creators import CreatorRevoked, lock_creator
 from oauth.credentials import Credential
 from tests.support.concurrency import start_concurrently
 from tests.support.creators import KINDS, CreatorCase, create_creator
-from tests.support.endpoints import claim_deliveries, create_endpoint, create_owner, publish_event
+from tests.support.endpoints import OLD_SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import endpoints
-from webhooks.endpoints import MAX_ENDPOINTS_PER_USER, TooManyEndpoints, TooManyWaiting
+from webhooks.endpoints import (
+    MAX_ENDPOINTS_PER_USER,
+    NewSecretNeeded,
+    TooManyEndpoints,
+    TooManyWaiting,
+    UnusableSecret,
+)
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -53,6 +59,36 @@ def test_a_user_gets_no_more_endpoints_than_the_maximum(owner: User) -> None:
     with pytest.raises(TooManyEndpoints):
         second.result()
     assert Endpoint.objects.count() == MAX_ENDPOINTS_PER_USER
+
+
+def test_a_secret_that_is_added_meanwhile_suits_the_new_form(owner: User) -> None:
+    endpoint = make_endpoint(owner)
+
+    @transaction.atomic
+    def add_old_secret() -> None:
+        endpoints.add_endpoint_secret(endpoint, OLD_SECRET, timezone.now())
+
+    with transaction.atomic():
+        endpoints.change_endpoint(endpoint, {"form": "C"})
+        second = start_concurrently(add_old_secret)
+    with pytest.raises(UnusableSecret):
+        second.result()
+    assert endpoint.secrets.count() == 1
+
+
+def test_a_form_that_is_changed_meanwhile_suits_the_new_secret(owner: User) -> None:
+    endpoint = make_endpoint(owner)
+
+    @transaction.atomic
+    def change_form() -> None:
+        endpoints.change_endpoint(endpoint, {"form": "C"})
+
+    with transaction.atomic():
+        endpoints.add_endpoint_secret(endpoint, OLD_SECRET, timezone.now())
+        second = start_concurrently(change_form)
+    with pytest.raises(NewSecretNeeded):
+        second.result()
+    assert Endpoint.objects.get().form == "B"
 
 
 def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, creator: CreatorCase) -> None:

@@ -3,6 +3,7 @@
 import ast
 import hmac
 import sys
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,8 +21,39 @@ HEX_A = "ac6b0e5cc22e50995dc2c69efd372c4a47f43b7f5f62509e5a8f0a2bfac748c8"
 HEX_B = "d96a5c0ef71bac8cde1c7bc5c78d6b54e79bfef2c3fc91658412f1f879d4b93e"
 
 
-def build_headers(form: str, **others: str) -> dict[str, str]:
-    return {signing.SIGNATURE: signing.signature(form, SECRET, NOW, BODY), signing.TIMESTAMP: str(NOW), **others}
+# Those of form C are in the tests of the library `standardwebhooks`.
+STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+STANDARD_BODY, STANDARD_TIME = b'{"test": 2432232314}', 1614265330
+STANDARD_HEADERS = {
+    "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": str(STANDARD_TIME),
+    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+}
+SECRETS = {"A": SECRET, "B": SECRET, "C": STANDARD_SECRET}
+OLDER_SECRET, NEWER_SECRET = (f"whsec_{b64encode(text * 8).decode()}" for text in (b"older", b"newer"))
+
+UNUSABLE_SECRETS = [
+    # Of the library's releases before form C: base64url, whose whole text is the key.
+    "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5M",
+    "whsec_-8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAu_",
+    "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw=",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwQR==",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw ",
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2La\nLaSw",
+    f"whsec_{b64encode(bytes(23)).decode()}",
+    "whsec_",
+    "a secret of the client's own, ~!",
+    "whsec_é",
+]
+
+each_form = pytest.mark.parametrize("form", SECRETS)
+
+
+def build_headers(form: str, body: bytes = BODY) -> dict[str, str]:
+    return signing.sign(form, [SECRETS[form]], "1", NOW, body)
 
 
 def test_form_a_is_over_the_body() -> None:
@@ -32,30 +64,63 @@ def test_form_b_is_over_timestamp_and_body() -> None:
     assert signing.signature("B", SECRET, NOW, BODY) == f"t={NOW},s={HEX_B}"
 
 
+def test_form_c_is_that_of_standard_webhooks() -> None:
+    signed = signing.sign("C", [STANDARD_SECRET], STANDARD_HEADERS["webhook-id"], STANDARD_TIME, STANDARD_BODY)
+    assert signed == STANDARD_HEADERS
+    signing.verify(STANDARD_HEADERS, STANDARD_BODY, [STANDARD_SECRET], STANDARD_TIME)
+
+
+def test_form_c_has_a_signature_of_each_secret() -> None:
+    headers = signing.sign("C", [OLDER_SECRET, NEWER_SECRET], "1", NOW, BODY)
+    values = [signing.signature("C", secret, NOW, BODY, "1") for secret in (OLDER_SECRET, NEWER_SECRET)]
+    assert headers["webhook-signature"] == " ".join(values)
+    for secret in (OLDER_SECRET, NEWER_SECRET):
+        signing.verify(headers, BODY, [secret], NOW, form="C")
+
+
 @pytest.mark.parametrize("form", ["A", "B"])
+def test_forms_a_and_b_have_the_signature_of_the_first_secret(form: str) -> None:
+    assert signing.sign(form, [SECRET, "whsec_newer"], "1", NOW, BODY) == build_headers(form)
+
+
+@each_form
 @pytest.mark.parametrize("body", [BODY, b"", b"\0\xff\r\n%d", "ü".encode()])
 def test_what_is_signed_is_verified(form: str, body: bytes) -> None:
-    signature_headers = {signing.SIGNATURE: signing.signature(form, SECRET, NOW, body)}
-    signing.verify(signature_headers, body, [SECRET], NOW)
-    signing.verify(signature_headers, body, [SECRET], NOW, form=form)
+    signing.verify(build_headers(form, body), body, [SECRETS[form]], NOW)
+    signing.verify(build_headers(form, body), body, [SECRETS[form]], NOW, form=form)
     with pytest.raises(signing.InvalidSignature):
-        signing.verify(signature_headers, body + b" ", [SECRET], NOW)
+        signing.verify(build_headers(form, body), body + b" ", [SECRETS[form]], NOW)
 
 
-@pytest.mark.parametrize("form", ["A", "B"])
+@each_form
 def test_headers_have_names_in_any_case(form: str) -> None:
-    signing.verify({name.lower(): value for name, value in build_headers(form).items()}, BODY, [SECRET], NOW)
-    signing.verify({name.upper(): value for name, value in build_headers(form).items()}, BODY, [SECRET], NOW)
+    for change in (str.lower, str.upper):
+        headers = {change(name): value for name, value in build_headers(form).items()}
+        signing.verify(headers, BODY, [SECRETS[form]], NOW)
 
 
-@pytest.mark.parametrize("form", ["A", "B"])
+@each_form
 def test_every_live_secret_is_good(form: str) -> None:
-    signing.verify(build_headers(form), BODY, iter(["whsec_older", SECRET]), NOW)
-    signing.verify(build_headers(form), BODY, [SECRET, "whsec_newer"], NOW)
+    signing.verify(build_headers(form), BODY, iter([OLDER_SECRET, SECRETS[form]]), NOW)
+    signing.verify(build_headers(form), BODY, [SECRETS[form], NEWER_SECRET], NOW, form)
 
 
-@pytest.mark.parametrize("form", ["A", "B"])
-@pytest.mark.parametrize("secrets", [[], ["whsec_older"], [SECRET.upper()]])
+def test_form_c_skips_secrets_that_it_cannot_use() -> None:
+    signing.verify(build_headers("C"), BODY, [SECRET, STANDARD_SECRET], NOW)
+    with pytest.raises(signing.InvalidSignature):
+        signing.verify(build_headers("C"), BODY, [SECRET], NOW)
+
+
+@pytest.mark.parametrize("secret", UNUSABLE_SECRETS)
+def test_a_secret_of_another_form_is_an_error_of_the_receiver_who_names_form_c(secret: str) -> None:
+    assert not signing.is_usable_secret("C", secret)
+    assert signing.is_usable_secret("A", secret)
+    with pytest.raises(ValueError, match="the base64 of at least 24 bytes"):
+        signing.verify(build_headers("C"), BODY, [STANDARD_SECRET, secret], NOW, form="C")
+
+
+@each_form
+@pytest.mark.parametrize("secrets", [[], [OLDER_SECRET], [SECRET.upper()]])
 def test_no_other_secret_is_good(form: str, secrets: list[str]) -> None:
     with pytest.raises(signing.InvalidSignature):
         signing.verify(build_headers(form), BODY, secrets, NOW)
@@ -67,25 +132,30 @@ def test_a_secret_that_anybody_knows_is_an_error_of_the_receiver(secrets: str | 
         signing.verify(build_headers("B"), BODY, secrets, NOW)
 
 
+@pytest.mark.parametrize("form", ["B", "C"])
 @pytest.mark.parametrize("seconds", [-300, -0.5, 300])
-def test_form_b_is_good_for_five_minutes(seconds: float) -> None:
-    signing.verify(build_headers("B"), BODY, [SECRET], NOW + seconds)
+def test_a_signed_time_is_good_for_five_minutes(form: str, seconds: float) -> None:
+    signing.verify(build_headers(form), BODY, [SECRETS[form]], NOW + seconds)
 
 
+@pytest.mark.parametrize("form", ["B", "C"])
 @pytest.mark.parametrize("seconds", [-301, 300.5, 86_400])
-def test_form_b_is_not_good_after_five_minutes(seconds: float) -> None:
+def test_a_signed_time_is_not_good_after_five_minutes(form: str, seconds: float) -> None:
     with pytest.raises(signing.InvalidSignature):
-        signing.verify(build_headers("B"), BODY, [SECRET], NOW + seconds)
+        signing.verify(build_headers(form), BODY, [SECRETS[form]], NOW + seconds)
 
 
 def test_form_a_never_expires() -> None:
     signing.verify(build_headers("A"), BODY, [SECRET], NOW + 10**9)
 
 
-@pytest.mark.parametrize(("form", "required"), [("A", "B"), ("B", "A"), ("A", "a"), ("B", "")])
+@pytest.mark.parametrize(
+    ("form", "required"),
+    [("A", "B"), ("B", "A"), ("A", "a"), ("B", ""), ("A", "C"), ("B", "C"), ("C", "A"), ("C", "B"), ("C", "c")],
+)
 def test_a_required_form_is_the_only_one_accepted(form: str, required: str) -> None:
     with pytest.raises(signing.InvalidSignature):
-        signing.verify(build_headers(form), BODY, [SECRET], NOW, form=required)
+        signing.verify(build_headers(form), BODY, [STANDARD_SECRET], NOW, form=required)
 
 
 @pytest.mark.parametrize("form", ["A", "B"])
@@ -96,7 +166,62 @@ def test_the_header_of_the_timestamp_may_be_missing(form: str) -> None:
 @pytest.mark.parametrize("timestamp", [str(NOW + 1), f"0{NOW}", f"{NOW} ", "", "now", "1" * 5000, "١٧٠٠٠٠٠٠٠٠"])
 def test_both_timestamps_of_form_b_must_be_the_same(timestamp: str) -> None:
     with pytest.raises(signing.InvalidSignature):
-        signing.verify(build_headers("B", **{signing.TIMESTAMP: timestamp}), BODY, [SECRET], NOW)
+        signing.verify({**build_headers("B"), signing.TIMESTAMP: timestamp}, BODY, [SECRET], NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("webhook-timestamp", str(NOW + 60)),
+        ("webhook-id", "2"),
+        ("webhook-id", ""),
+        *(("webhook-timestamp", value) for value in (f"0{NOW}", f"{NOW}.0", "", "-1", "9" * 5000, "١٧٠٠٠٠٠٠٠٠")),
+        *(
+            ("webhook-signature", value)
+            for value in (
+                "",
+                "v1",
+                "v1,",
+                "v2,{}",
+                "v1,{}=",
+                "v1={}",
+                "v1,{},v1,{}",
+                "V1,{}",
+                "{}",
+                "v1,é",
+                "v1,\udcff",
+            )
+        ),
+    ],
+    ids=ascii,
+)
+def test_no_header_of_form_c_can_be_changed(name: str, value: str) -> None:
+    headers = build_headers("C")
+    _, _, sent = headers["webhook-signature"].partition(",")
+    for form in ("C", None):
+        with pytest.raises(signing.InvalidSignature):
+            signing.verify({**headers, name: value.replace("{}", sent)}, BODY, [STANDARD_SECRET], NOW, form)
+        with pytest.raises(signing.InvalidSignature):
+            signing.verify({**headers, name.upper(): headers[name]}, BODY, [STANDARD_SECRET], NOW, form)
+        others = {other: headers[other] for other in headers if other != name}
+        with pytest.raises(signing.InvalidSignature):
+            signing.verify(others, BODY, [STANDARD_SECRET], NOW, form)
+
+
+@pytest.mark.parametrize("id", ["1.2", "1 ", "1\n", "é", "i" * 201])
+def test_an_id_of_form_c_is_one_word_without_a_full_stop(id: str) -> None:
+    """With a full stop, the end of an id could be read as the time and the beginning of the body."""
+    headers = {**build_headers("C"), "webhook-id": id}
+    headers["webhook-signature"] = signing.signature("C", STANDARD_SECRET, NOW, BODY, id)
+    with pytest.raises(signing.InvalidSignature):
+        signing.verify(headers, BODY, [STANDARD_SECRET], NOW)
+
+
+@pytest.mark.parametrize("others", ["v1a,{} {}", "{}  v2,x", "v1,{} {}", "é {}"])
+def test_other_signatures_of_form_c_are_skipped(others: str) -> None:
+    headers = build_headers("C")
+    headers["webhook-signature"] = others.replace("{}", headers["webhook-signature"])
+    signing.verify(headers, BODY, [STANDARD_SECRET], NOW)
 
 
 def test_the_signed_timestamp_cannot_be_moved() -> None:

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -23,8 +23,8 @@ from webhooks.admin.action_buttons import (
     render_pre,
     require_selection,
 )
-from webhooks.models import Attempt, Delivery, Endpoint
-from webhooks.signing import EVENT, TIMESTAMP
+from webhooks.models import Attempt, Delivery, Endpoint, SignatureForm
+from webhooks.signing import EVENT, STANDARD_ID, STANDARD_TIMESTAMP, TIMESTAMP
 
 DELIVERY_TONES: dict[str, Tone] = {
     Delivery.State.WAITING: "warning",
@@ -59,7 +59,8 @@ class AttemptInline(admin.StackedInline):
     can_delete = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("delivery__event").defer("delivery__event__body")
+        rows = super().get_queryset(request)
+        return rows.select_related("delivery__event", "delivery__endpoint").defer("delivery__event__body")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -72,9 +73,14 @@ class AttemptInline(admin.StackedInline):
 
     @admin.display(description=_("headers"))
     def headers(self, attempt: Attempt) -> str:
-        """The signature is not stored, so it is not shown."""
-        kind, seconds = attempt.delivery.event.kind, int(attempt.started_at.timestamp())
-        return format_html("<pre>{}: {}\n{}: {}</pre>", EVENT, kind, TIMESTAMP, seconds)
+        """In the endpoint's present form. The signature is not stored, so it is not shown."""
+        delivery, seconds = attempt.delivery, int(attempt.started_at.timestamp())
+        if delivery.endpoint.form == SignatureForm.C:
+            signed = [(STANDARD_ID, str(delivery.event.uuid)), (STANDARD_TIMESTAMP, seconds)]
+        else:
+            signed = [(TIMESTAMP, seconds)]
+        lines = format_html_join("\n", "{}: {}", [(EVENT, delivery.event.kind), *signed])
+        return format_html("<pre>{}</pre>", lines)
 
     @admin.display(description=_("answer"))
     def answer_text(self, attempt: Attempt) -> str:

@@ -32,7 +32,7 @@ from webhooks.admin.action_buttons import (
     require_one,
     require_selection,
 )
-from webhooks.admin.forms import EndpointForm, ReplayForm
+from webhooks.admin.forms import EndpointForm, ReplayForm, describe_key
 from webhooks.admin.health import RECENT_DELIVERIES, annotate_health
 from webhooks.models import EVENT_RETENTION, Endpoint, EndpointSecret
 
@@ -71,7 +71,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
     page_help = _(
         "An endpoint is the address of another program that is told what happens in the library. Each event is "
         "signed with the secret of the endpoint, so that the program knows that the library sent it. There are "
-        "two forms of signatures: form B also signs the time, so that nobody can send an old event again. To "
+        "three forms of signatures: forms B and C also sign the time, so that nobody can send an old event again, "
+        "and form C is that of Standard Webhooks, which many programs know already. To "
         "replay is to send past events once more, for example after the program was out of order. A new secret is "
         "pending until you promote it, so that the program can learn it first."
     )
@@ -169,8 +170,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         ]
         listed = format_html_join(", ", gettext("{}: since {}"), notes)
         explanation = gettext(
-            "None is shown again. A new secret is pending: it signs nothing until you promote it, when the receiver"
-            " knows it too."
+            "None is shown again. A new secret is pending until you promote it, when the receiver knows it too. Until"
+            " then it signs nothing in forms A and B; in form C both sign."
         )
         return format_html("{}. {}", listed or gettext("None"), explanation)
 
@@ -202,7 +203,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             return HttpResponseRedirect(request.get_full_path())
 
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
-        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret})
+        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret}, describe_key(obj.form))
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         endpoints.delete_endpoint(obj)
@@ -252,7 +253,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         with transaction.atomic():
             secret = endpoints.add_endpoint_secret(endpoint, None, timezone.now())
             self.record_action(request, [endpoint], gettext_noop("Made a new secret, which is pending."))
-        return self.show_once(request, endpoint, {gettext("Pending secret"): secret})
+        return self.show_once(request, endpoint, {gettext("Pending secret"): secret}, describe_key(endpoint.form))
 
     @admin.action(description=_("Promote the pending secret"), permissions=["change"])
     def promote(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:

@@ -13,10 +13,12 @@ from django.utils.translation import gettext_lazy as _
 from library_site.admin.model_admins import name_parts
 from library_site.admin.moments import require_utc
 from library_site.outbound.addresses import ForbiddenAddress
-from webhooks.encryption import SECRET_PATTERN
+from webhooks import endpoints
+from webhooks.encryption import SECRET_PATTERN, can_sign
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
-from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint
+from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Endpoint, SignatureForm
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
+from webhooks.signing import MIN_KEY_BYTES, is_usable_secret
 from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, validate_url
 
 
@@ -58,6 +60,18 @@ class EndpointForm(forms.ModelForm):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.initial["kinds"] = self.instance.kinds.split()
+
+    def clean_form(self) -> str:
+        """Runs in the transaction that saves the endpoint."""
+        form: str = self.cleaned_data["form"]
+        try:
+            if self.instance.pk and form == SignatureForm.C:
+                endpoints.lock_for_standard_form(self.instance)
+        except endpoints.NewSecretNeeded as error:
+            raise ValidationError(
+                gettext("Form C cannot sign with the secret of this endpoint: make a new secret and promote it first.")
+            ) from error
+        return form
 
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"]
@@ -109,20 +123,52 @@ class ReplayForm(forms.Form):
 
 
 class SourceForm(forms.ModelForm):
+    """A source that gets form C has a secret with which it can sign in that form."""
+
     secret = forms.CharField(
         label=_("Add a secret"),
         required=False,
         strip=False,
         validators=[RegexValidator(rf"^{SECRET_PATTERN}\Z", _("A secret is 24 to 200 printable ASCII characters."))],
         widget=forms.PasswordInput(attrs={"class": "vTextField", "autocomplete": "new-password"}),
-        help_text=_("One that the source has made. Empty to have one made here. It is not shown again."),
+        help_text=_(
+            "One that the source has made; in form C it is whsec_ and base64. Empty to have one made here. It is not"
+            " shown again."
+        ),
     )
+
+    def clean(self) -> dict[str, Any]:
+        form, secret = self.cleaned_data.get("form"), self.cleaned_data.get("secret")
+        if form and secret and not is_usable_secret(form, secret):
+            self.add_error(
+                "secret",
+                gettext("In form C a secret is whsec_ and the standard base64 of at least %(count)d bytes.")
+                % {"count": MIN_KEY_BYTES},
+            )
+        elif self.instance.pk and not secret and "form" in self.changed_data and not self.has_usable_secret(form):
+            self.add_error("form", gettext("The source has no secret of form C: add one, or make a new one first."))
+        return self.cleaned_data
+
+    def has_usable_secret(self, form: str | None) -> bool:
+        """Forms A and B can use any, and need none to be saved."""
+        secrets = self.instance.secrets.values_list("sealed", flat=True)
+        return form != SignatureForm.C or any(can_sign(SignatureForm.C, secret) for secret in secrets)
+
+
+def describe_key(form: str) -> str:
+    """Says what is the key of a secret that is shown."""
+    if form == SignatureForm.C:
+        return gettext("The key is the bytes whose base64 follows whsec_, as in all libraries of Standard Webhooks.")
+    return gettext("The key is the whole text of the secret, in UTF-8.")
 
 
 def describe_forbidden(error: ForbiddenAddress) -> str:
     """Says it in the reader's language: programs read the error in English."""
     if str(error) != INVALID_URL_MESSAGE:
-        return gettext("A receiver is on the public internet.")
+        return gettext(
+            "A receiver is on the public internet and has https. The operator's setting WEBHOOKS_ALLOW_PRIVATE=true"
+            " allows others, for example on one's own machine."
+        )
     message = gettext(
         "A receiver's URL has https, a plain host in small letters, no user and no fragment, and is at most %(count)d"
         " printable ASCII characters."

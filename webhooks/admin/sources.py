@@ -18,7 +18,7 @@ from library_site.admin.badges import Tone, format_badge
 from library_site.admin.model_admins import ReadOnlyAdmin
 from webhooks import inbox
 from webhooks.admin.action_buttons import ActionButtonsAdmin, format_json, require_one, require_selection
-from webhooks.admin.forms import SourceForm
+from webhooks.admin.forms import SourceForm, describe_key
 from webhooks.models import Received, Source, SourceSecret
 
 RECEIVED_TONES: dict[str, Tone] = {
@@ -114,7 +114,7 @@ class SourceAdmin(ActionButtonsAdmin):
     def response_add(self, request: HttpRequest, obj: Any, *arguments: Any, **options: Any) -> HttpResponse:
         if request.POST.get("secret"):
             return super().response_add(request, obj, *arguments, **options)
-        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret})
+        return self.show_once(request, obj, {gettext("Secret"): obj.new_secret}, describe_key(obj.form))
 
     @admin.action(description=_("Make a new secret"), permissions=["change"])
     def add_secret(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
@@ -123,7 +123,7 @@ class SourceAdmin(ActionButtonsAdmin):
         with transaction.atomic():
             secret = inbox.add_source_secret(source, None, timezone.now())
             self.record_action(request, [source], gettext_noop("Made a new secret."))
-        return self.show_once(request, source, {gettext("Secret"): secret})
+        return self.show_once(request, source, {gettext("Secret"): secret}, describe_key(source.form))
 
 
 @admin.register(Received)

@@ -62,7 +62,10 @@ def document_event(kind: EventKind) -> dict[str, Any]:
         "operationId": f"receive_{kind.name.replace('.', '_')}",
         "summary": kind.sentence,
         "description": "At least once, and in any order. Redirects are not followed.",
-        "parameters": [required_header(*header) for header in event_headers(kind.name)],
+        "parameters": [
+            header(signing.EVENT, {"type": "string", "enum": [kind.name]}, "The kind of the event.", required=True),
+            *signature_headers(),
+        ],
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
             "2XX": {"description": "The event was received."},
@@ -71,17 +74,30 @@ def document_event(kind: EventKind) -> dict[str, Any]:
     }
 
 
-def event_headers(kind: str) -> list[tuple[str, dict[str, Any], str]]:
+def signature_headers() -> list[dict[str, Any]]:
+    """Those of forms A and B, and those of form C: a request has one or the other."""
     signature = (
-        "HMAC-SHA256 with the secret, in hexadecimal: `t=<timestamp>,s=<hex>` over `<timestamp>.<body>` (form B), or"
-        " `sha256=<hex>` over the body alone (form A), which anybody who has read the request can send again."
+        "Forms A and B: HMAC-SHA256 with the whole secret as key, in hexadecimal: `t=<timestamp>,s=<hex>` over"
+        " `<timestamp>.<body>` (form B), or `sha256=<hex>` over the body alone (form A), which anybody who has read the"
+        " request can send again."
     )
+    standard_signature = (
+        "Form C: `v1,<base64>` of the HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<body>`. The key is the bytes"
+        " whose base64 follows `whsec_` in the secret. While a secret is pending there are two, with a space between."
+    )
+    base64_pattern = "v1,[A-Za-z0-9+/]{43}="
+    headers = [
+        (signing.TIMESTAMP, "^[0-9]+$", "Forms A and B: the time of the request, in Unix seconds."),
+        (signing.SIGNATURE, "^(sha256=|t=[0-9]+,s=)[0-9a-f]{64}$", signature),
+        (signing.STANDARD_ID, "^[0-9a-f-]{36}$", "Form C: the `id` of the event."),
+        (signing.STANDARD_TIMESTAMP, "^[0-9]+$", "Form C: the time of the request, in Unix seconds."),
+        (signing.STANDARD_SIGNATURE, f"^{base64_pattern}( {base64_pattern})*$", standard_signature),
+    ]
     return [
-        (signing.EVENT, {"type": "string", "enum": [kind]}, "The kind of the event."),
-        (signing.TIMESTAMP, {"type": "string", "pattern": "^[0-9]+$"}, "The time of the request, in Unix seconds."),
-        (signing.SIGNATURE, {"type": "string", "pattern": "^(sha256=|t=[0-9]+,s=)[0-9a-f]{64}$"}, signature),
+        header(name, {"type": "string", "pattern": pattern}, description, required=False)
+        for name, pattern, description in headers
     ]
 
 
-def required_header(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": True, "schema": schema, "description": description}
+def header(name: str, schema: dict[str, Any], description: str, *, required: bool) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": required, "schema": schema, "description": description}

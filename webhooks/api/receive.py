@@ -1,4 +1,4 @@
-"""The address where other services send events (specification, Section 6)."""
+"""The address where other services send events (specification, Section 6; Standard Webhooks 1.0)."""
 
 import time
 from typing import Any
@@ -14,8 +14,8 @@ from rest_framework.views import APIView
 
 from library_site.http.refusals import Refusal
 from webhooks import inbox
-from webhooks.models import Received
-from webhooks.signing import EVENT, SIGNATURE, InvalidSignature, verify
+from webhooks.models import Received, SignatureForm
+from webhooks.signing import EVENT, SIGNATURE, STANDARD_ID, InvalidSignature, verify
 
 
 class SignatureRefused(Refusal):
@@ -61,19 +61,25 @@ class ReceiveView(APIView):
             verify(request.headers, body, inbox.iter_secrets(sender), time.time(), form=sender.form)
         except InvalidSignature as error:
             raise SignatureRefused from error
-        event = parse_event(body)
+        # In form C the id is signed, too; the body may have another one, or none.
+        signed_id = request.headers[STANDARD_ID] if sender.form == SignatureForm.C else None
+        event = parse_event(body, signed_id)
         if request.headers.get(EVENT, event["event"]) != event["event"]:
             raise ValidationError({EVENT: [ErrorDetail("It names another kind than the body.", "invalid")]})
         inbox.store_event(sender, event["id"], event["event"], body)
         return Response({"received": True})
 
 
-def parse_event(body: bytes) -> dict[str, str]:
+def parse_event(body: bytes, signed_id: str | None) -> dict[str, str]:
     """The members that every event has. Raises ParseError and ValidationError."""
     try:
         document = json.loads(body.decode())
     except (ValueError, RecursionError) as error:
         raise ParseError("The body is not valid JSON.", code="json_invalid") from error
+    if signed_id is not None and isinstance(document, dict):
+        # Standard Webhooks recommends `type` for the kind.
+        kind = {"event": document["type"]} if "type" in document else {}
+        document = {**kind, **document, "id": signed_id}
     event = EventSerializer(data=document)
     event.is_valid(raise_exception=True)
     values: dict[str, str] = event.validated_data

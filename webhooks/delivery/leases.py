@@ -11,11 +11,10 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery, T
 from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
-from library_site.encryption import DecryptionError
 from library_site.jobs.leases import is_poisoned, lease_rows
-from webhooks.encryption import decrypt
+from webhooks.encryption import can_sign, decrypt
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
-from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
+from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 
 # A report counts no more waiting deliveries than these.
 MAX_BACKLOG_COUNT = 10_000
@@ -33,8 +32,9 @@ DUE_UNION_SQL = (
     " ORDER BY next_at LIMIT {})"
 )
 
-# A worker decrypts each secret once.
+# A worker decrypts each secret once, and checks it once.
 decrypt_cached = lru_cache(maxsize=10_000)(decrypt)
+can_sign_cached = lru_cache(maxsize=10_000)(can_sign)
 
 
 class LeasedDelivery(NamedTuple):
@@ -46,7 +46,9 @@ class LeasedDelivery(NamedTuple):
     endpoint_id: int
     url: str
     form: str
-    secret: str
+    # Those that sign.
+    secrets: tuple[str, ...]
+    event_id: str
     kind: str
     body: bytes
     traceparent: str | None = None
@@ -55,7 +57,7 @@ class LeasedDelivery(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The deliveries to send, and the endpoints that were disabled because their secret cannot be decrypted."""
+    """The deliveries to send, and the endpoints that were disabled because their secret cannot be used."""
 
     deliveries: list[LeasedDelivery]
     disabled_endpoints: list[Endpoint]
@@ -69,10 +71,16 @@ class LockedEndpoint(NamedTuple):
     form: str
     in_flight_limit: int
     encrypted_secret: str
+    encrypted_pending_secret: str
 
-    def decrypt(self) -> tuple[int, str, str, str]:
+    def decrypt(self) -> tuple[int, str, str, tuple[str, ...]]:
         """The members of a LeasedDelivery that are the endpoint's."""
-        return self.pk, self.url, self.form, decrypt_cached(self.encrypted_secret)
+        return self.pk, self.url, self.form, tuple(map(decrypt_cached, self.list_signing_secrets()))
+
+    def list_signing_secrets(self) -> list[str]:
+        """The active secret. In form C a pending one signs, too: so the receiver may change its own at any time."""
+        pending = [self.encrypted_pending_secret] if self.form == SignatureForm.C else []
+        return [self.encrypted_secret, *(secret for secret in pending if can_sign_cached(self.form, secret))]
 
 
 class LeasedRow(NamedTuple):
@@ -103,7 +111,9 @@ def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
     with transaction.atomic():
         locked_endpoints = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
         endpoints = {
-            endpoint.pk: endpoint for endpoint in locked_endpoints if is_decryptable(endpoint.encrypted_secret)
+            endpoint.pk: endpoint
+            for endpoint in locked_endpoints
+            if can_sign_cached(endpoint.form, endpoint.encrypted_secret)
         }
         unreadable_ids = [endpoint.pk for endpoint in locked_endpoints if endpoint.pk not in endpoints]
         disabled_endpoints = disable_endpoints(Endpoint.objects.filter(pk__in=unreadable_ids), UNREADABLE_SECRET)
@@ -111,17 +121,17 @@ def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
         shares = divide_capacity(endpoints.values(), all_in_flight, in_flight, concurrency)
         lease, rows = lease_due(shares)
         events = Event.objects.filter(pk__in={row.event_id for row in rows}).values_list(
-            "pk", "kind", "body", "traceparent"
+            "pk", "uuid", "kind", "body", "traceparent"
         )
-        events_by_id = {pk: (kind, bytes(body), traceparent) for pk, kind, body, traceparent in events}
+        events_by_id = {pk: (str(uuid), kind, bytes(body), trace) for pk, uuid, kind, body, trace in events}
     deliveries = [build_delivery(row, lease, endpoints[row.endpoint_id], events_by_id[row.event_id]) for row in rows]
     return Claim(deliveries, disabled_endpoints)
 
 
 def build_delivery(
-    row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: tuple[str, bytes, str | None]
+    row: LeasedRow, lease: UUID, endpoint: LockedEndpoint, event: tuple[str, str, bytes, str | None]
 ) -> LeasedDelivery:
-    """`event` has kind, body and traceparent."""
+    """`event` has id, kind, body and traceparent."""
     poisoned = is_poisoned(row.attempted, row.claimed)
     return LeasedDelivery(row.id, lease, row.attempted, *endpoint.decrypt(), *event, poisoned)
 
@@ -135,14 +145,17 @@ def pending_deliveries() -> QuerySet[Delivery]:
 def endpoints_due_sql() -> tuple[str, tuple[Any, ...]]:
     """The statement that locks endpoints that have a due delivery, and returns the members of LockedEndpoint."""
     due = Delivery.objects.filter(next_at__lte=Now(), endpoint=OuterRef("pk"))
-    active = EndpointSecret.objects.filter(endpoint=OuterRef("pk"), state=EndpointSecret.State.ACTIVE)
-    encrypted_secret = Coalesce(Subquery(active.values("sealed")), Value("", TextField()))
+    secrets = EndpointSecret.objects.filter(endpoint=OuterRef("pk"))
+    encrypted_secrets = [
+        Coalesce(Subquery(secrets.filter(state=state).values("sealed")), Value("", TextField()))
+        for state in (EndpointSecret.State.ACTIVE, EndpointSecret.State.PENDING)
+    ]
     endpoints = (
         reachable_endpoints()
         .filter(Exists(due))
         .select_for_update(skip_locked=True, no_key=True, of=("self",))
         .order_by("?")
-        .values_list("pk", "url", "form", "in_flight_limit", encrypted_secret)[:MAX_LOCKED_ENDPOINTS]
+        .values_list("pk", "url", "form", "in_flight_limit", *encrypted_secrets)[:MAX_LOCKED_ENDPOINTS]
     )
     return endpoints.query.sql_with_params()
 
@@ -155,14 +168,6 @@ def in_flight_sql() -> tuple[str, tuple[Any, ...]]:
     """
     in_flight = Delivery.objects.filter(lease__isnull=False, next_at__gt=Now())
     return in_flight.values_list("endpoint").annotate(count=Count("pk")).query.sql_with_params()
-
-
-def is_decryptable(encrypted_secret: str) -> bool:
-    try:
-        decrypt_cached(encrypted_secret)
-    except DecryptionError:
-        return False
-    return True
 
 
 def divide_capacity(

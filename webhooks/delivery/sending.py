@@ -20,7 +20,7 @@ from library_site.outbound.client import EndlessHead, open_client, read_beginnin
 from webhooks.delivery.attempts import AttemptResult
 from webhooks.delivery.leases import LeasedDelivery
 from webhooks.models import MAX_ANSWER_BYTES
-from webhooks.signing import EVENT, SIGNATURE, TIMESTAMP, signature
+from webhooks.signing import EVENT, sign
 from webhooks.ssrf import validate_url
 
 # Seconds for the whole request: connection, headers and body.
@@ -32,7 +32,7 @@ HEADERS = {"Content-Type": "application/json"}
 # What the endpoint's owner reads about an error; the first match counts.
 ERROR_MESSAGES: list[tuple[type[Exception], str]] = [
     (TimeoutError, "No whole answer came in time."),
-    (ForbiddenAddress, "The address is not a public one."),
+    (ForbiddenAddress, "Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off."),
     (EndlessHead, "Too much came before the final status and its headers ended."),
     (aiohttp.ClientConnectorDNSError, "The host is not known."),
     (ssl.SSLError, "The certificate or the TLS connection is not good."),
@@ -110,8 +110,8 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
 
 def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
     """The headers (specification, Section 6)."""
-    value = signature(delivery.form, delivery.secret, timestamp, delivery.body)
-    return {EVENT: delivery.kind, TIMESTAMP: str(timestamp), SIGNATURE: value}
+    signed = sign(delivery.form, delivery.secrets, delivery.event_id, timestamp, delivery.body)
+    return {EVENT: delivery.kind, **signed}
 
 
 def parse_retry_after(retry_after: str, now: datetime) -> float | None:

@@ -25,6 +25,17 @@ from webhooks.models import Attempt, Delivery, Endpoint
 pytestmark = pytest.mark.usefixtures("db")
 
 
+def test_the_page_of_a_delivery_shows_the_headers_of_form_c(developer: Client, ada: User) -> None:
+    create_endpoint(ada, form="C")
+    publish_event()
+    attempt_deliveries(500)
+    delivery = Delivery.objects.select_related("event").get()
+    page = read_text(developer.get(f"{DELIVERIES}{delivery.pk}/change/"))
+    headers = f"X-Webhook-Event: book.created\nwebhook-id: {delivery.event.uuid}\nwebhook-timestamp: 1769851800"
+    assert headers in page
+    assert "X-Webhook-Timestamp" not in page
+
+
 def test_the_page_of_a_delivery_shows_its_event_and_its_attempt(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     publish_event()

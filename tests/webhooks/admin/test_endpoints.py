@@ -18,7 +18,7 @@ from tests.support.admin_pages import (
     read_text,
     submit_action,
 )
-from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
+from tests.support.endpoints import OLD_SECRET, SECRET, create_endpoint, create_owner, publish_event
 from tests.support.webhooks_admin import (
     DELIVERIES,
     ENDPOINTS,
@@ -29,7 +29,7 @@ from tests.support.webhooks_admin import (
     confirm_replay,
 )
 from webhooks import endpoints
-from webhooks.encryption import decrypt
+from webhooks.encryption import decrypt, encrypt
 from webhooks.models import Delivery, Endpoint, Event
 
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.database_independent]
@@ -84,6 +84,25 @@ def test_a_secret_is_shown_once(developer: Client, ada: User, caplog: pytest.Log
     assert secret not in caplog.text
 
 
+@pytest.mark.parametrize(("form", "key"), [("B", "the whole text"), ("C", "whose base64 follows whsec_")])
+def test_the_page_of_a_new_secret_says_what_its_key_is(developer: Client, form: str, key: str) -> None:
+    page = developer.post(f"{ENDPOINTS}add/", build_endpoint_form(form=form))
+    assert key in read_text(page)
+    assert key in read_text(submit_action(developer, ENDPOINTS, "rotate", Endpoint.objects.get()))
+
+
+def test_an_endpoint_with_an_old_secret_gets_form_c_after_a_new_one(developer: Client, ada: User) -> None:
+    endpoint = create_endpoint(ada)
+    endpoint.secrets.update(sealed=encrypt(OLD_SECRET))
+    page = f"{ENDPOINTS}{endpoint.pk}/change/"
+    answer = developer.post(page, build_endpoint_form(form="C"))
+    assert list(answer.context["adminform"].form.errors) == ["form"]
+    submit_action(developer, ENDPOINTS, "rotate", endpoint)
+    submit_action(developer, ENDPOINTS, "promote", endpoint)
+    developer.post(page, build_endpoint_form(form="C"))
+    assert Endpoint.objects.get().form == "C"
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
     [
@@ -96,7 +115,7 @@ def test_a_secret_is_shown_once(developer: Client, ada: User, caplog: pytest.Log
         ("kinds", []),
         ("kinds", ["test.ping"]),
         ("kinds", ["\0"]),
-        ("form", "C"),
+        ("form", "D"),
         ("description", "d" * 201),
         ("description", "a\0b"),
         ("in_flight_limit", "0"),

@@ -15,6 +15,7 @@ from tests.support.admin_pages import (
     read_text,
     submit_action,
 )
+from tests.support.endpoints import OLD_SECRET
 from tests.support.webhooks_admin import (
     INBOX,
     MOMENT,
@@ -85,7 +86,7 @@ def test_a_source_has_several_secrets_and_each_can_be_removed(root: Client) -> N
         ("name", "a/b"),
         ("name", "a\0b"),
         ("name", "n" * 51),
-        ("form", "C"),
+        ("form", "D"),
         *(("secret", secret) for secret in INVALID_SECRETS),
     ],
 )
@@ -93,6 +94,47 @@ def test_the_form_names_the_invalid_field_of_a_source(root: Client, member: str,
     answer = root.post(f"{SOURCES}add/", build_source_form(**{member: value}))
     assert list(answer.context["adminform"].form.errors) == [member]
     assert not Source.objects.exists()
+
+
+@pytest.mark.parametrize(("form", "key"), [("B", "the whole text"), ("C", "whose base64 follows whsec_")])
+def test_the_page_of_a_new_secret_says_what_its_key_is(root: Client, form: str, key: str) -> None:
+    page = root.post(f"{SOURCES}add/", build_source_form(form=form))
+    assert key in read_text(page)
+    assert key in read_text(submit_action(root, SOURCES, "add_secret", Source.objects.get()))
+
+
+@pytest.mark.parametrize(("form", "secret", "errors"), [("B", OLD_SECRET, []), ("C", OLD_SECRET, ["secret"])])
+def test_the_secret_of_a_source_is_one_of_its_form(root: Client, form: str, secret: str, errors: list[str]) -> None:
+    answer = root.post(f"{SOURCES}add/", build_source_form(form=form, secret=secret), follow=True)
+    shown = answer.context.get("adminform")
+    assert (list(shown.form.errors) if shown else []) == errors
+    assert Source.objects.exists() == (not errors)
+
+
+def test_a_source_with_an_old_secret_gets_form_c_with_a_new_one(root: Client) -> None:
+    branch = sources.create_source(secrets=(OLD_SECRET,))
+    page = f"{SOURCES}{branch.pk}/change/"
+    management = {"secrets-TOTAL_FORMS": "1", "secrets-INITIAL_FORMS": "1", "secrets-0-id": branch.secrets.get().pk}
+    answer = root.post(page, build_source_form(form="C", **management))
+    assert list(answer.context["adminform"].form.errors) == ["form"]
+    root.post(page, build_source_form(form="C", secret=sources.SECRET, **management))
+    branch.refresh_from_db()
+    assert (branch.form, list(inbox.iter_secrets(branch))) == ("C", [sources.SECRET])
+    branch.secrets.filter(pk__gt=management["secrets-0-id"]).delete()
+    root.post(page, build_source_form(form="C", enabled="", **management))
+    branch.refresh_from_db()
+    assert not branch.enabled
+
+
+def test_a_source_gets_form_c_after_a_new_secret_was_made(root: Client) -> None:
+    branch = sources.create_source(secrets=(OLD_SECRET,))
+    submit_action(root, SOURCES, "add_secret", branch)
+    old, new = branch.secrets.order_by("pk")
+    management = {"secrets-TOTAL_FORMS": "2", "secrets-INITIAL_FORMS": "2"}
+    rows = {"secrets-0-id": old.pk, "secrets-1-id": new.pk}
+    root.post(f"{SOURCES}{branch.pk}/change/", build_source_form(form="C", **management, **rows))
+    branch.refresh_from_db()
+    assert branch.form == "C"
 
 
 @pytest.mark.parametrize("secret", INVALID_SECRETS)

@@ -13,11 +13,12 @@ from django.utils import timezone
 from library_site.db import sql
 from library_site.db.sql import execute
 from library_site.jobs.leases import MAX_LOST_WORKERS
-from tests.support.endpoints import SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
+from tests.support.endpoints import OLD_SECRET, SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
 from webhooks import endpoints
 from webhooks.delivery import attempts, leases
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import LeasedDelivery
+from webhooks.encryption import encrypt
 from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -55,7 +56,8 @@ def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
         endpoint.pk,
         endpoint.url,
         "A",
-        SECRET,
+        (SECRET,),
+        str(row.event.uuid),
         "book.created",
         bytes(row.event.body),
     )
@@ -270,14 +272,46 @@ def test_the_failure_of_a_late_worker_does_not_count_against_the_endpoint() -> N
     assert record(build_result(leased, 500)) == [endpoint]
 
 
-def test_a_pending_secret_signs_nothing_before_it_is_promoted() -> None:
-    endpoint = create_endpoint()
-    endpoints.add_endpoint_secret(endpoint, "whsec_the-next-one-of-this-endpoint", timezone.now())
+@pytest.mark.parametrize("form", ["A", "B"])
+def test_a_pending_secret_signs_nothing_before_it_is_promoted(form: str) -> None:
+    endpoint = create_endpoint(form=form)
+    next_secret = endpoints.add_endpoint_secret(endpoint, None, timezone.now())
     publish_event()
-    assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
+    assert [leased.secrets for leased in claim_deliveries(1)] == [(SECRET,)]
     endpoints.promote_secret(endpoint)
     end_leases()
-    assert [leased.secret for leased in claim_deliveries(1)] == ["whsec_the-next-one-of-this-endpoint"]
+    assert [leased.secrets for leased in claim_deliveries(1)] == [(next_secret,)]
+
+
+def test_in_form_c_a_pending_secret_signs_too() -> None:
+    endpoint = create_endpoint(form="C")
+    next_secret = endpoints.add_endpoint_secret(endpoint, None, timezone.now())
+    publish_event()
+    assert [leased.secrets for leased in claim_deliveries(1)] == [(SECRET, next_secret)]
+    endpoints.promote_secret(endpoint)
+    end_leases()
+    assert [leased.secrets for leased in claim_deliveries(1)] == [(next_secret,)]
+
+
+def test_a_pending_secret_that_cannot_sign_is_skipped() -> None:
+    endpoint = create_endpoint(form="C")
+    publish_event()
+    for sealed in ("nonsense", encrypt(OLD_SECRET)):
+        endpoint.secrets.update_or_create(
+            state="pending", defaults={"sealed": sealed, "created_at": endpoint.created_at}
+        )
+        assert [leased.secrets for leased in claim_deliveries(1)] == [(SECRET,)]
+        end_leases()
+
+
+def test_an_endpoint_whose_secret_is_of_another_form_is_disabled() -> None:
+    """A process of the last release can add one while this release is installed."""
+    endpoint = create_endpoint(form="C")
+    endpoint.secrets.update(sealed=encrypt(OLD_SECRET))
+    publish_event()
+    assert leases.claim_due(1, {}) == ([], [endpoint])
+    endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
 
 def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:
@@ -296,7 +330,7 @@ def test_an_endpoint_with_an_unreadable_secret_works_again_after_a_new_one() -> 
     assert claim_deliveries(1) == []
     endpoints.add_endpoint_secret(endpoint, SECRET, timezone.now())
     endpoints.promote_secret(endpoint)
-    assert [leased.secret for leased in claim_deliveries(1)] == [SECRET]
+    assert [leased.secrets for leased in claim_deliveries(1)] == [(SECRET,)]
 
 
 def test_a_slow_endpoint_leaves_room_for_others() -> None:

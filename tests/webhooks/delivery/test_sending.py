@@ -27,15 +27,17 @@ from webhooks.models import MAX_ANSWER_BYTES
 from webhooks.signing import verify
 
 BODY = json.dumps({"id": "1", "event": "book.created", "title": "Ünïcode"}).encode()
+EVENT_ID = "3f6b0d0e-5d0c-4d3b-9a65-0f6d1c1f6a52"
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 UNIX = int(NOW.timestamp())
+NOT_PUBLIC = "Not a public address with https, and WEBHOOKS_ALLOW_PRIVATE is off."
 
 
 pytestmark = pytest.mark.usefixtures("allow_private")
 
 
 def build_delivery(url: str, form: str = "B", is_poisoned: bool = False) -> LeasedDelivery:
-    return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, SECRET, "book.created", BODY, None, is_poisoned)
+    return LeasedDelivery(1, UUID(int=1), 0, 1, url, form, (SECRET,), EVENT_ID, "book.created", BODY, None, is_poisoned)
 
 
 def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bool = False) -> AttemptResult:
@@ -46,16 +48,18 @@ def send_once(url: str, form: str = "B", time_out: float = 5, *, is_poisoned: bo
     return asyncio.run(send())
 
 
-@pytest.mark.parametrize("form", ["A", "B"])
+@pytest.mark.parametrize("form", ["A", "B", "C"])
 def test_a_receiver_gets_the_body_to_the_byte_and_can_verify_it(form: str) -> None:
     with start_receiver(respond_with(200, b"ok")) as receiver:
         result = send_once(f"{receiver.url}?x=%2F%20y", form)
     [request] = receiver.requests
     verify(request.headers, request.body, [SECRET], now=UNIX + 1, form=form)
     assert (request.path, request.body) == ("/hook?x=%2F%20y", BODY)
+    standard = {"webhook-id": EVENT_ID, "webhook-timestamp": str(UNIX)}
+    signed = standard if form == "C" else {"X-Webhook-Timestamp": str(UNIX)}
     expected = {
         "X-Webhook-Event": "book.created",
-        "X-Webhook-Timestamp": str(UNIX),
+        **signed,
         "Content-Type": "application/json",
         "Accept-Encoding": "identity",
     }
@@ -307,13 +311,13 @@ def test_private_addresses_are_not_reached(
         monkeypatch.setattr(sending, "validate_url_cached", lambda *_: None)
     with start_receiver(respond_with(200)) as receiver:
         result = send_once(f"http://{host}:{receiver.server_port}/")
-    assert (result.error, result.is_permanent, receiver.requests) == ("The address is not a public one.", True, [])
+    assert (result.error, result.is_permanent, receiver.requests) == (NOT_PUBLIC, True, [])
 
 
 def test_a_registered_url_without_tls_is_refused(settings: LazySettings) -> None:
     settings.WEBHOOKS_ALLOW_PRIVATE = False
     result = send_once("http://receiver.example/hook")
-    assert (result.error, result.is_permanent) == ("The address is not a public one.", True)
+    assert (result.error, result.is_permanent) == (NOT_PUBLIC, True)
 
 
 def test_a_poisoned_delivery_is_not_sent() -> None:

@@ -18,6 +18,8 @@ from webhooks import endpoints, signing
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
 from webhooks.api.v2.serializers import (
     FILTER_CHOICES,
+    KEY_ENCODING_HELP,
+    KEY_ENCODINGS,
     DeliverySerializer,
     EndpointChangeSerializer,
     EndpointCreateSerializer,
@@ -36,7 +38,8 @@ from webhooks.stream import CursorTooOld
 
 TAGS = ["Webhooks"]
 KIND_EXAMPLE, *_ = EVENT_KINDS.values()
-SECRET_EXAMPLE = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5M"  # noqa: S105  # an example
+SECRET_EXAMPLE = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5MtD+/w"  # noqa: S105  # an example
+NEW_SECRET_EXAMPLE = {"secret": SECRET_EXAMPLE, "key_encoding": "utf-8"}
 ENDPOINT_EXAMPLE = {
     "id": 1,
     "url": "https://receiver.example/library",
@@ -48,6 +51,7 @@ ENDPOINT_EXAMPLE = {
     "reason": "",
     "created_at": TIME_EXAMPLE,
     "pending_secret": False,
+    "key_encoding": "utf-8",
 }
 NEW_ENDPOINT_EXAMPLE = {name: ENDPOINT_EXAMPLE[name] for name in ("url", "events", "signature_form", "description")}
 DELIVERY_EXAMPLE = {
@@ -92,6 +96,7 @@ class DeliveriesSerializer(serializers.Serializer[None]):
 
 class SecretSerializer(serializers.Serializer[None]):
     secret = serializers.CharField()
+    key_encoding = serializers.ChoiceField(KEY_ENCODINGS, help_text=KEY_ENCODING_HELP)
 
 
 class CountSerializer(serializers.Serializer[None]):
@@ -158,8 +163,9 @@ document_endpoints = extend_schema_view(
         operation_id="create_webhook",
         summary="Make a webhook",
         description="Events from now on are sent to the URL, signed with the secret. The webhook is disabled when the"
-        " app's access or the API key that makes it ends. Receivers in Python may verify"
-        f" them with a copy of this module:\n\n```python\n{getsource(signing)}```",
+        " app's access or the API key that makes it ends. Receivers of form C verify them with a library of Standard"
+        " Webhooks or Svix. Receivers in Python may verify each form with a copy of this module:"
+        f"\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
         request=EndpointCreateSerializer,
         examples=[request_example("A webhook", NEW_ENDPOINT_EXAMPLE)],
@@ -185,13 +191,15 @@ document_endpoints = extend_schema_view(
     partial_update=extend_schema(
         operation_id="change_webhook",
         summary="Change a webhook",
-        description="Only the members present in the body change. A webhook that is set active loses its reason.",
+        description="Only the members present in the body change. A webhook that is set active loses its reason. It can"
+        " get form C if its secrets are those of form C; the library makes such secrets.",
         tags=TAGS,
         request=EndpointChangeSerializer,
         examples=[request_example("Active again", {"state": "active"})],
         parameters=[WEBHOOK_ID],
         responses={
             200: document_answer(EndpointSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
+            **document_refusal(endpoints.NewSecretNeeded, "Form C cannot sign with the secret."),
             **ENDPOINT_NOT_FOUND,
             **INVALID_URL,
         },
@@ -209,15 +217,16 @@ document_endpoints = extend_schema_view(
 document_add_secret = extend_schema(
     operation_id="add_webhook_secret",
     summary="Begin to change the secret",
-    description="The new secret is pending: it signs nothing until it is promoted. Let the receiver accept both"
-    " first. An older pending secret is deleted.",
+    description="The new secret is pending. In forms A and B it signs nothing until it is promoted: let the receiver"
+    " accept both first. In form C both sign until then: the receiver may change its own at any time before. An older"
+    " pending secret is deleted.",
     tags=TAGS,
     request=SecretCreateSerializer,
     extensions={"x-body-optional": True},
     examples=[request_example("Made by the library", {})],
     parameters=[WEBHOOK_ID],
     responses={
-        201: document_answer(SecretSerializer, "The secret, shown this once.", {"secret": SECRET_EXAMPLE}),
+        201: document_answer(SecretSerializer, "The secret, shown this once.", NEW_SECRET_EXAMPLE),
         **ENDPOINT_NOT_FOUND,
         **INVALID_SECRET,
     },

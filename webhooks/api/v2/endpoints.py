@@ -1,5 +1,7 @@
 """A user's endpoints in version 2, where they are called webhooks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from django.contrib.auth.models import User
@@ -8,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import NotFound
+from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import check_parameters
@@ -64,7 +66,8 @@ class EndpointViewSet(WebhookViewSet):
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
             creator, now = lock_creator(request), timezone.now()
-            endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
+            with name_refused_secret():
+                endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
         body = {**EndpointSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})
@@ -98,8 +101,9 @@ class EndpointViewSet(WebhookViewSet):
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
             lock_creator(request)
-            secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
-        return json_response({"secret": secret}, 201, NO_STORE)
+            with name_refused_secret():
+                secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
+        return json_response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, NO_STORE)
 
     @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
@@ -126,6 +130,15 @@ class EndpointViewSet(WebhookViewSet):
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
         return json_response({"deliveries": count}, 202, NO_STORE)
+
+
+@contextmanager
+def name_refused_secret() -> Iterator[None]:
+    """Raises ValidationError for UnusableSecret: it names the member."""
+    try:
+        yield
+    except endpoints.UnusableSecret as error:
+        raise ValidationError({"secret": [ErrorDetail(error.message, "invalid")]}) from error
 
 
 def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:

@@ -23,6 +23,15 @@ from webhooks.ssrf import MAX_URL_LENGTH, validate_url
 
 # The values of the filters of deliveries.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
+KEY_ENCODINGS = ["utf-8", "base64"]
+KEY_ENCODING_HELP = (
+    "How the secret becomes the key of the HMAC: `utf-8` in forms A and B, where the key is the whole text of the"
+    " secret, or `base64` in form C, where the key is the bytes whose standard base64 follows `whsec_`."
+)
+FORMS_HELP = (
+    "How requests are signed: A signs the body, B the time and the body, and C does as Standard Webhooks says, so that"
+    " its libraries and those of Svix verify them. The default is B."
+)
 ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
 
 
@@ -72,11 +81,11 @@ class SecretField(serializers.RegexField):
 class EndpointChangeSerializer(RejectUnknownMixin):
     """The members of a change: each may be absent. Members that only answers have are ignored."""
 
-    ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret"})
+    ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret", "key_encoding"})
 
     url = StringField(max_length=MAX_URL_LENGTH, required=False)
     events = KindsField(source="kinds", required=False)
-    signature_form = StrictChoiceField(SignatureForm.values, source="form", required=False)
+    signature_form = StrictChoiceField(SignatureForm.values, source="form", required=False, help_text=FORMS_HELP)
     description = StringField(max_length=Endpoint._meta.get_field("description").max_length, required=False)
     in_flight_limit = StrictIntegerField(min_value=MIN_IN_FLIGHT, max_value=MAX_IN_FLIGHT, required=False)
     state = StrictChoiceField(ENDPOINT_STATES, required=False)
@@ -123,11 +132,12 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
     """An endpoint without its secret."""
 
     events = KindsField(source="kinds")
-    signature_form = serializers.ChoiceField(SignatureForm.values, source="form")
+    signature_form = serializers.ChoiceField(SignatureForm.values, source="form", help_text=FORMS_HELP)
     in_flight_limit = serializers.IntegerField(min_value=MIN_IN_FLIGHT, max_value=MAX_IN_FLIGHT)
     state = serializers.ChoiceField(ENDPOINT_STATES)
     created_at = UTCDateTimeField()
     pending_secret = serializers.BooleanField(help_text="Whether a secret is pending.")
+    key_encoding = serializers.ChoiceField(KEY_ENCODINGS, help_text=KEY_ENCODING_HELP)
 
     class Meta:
         model = Endpoint
@@ -142,6 +152,7 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
             "reason",
             "created_at",
             "pending_secret",
+            "key_encoding",
         )
         extra_kwargs = {name: {"required": True} for name in ("description", "reason")}
 

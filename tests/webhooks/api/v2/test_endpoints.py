@@ -13,10 +13,17 @@ from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from tests.support import oauth_flows
 from tests.support.books import build_book
-from tests.support.endpoints import create_endpoint, create_key_header, create_made_endpoint, create_owner
+from tests.support.endpoints import (
+    OLD_SECRET,
+    create_endpoint,
+    create_key_header,
+    create_made_endpoint,
+    create_owner,
+)
 from webhooks import endpoints
-from webhooks.encryption import decrypt
+from webhooks.encryption import decrypt, encrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
+from webhooks.ssrf import NOT_PUBLIC_MESSAGE
 
 pytestmark = pytest.mark.database_independent
 
@@ -33,6 +40,7 @@ OPERATIONS = [
     ("POST", "/{id}/deliveries/{delivery}/redeliver"),
 ]
 SECRET = "a secret of the client's own, ~!"
+STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 @pytest.fixture
@@ -70,6 +78,10 @@ def list_fields(response: httpx.Response) -> set[str]:
     return {detail["field"] for detail in response.json()["error"]["details"]}
 
 
+def list_problems(response: httpx.Response) -> list[tuple[str, str]]:
+    return [(detail["field"], detail["message"]) for detail in response.json()["error"]["details"]]
+
+
 def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict[str, str]) -> None:
     members = {
         "url": URL,
@@ -91,6 +103,7 @@ def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict
         "reason": "",
         "created_at": format_time(stored.created_at),
         "pending_secret": False,
+        "key_encoding": "utf-8",
         "secret": hook["secret"],
     }
     assert hook["secret"] == decrypt_secret(hook["id"])
@@ -132,7 +145,9 @@ def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: di
         ({"events": ["test.ping"]}, "events"),
         ({"events": [["*"]]}, "events"),
         ({"events": "*"}, "events"),
-        ({"signature_form": "C"}, "signature_form"),
+        ({"signature_form": "D"}, "signature_form"),
+        ({"signature_form": "C", "secret": SECRET}, "secret"),
+        ({"signature_form": "C", "secret": OLD_SECRET}, "secret"),
         ({"description": "a" * 201}, "description"),
         ({"description": "\0"}, "description"),
         ({"in_flight_limit": 0}, "in_flight_limit"),
@@ -159,6 +174,15 @@ def test_a_lone_surrogate_is_refused(api: httpx.Client, key_header: dict[str, st
     body = json.dumps({**MEMBERS, member: "\ud800"}).encode()
     response = api.post(HOOKS, content=body, headers={**key_header, "Content-Type": "application/json"})
     assert (response.status_code, list_fields(response)) == (422, {member})
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9000/", "https://10.0.0.1/", "http://receiver.example/"])
+def test_the_refusal_of_a_private_receiver_names_the_setting(
+    api: httpx.Client, key_header: dict[str, str], url: str
+) -> None:
+    [(field, message)] = list_problems(api.post(HOOKS, json={**MEMBERS, "url": url}, headers=key_header))
+    assert (field, message) == ("url", NOT_PUBLIC_MESSAGE)
+    assert "WEBHOOKS_ALLOW_PRIVATE=true" in message
 
 
 def test_private_receivers_may_be_allowed(api: httpx.Client, key_header: dict[str, str], settings: Settings) -> None:
@@ -218,6 +242,7 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
         "description": "Theirs",
         "in_flight_limit": 1,
     }
+    assert hook["key_encoding"] == "utf-8"
     for name, value in members.items():
         answer = api.patch(f"{HOOKS}/{hook['id']}", json={name: value}, headers=key_header)
         hook[name] = value
@@ -230,6 +255,7 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
     ("members", "field"),
     [
         ({"url": "https://10.0.0.1/"}, "url"),
+        ({"signature_form": "D"}, "signature_form"),
         ({"state": "deleted"}, "state"),
         ({"events": None}, "events"),
         ({"secret": SECRET}, "secret"),
@@ -277,7 +303,7 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, key_header: dict[st
     second = api.post(f"{address}/secret", json={"secret": SECRET}, headers=key_header)
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.headers["Cache-Control"] == "no-store"
-    assert second.json() == {"secret": SECRET}
+    assert second.json() == {"secret": SECRET, "key_encoding": "utf-8"}
     assert first.json()["secret"] != SECRET
     assert (decrypt_secret(hook["id"]), decrypt_secret(hook["id"], "pending")) == (hook["secret"], SECRET)
     assert api.get(address, headers=key_header).json()["pending_secret"] is True
@@ -286,6 +312,67 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, key_header: dict[st
     assert (promotion.status_code, promotion.json()["pending_secret"]) == (200, False)
     assert [decrypt(secret.sealed) for secret in EndpointSecret.objects.all()] == [SECRET]
     assert decrypt_secret(hook["id"]) == SECRET
+
+
+@pytest.mark.parametrize(("form", "key_encoding"), [("A", "utf-8"), ("B", "utf-8"), ("C", "base64")])
+def test_a_secret_says_what_its_key_is(
+    api: httpx.Client, key_header: dict[str, str], form: str, key_encoding: str
+) -> None:
+    hook = create_webhook(api, key_header, signature_form=form)
+    answer = api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
+    assert [hook["key_encoding"], answer.json()["key_encoding"]] == [key_encoding] * 2
+
+
+def test_a_client_may_choose_a_secret_of_form_c(api: httpx.Client, key_header: dict[str, str]) -> None:
+    hook = create_webhook(api, key_header, signature_form="C", secret=STANDARD_SECRET)
+    assert hook["secret"] == STANDARD_SECRET == decrypt_secret(hook["id"])
+
+
+@pytest.mark.parametrize("secret", [SECRET, OLD_SECRET])
+def test_a_webhook_of_form_c_gets_no_secret_of_another_form(
+    api: httpx.Client, key_header: dict[str, str], secret: str
+) -> None:
+    hook = create_webhook(api, key_header, signature_form="C")
+    answer = api.post(f"{HOOKS}/{hook['id']}/secret", json={"secret": secret}, headers=key_header)
+    message = "In form C, input should be whsec_ and the standard base64 of at least 24 bytes."
+    problem = ("secret", message)
+    assert (answer.status_code, list_problems(answer)) == (422, [problem])
+    assert not EndpointSecret.objects.filter(state="pending").exists()
+
+
+def test_a_new_webhook_gets_form_c_at_once(api: httpx.Client, key_header: dict[str, str]) -> None:
+    hook = create_webhook(api, key_header, signature_form="B")
+    api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
+    changed = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": "C"}, headers=key_header).json()
+    assert (changed["signature_form"], changed["key_encoding"]) == ("C", "base64")
+    assert decrypt_secret(hook["id"]) == hook["secret"]
+
+
+@pytest.mark.parametrize("state", ["active", "pending"])
+def test_a_webhook_with_an_old_secret_gets_form_c_after_a_new_one(
+    api: httpx.Client, key_header: dict[str, str], state: str
+) -> None:
+    hook = create_webhook(api, key_header)
+    address = f"{HOOKS}/{hook['id']}"
+    api.post(f"{address}/secret", headers=key_header)
+    EndpointSecret.objects.filter(state=state).update(sealed=encrypt(OLD_SECRET))
+    refusal = api.patch(address, json={"signature_form": "C", "description": "New"}, headers=key_header)
+    assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "CONFLICT")
+    assert (Endpoint.objects.get().form, Endpoint.objects.get().description) == ("B", "")
+    api.post(f"{address}/secret", headers=key_header)
+    api.post(f"{address}/secret/promote", headers=key_header)
+    assert api.patch(address, json={"signature_form": "C"}, headers=key_header).json()["signature_form"] == "C"
+
+
+@pytest.mark.parametrize("sealed", ["nonsense", encrypt(OLD_SECRET)])
+def test_a_webhook_keeps_or_leaves_form_c_whatever_its_secret_is(
+    api: httpx.Client, key_header: dict[str, str], sealed: str
+) -> None:
+    hook = create_webhook(api, key_header, signature_form="C")
+    EndpointSecret.objects.update(sealed=sealed)
+    for form in ("C", "B", "A"):
+        answer = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": form}, headers=key_header)
+        assert (answer.status_code, answer.json()["signature_form"]) == (200, form)
 
 
 def test_without_a_pending_secret_none_is_promoted(api: httpx.Client, key_header: dict[str, str]) -> None:
