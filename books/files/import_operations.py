@@ -108,6 +108,7 @@ def begin_import(
         "encoding": get_encoding(check),
         "rules": msgspec.to_builtins(rules),
         "events": events,
+        "check": check.pk,
     }
     operation = store_operation(IMPORT, parameters, actor, now, IMPORT_PERMISSIONS, f"import {file.pk}")
     ImportFile.objects.filter(pk=file.pk).update(import_operation=operation)

@@ -16,6 +16,8 @@ from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.serializers import NonBlankBookSerializer, make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
+# What the catalogues of other libraries know of a book whose ISBN is known.
+COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
 # The serializer reads these; the availability has words of its own.
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
@@ -50,6 +52,7 @@ class ImportRules(msgspec.Struct, frozen=True):
     `mapping` has the column of each member, `defaults` the texts of those that a record leaves empty. A record matches
     the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" first of all the one
     with its id. What becomes of a record that matches, of one that matches none, and whether doubtful ones are taken.
+    With `complete_missing` catalogues complete what a record leaves empty, before the defaults do.
     """
 
     mapping: Mapping[str, str]
@@ -58,12 +61,22 @@ class ImportRules(msgspec.Struct, frozen=True):
     on_none: Literal["add", "leave"] = "add"
     take_doubtful: bool = False
     defaults: Mapping[str, str] = {}
+    complete_missing: bool = False
+
+
+class Completion(NamedTuple):
+    """What catalogues say about a record's ISBN: valid values, and where they are from; or why there are none."""
+
+    values: Mapping[str, Any] = {}
+    host: str = ""
+    problem: str = ""
 
 
 class ParsedRecord(NamedTuple):
     """A record with values of a book, or with the problem because of which it has none.
 
-    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter.
+    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `completion`
+    is what catalogues say of what it leaves empty, None if they were not asked.
     """
 
     position: int
@@ -72,6 +85,11 @@ class ParsedRecord(NamedTuple):
     pk: int | None = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
+    completion: Completion | None = None
+
+    def is_completed(self, name: str) -> bool:
+        """Whether the value of the member is a catalogue's."""
+        return self.completion is not None and name in self.completion.values
 
 
 def require_mapped_members(rules: ImportRules) -> None:
@@ -79,7 +97,11 @@ def require_mapped_members(rules: ImportRules) -> None:
     has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
     only_changes = rules.on_none == "leave" and has_key
     members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
-    missing = [] if only_changes else [name for name in members if name not in rules.mapping]
+    missing = (
+        []
+        if only_changes or (rules.complete_missing and "isbn" in rules.mapping)
+        else [name for name in members if name not in rules.mapping]
+    )
     if missing:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
@@ -90,17 +112,45 @@ def parse_records(records: Iterable[Record], rules: ImportRules) -> Iterator[Par
         yield parse_record(position, record, rules)
 
 
-def parse_record(position: int, record: Record, rules: ImportRules) -> ParsedRecord:
+def parse_record(
+    position: int, record: Record, rules: ImportRules, completion: Completion | None = None
+) -> ParsedRecord:
     if record.problem:
         return ParsedRecord(position, record, {}, problem=record.problem)
-    cells = {member: record.values.get(column) for member, column in rules.mapping.items()}
+    cells = {**(completion.values if completion else {}), **read_cells(record, rules)}
     cells |= {member: text for member, text in rules.defaults.items() if cells.get(member) in (None, "")}
     try:
         values, doubts = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
     except ValidationError as error:
-        return ParsedRecord(position, record, {}, problem=format_errors(replace_surrogate_errors(error, cells)))
-    return ParsedRecord(position, record, values, pk, doubts=(*record.doubts, *doubts))
+        problem = format_errors(replace_surrogate_errors(error, cells))
+        return ParsedRecord(position, record, {}, problem=problem, completion=completion)
+    return ParsedRecord(position, record, values, pk, doubts=(*record.doubts, *doubts), completion=completion)
+
+
+def read_cells(record: Record, rules: ImportRules) -> dict[str, Any]:
+    """Returns what the record has for each member. If catalogues complete it, an empty cell is none."""
+    cells = {member: record.values.get(column) for member, column in rules.mapping.items()}
+    completed = COMPLETED_MEMBERS if rules.complete_missing else ()
+    return {member: cell for member, cell in cells.items() if member not in completed or not is_empty(cell)}
+
+
+def is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def find_incomplete_isbn(record: Record, rules: ImportRules) -> str | None:
+    """Returns the ISBN-13 of a record that leaves members empty; None if it does not, or has no valid ISBN."""
+    isbn = None if record.problem else read_cells(record, rules).get("isbn")
+    if not isinstance(isbn, str) or not list_gaps(record, rules):
+        return None
+    return normalize_isbn(repair_isbn(isbn)[0])
+
+
+def list_gaps(record: Record, rules: ImportRules) -> list[str]:
+    """Returns the members that the record leaves empty."""
+    cells = read_cells(record, rules)
+    return [name for name in COMPLETED_MEMBERS if name not in cells]
 
 
 def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

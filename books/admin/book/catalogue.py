@@ -12,8 +12,9 @@ from django.views.decorators.http import require_POST
 
 from books.admin.book.forms import write_isbn
 from books.admin.descriptions import label_member
-from books.files.catalogues.entries import COMPLETED_MEMBERS, Lookup
+from books.files.catalogues.entries import Lookup
 from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
+from books.files.parsing import COMPLETED_MEMBERS
 from books.isbn import normalize_isbn
 from books.search.doubts import doubt_isbn
 from library_site.http.rate_limit.counters import get_counter

@@ -7,6 +7,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
+from books.files.catalogues.lookup import has_catalogues
 from books.files.formats.records import UnreadableFile
 from books.files.mapping import COLUMN_NAMES
 from books.files.parsing import ImportRules, require_mapped_members
@@ -20,6 +21,10 @@ class ImportRulesForm(forms.Form):
 
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
+    )
+    complete_missing = forms.BooleanField(
+        label=_("Complete what a record leaves empty from the catalogues of other libraries, by its ISBN"),
+        required=False,
     )
     match_by = forms.ChoiceField(
         label=_("A record is about the book with the same"),
@@ -44,6 +49,8 @@ class ImportRulesForm(forms.Form):
 
     def __init__(self, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
         super().__init__(**options)
+        if not has_catalogues():
+            del self.fields["complete_missing"]
         choices = [("", _("not in the file")), *((column, column) for column in columns)]
         for member in COLUMN_NAMES:
             self.fields[f"column_{member}"] = forms.ChoiceField(
@@ -57,7 +64,7 @@ class ImportRulesForm(forms.Form):
 
     @property
     def rule_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.base_fields]
+        return [self[name] for name in self.base_fields if name in self.fields]
 
     def clean(self) -> dict[str, Any]:
         if not self.errors:
@@ -76,4 +83,5 @@ class ImportRulesForm(forms.Form):
             on_match=values["on_match"],
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
+            complete_missing=values.get("complete_missing", False),
         )

@@ -17,6 +17,7 @@ from books.admin.descriptions import format_value
 from books.admin.files.forms import MEMBER_LABELS, ImportRulesForm
 from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
 from books.admin.views import render_page
+from books.files.catalogues.completion import count_completed, load_completions
 from books.files.downloads import stream_file
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
@@ -31,6 +32,7 @@ from books.files.import_operations import (
 )
 from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts
 from books.files.matching import Verdict
+from books.files.parsing import Completion
 from books.files.rejected_records import iter_rejected_file
 from books.files.uploads import (
     KEPT_DAYS,
@@ -215,6 +217,7 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         progress=describe_progress(operation, timezone.now()),
         operation_address=operation_address(operation.pk),
         sections=list_sections(file, operation, counts),
+        completed_count=count_completed(file),
         returned_count=counts.get(Verdict.REFUSED, 0) + counts.get(Verdict.DOUBTFUL, 0),
         doubtful_count=counts.get(Verdict.DOUBTFUL, 0),
         written_count=counts.get(Verdict.NEW, 0) + counts.get(Verdict.CHANGED, 0),
@@ -259,13 +262,20 @@ def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, i
 
 def list_samples(file: ImportFile, operation: Operation, kind: Verdict) -> list[dict[str, Any]]:
     findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
-    return [describe_finding(finding) for finding in findings.order_by("position")[:MAX_SHOWN_RECORDS]]
+    shown = list(findings.order_by("position")[:MAX_SHOWN_RECORDS])
+    completions = load_completions(file, file.check_operation_id or 0, [finding.position for finding in shown])
+    return [describe_finding(finding, completions.get(finding.position, Completion())) for finding in shown]
 
 
-def describe_finding(finding: ImportFinding) -> dict[str, Any]:
+def describe_finding(finding: ImportFinding, completion: Completion) -> dict[str, Any]:
     after, before = finding.after or {}, finding.before or {}
     values = [
-        (str(MEMBER_LABELS.get(name, name)), format_text(before.get(name)), format_text(value))
+        (
+            str(MEMBER_LABELS.get(name, name)),
+            format_text(before.get(name)),
+            format_text(value),
+            completion.host if name in completion.values else "",
+        )
         for name, value in after.items()
         if value not in (None, "")
     ]

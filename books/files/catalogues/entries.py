@@ -2,11 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from books.members import REQUIRED_MEMBERS
-
-# Whoever asks has the ISBN.
-COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
-
 
 class Entry(NamedTuple):
     """What the catalogue at a host says about a book: valid values of its members."""

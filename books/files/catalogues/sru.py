@@ -11,11 +11,10 @@ from defusedxml.common import DefusedXmlException
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.catalogues.entries import COMPLETED_MEMBERS
 from books.files.formats.marc_fields import list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
 from books.files.formats.records import UnreadableFile
-from books.files.parsing import parse_values
+from books.files.parsing import COMPLETED_MEMBERS, parse_values
 
 RESPONSE_NAME = "searchRetrieveResponse"
 # Other schemas have elements of this name, too, and SRU itself.
