@@ -101,7 +101,7 @@ def run_pip(requirements: Path) -> None:
 
 
 def install_clients() -> None:
-    install_node_packages(CLIENTS, "the OAuth client of the tests")
+    install_node_packages(CLIENTS, "the clients of the tests")
 
 
 def install_fastify_peer() -> None:

@@ -13,14 +13,14 @@ from tests.support.postgres import PostgresMissing, start_cluster
 from tests.support.programs import list_missing
 from tests.support.waiting import PROCESS_TIMEOUT
 
-# `make test` installs it with npm.
-OAUTH4WEBAPI = Path(__file__).parent / "clients" / "node_modules" / "oauth4webapi"
+# `make test` installs them with npm.
+NODE_PACKAGES = ("oauth4webapi", "standardwebhooks", "svix")
+NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
 
 
 def main(arguments: list[str]) -> int:
     missing = [program.name for program in list_missing()]
-    if not OAUTH4WEBAPI.exists():
-        missing.append("oauth4webapi")
+    missing += [name for name in NODE_PACKAGES if not (NODE_MODULES / name).exists()]
     with provide_databases() as urls:
         failures = run_suites(urls, arguments)
     for name in missing:

@@ -7,10 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.__main__ import OAUTH4WEBAPI
 from tests.clients.conftest import App
 from tests.support.oauth_flows import SECRET
-from tests.support.program_fixtures import skip
 from tests.support.server import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
@@ -18,13 +16,7 @@ SCRIPT = Path(__file__).with_name("whole_flow.js")
 pytestmark = pytest.mark.database_independent
 
 
-@pytest.fixture
-def oauth4webapi(node: str) -> None:
-    if not OAUTH4WEBAPI.exists():
-        skip("oauth4webapi is not on this machine")
-
-
-@pytest.mark.usefixtures("oauth4webapi")
+@pytest.mark.usefixtures("node_packages")
 def test_oauth4webapi_finds_no_violation_of_the_specifications(
     service: Service, person: httpx.Client, app: App
 ) -> None:
