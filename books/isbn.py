@@ -1,6 +1,7 @@
 """Reads ISBNs in any usual notation (ISO 2108)."""
 
 import re
+from functools import lru_cache
 
 from stdnum import ean
 from stdnum import isbn as isbns
@@ -20,8 +21,12 @@ MAX_ISBN_TEXT = 64
 
 def normalize_isbn(text: str) -> str | None:
     """Returns the 13 digits of a valid ISBN-10 or ISBN-13, or None."""
-    if len(text) > MAX_ISBN_TEXT:
-        return None
+    return None if len(text) > MAX_ISBN_TEXT else normalize_short(text)
+
+
+# A record of a file is asked for it several times.
+@lru_cache(maxsize=4096)
+def normalize_short(text: str) -> str | None:
     if ISBN13_PATTERN.fullmatch(text):
         return text if ean.calc_check_digit(text[:12]) == text[12] else None
     number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))

@@ -1,7 +1,6 @@
 """Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
@@ -10,7 +9,8 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.formats.records import NumberText, Record, UnreadableFile, name_member
+from books.files.columns.cells import Source, is_blank, list_sources, read_cells
+from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.serializers import NonBlankBookSerializer, make_optional
@@ -22,9 +22,6 @@ COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
-# How a spreadsheet shows a long number that it has rounded.
-ROUNDED_PATTERN = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+", re.IGNORECASE)
-ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
 # Sentences of REST framework: its own German ones are too familiar for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
@@ -49,9 +46,10 @@ def get_serializer(language: str | None) -> ImportedBookSerializer:
 class ImportRules(msgspec.Struct, frozen=True):
     """What a librarian decides about a file.
 
-    `mapping` has the column of each member, `defaults` the texts of those that a record leaves empty. A record matches
-    the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first, with "id" first of all the one
-    with its id. What becomes of a record that matches, of one that matches none, and whether doubtful ones are taken.
+    `mapping` has the column of each place (`books.files.columns.names`), `defaults` the texts of members that a record
+    leaves empty. A record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first,
+    with "id" first of all the one with its id. What becomes of a record that matches, of one that matches none, and
+    whether doubtful ones are taken. The texts of an exact file are kept as they are.
     With `complete_missing` catalogues complete what a record leaves empty, before the defaults do.
     """
 
@@ -61,6 +59,7 @@ class ImportRules(msgspec.Struct, frozen=True):
     on_none: Literal["add", "leave"] = "add"
     take_doubtful: bool = False
     defaults: Mapping[str, str] = {}
+    is_exact: bool = False
     complete_missing: bool = False
 
 
@@ -108,78 +107,64 @@ def require_mapped_members(rules: ImportRules) -> None:
 
 def parse_records(records: Iterable[Record], rules: ImportRules) -> Iterator[ParsedRecord]:
     """Raises UnreadableFile."""
+    sources = get_sources(rules)
     for position, record in enumerate(records, 1):
-        yield parse_record(position, record, rules)
+        yield parse_record(position, record, rules, sources)
 
 
 def parse_record(
-    position: int, record: Record, rules: ImportRules, completion: Completion | None = None
+    position: int,
+    record: Record,
+    rules: ImportRules,
+    sources: Mapping[str, Sequence[Source]],
+    completion: Completion | None = None,
 ) -> ParsedRecord:
+    """`sources` are those of the rules."""
     if record.problem:
         return ParsedRecord(position, record, {}, problem=record.problem)
-    cells = {**(completion.values if completion else {}), **read_cells(record, rules)}
-    cells |= {member: text for member, text in rules.defaults.items() if cells.get(member) in (None, "")}
+    read, doubts = read_cells(record.values, sources)
+    cells = {**(completion.values if completion else {}), **(drop_gaps(read) if rules.complete_missing else read)}
+    cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
     try:
-        values, doubts = parse_values(cells)
+        values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
+        require_results(cells)
     except ValidationError as error:
-        problem = format_errors(replace_surrogate_errors(error, cells))
+        problem = format_errors(explain_errors(error, cells))
         return ParsedRecord(position, record, {}, problem=problem, completion=completion)
     return ParsedRecord(position, record, values, pk, doubts=(*record.doubts, *doubts), completion=completion)
 
 
-def read_cells(record: Record, rules: ImportRules) -> dict[str, Any]:
-    """Returns what the record has for each member. If catalogues complete it, an empty cell is none."""
-    cells = {member: record.values.get(column) for member, column in rules.mapping.items()}
-    completed = COMPLETED_MEMBERS if rules.complete_missing else ()
-    return {member: cell for member, cell in cells.items() if member not in completed or not is_empty(cell)}
+def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
+    return list_sources(rules.mapping, is_exact=rules.is_exact)
 
 
-def is_empty(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())
+def drop_gaps(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the cells without the empty ones that catalogues can complete."""
+    return {member: cell for member, cell in cells.items() if member not in COMPLETED_MEMBERS or not is_blank(cell)}
 
 
 def find_incomplete_isbn(record: Record, rules: ImportRules) -> str | None:
     """Returns the ISBN-13 of a record that leaves members empty; None if it does not, or has no valid ISBN."""
-    isbn = None if record.problem else read_cells(record, rules).get("isbn")
-    if not isinstance(isbn, str) or not list_gaps(record, rules):
-        return None
-    return normalize_isbn(repair_isbn(isbn)[0])
+    isbn = None if record.problem else read_cells(record.values, get_sources(rules))[0].get("isbn")
+    return normalize_isbn(isbn) if isinstance(isbn, str) and list_gaps(record, rules) else None
 
 
 def list_gaps(record: Record, rules: ImportRules) -> list[str]:
     """Returns the members that the record leaves empty."""
-    cells = read_cells(record, rules)
-    return [name for name in COMPLETED_MEMBERS if name not in cells]
+    cells, _doubts = read_cells(record.values, get_sources(rules))
+    return [name for name in COMPLETED_MEMBERS if is_blank(cells.get(name))]
 
 
-def parse_values(cells: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Returns values of a book and the doubts about them. Raises ValidationError."""
+def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values of a book. Raises ValidationError."""
     texts = {name: cells[name] for name in IMPORTED_MEMBERS if cells.get(name) is not None}
-    doubt = ""
-    if isinstance(texts.get("isbn"), str):
-        texts["isbn"], doubt = repair_isbn(texts["isbn"])
     for name in INTEGER_MEMBERS:
         if isinstance(texts.get(name), str):
             texts[name] = parse_integer(texts[name].strip())
     values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
     available = parse_available(cells.get("available"))
-    return {**values, **({} if available is None else {"available": available})}, (doubt,) if doubt else ()
-
-
-def repair_isbn(text: str) -> tuple[str, str]:
-    """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
-    if ROUNDED_PATTERN.fullmatch(text.strip()):
-        return text, name_member("isbn", _("A spreadsheet has rounded the number."))
-    if not isinstance(text, NumberText):
-        return text, ""
-    whole_text = text.zfill(ISBN_10_LENGTH)
-    if len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
-        doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
-        return whole_text, name_member("isbn", doubt % {"number": text, "isbn": whole_text})
-    if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
-        return str(text), name_member("isbn", _("It is no ISBN. A spreadsheet may have rounded the number."))
-    return str(text), ""
+    return {**values, **({} if available is None else {"available": available})}
 
 
 def parse_available(cell: Any) -> bool | None:
@@ -201,12 +186,28 @@ def parse_id(cell: Any) -> int | None:
     return number
 
 
-def replace_surrogate_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Says of texts with lone surrogates what was wrong with their bytes."""
+def require_results(cells: Mapping[str, Any]) -> None:
+    """Raises ValidationError for formulas that have no result."""
+    if failures := list_failures(cells):
+        raise ValidationError(failures)
+
+
+def list_failures(cells: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {name: [describe_failure(cell)] for name, cell in cells.items() if isinstance(cell, FailedFormula)}
+
+
+def describe_failure(cell: FailedFormula) -> str:
+    if cell:
+        return _("The cell shows the error %(error)s.") % {"error": cell}
+    return _("The cell has a formula without its result. Save the file in a spreadsheet program, which stores it.")
+
+
+def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
+    """Says of formulas, and of texts with lone surrogates, what is wrong with the cells themselves."""
     problems = cast("dict[str, list[str]]", error.detail)
     sentence = _("It has bytes that the encoding of the file does not know.")
     undecodable = {name: [sentence] for name in problems if has_surrogates(cells.get(name))}
-    return ValidationError({**problems, **undecodable})
+    return ValidationError({**problems, **undecodable, **list_failures(cells)})
 
 
 def has_surrogates(text: Any) -> bool:

@@ -1,6 +1,6 @@
 """Files that librarians upload, in parts: the worker that imports them may run on another machine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -14,9 +14,8 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from books.fields import to_naive_utc
+from books.files.columns.mapping import guess_mapping
 from books.files.formats.records import UnreadableFile, format_count
-from books.files.mapping import guess_mapping
-from books.files.parsing import ImportRules
 from books.files.sandbox.client import StoredFile
 from books.models import ColumnMapping, ImportChunk, ImportFile
 
@@ -118,21 +117,22 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
     """Returns the file as a reader is given it."""
-    return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), **options)
+    return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
 
 
 def hash_header(columns: Sequence[str]) -> str:
     return sha256("\n".join(columns).encode(errors="replace")).hexdigest()
 
 
-def remember_mapping(columns: Sequence[str], rules: ImportRules) -> None:
-    ColumnMapping.objects.update_or_create(header=hash_header(columns), defaults={"mapping": dict(rules.mapping)})
+def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str]) -> None:
+    """Remembers the column of each place that was chosen, "" for one of which it was said that the file has none."""
+    ColumnMapping.objects.update_or_create(header=hash_header(columns), defaults={"mapping": dict(mapping)})
 
 
 def find_mapping(columns: Sequence[str]) -> dict[str, str]:
-    """Returns what was chosen for a file with the same header before, or what the names say."""
+    """Returns what was chosen for a file with the same header before, and for other places what the names say."""
     remembered = ColumnMapping.objects.filter(header=hash_header(columns)).first()
-    return dict(remembered.mapping) if remembered else guess_mapping(columns)
+    return {**guess_mapping(columns), **(remembered.mapping if remembered else {})}
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:

@@ -4,16 +4,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
 from books.files.catalogues.lookup import has_catalogues
+from books.files.columns.mapping import guess_mapping, list_ignored
+from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
+from books.files.columns.profiles import find_profile
 from books.files.formats.records import UnreadableFile
-from books.files.mapping import COLUMN_NAMES
 from books.files.parsing import ImportRules, require_mapped_members
 from books.members import MAX_LENGTHS
 
 MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
+# Many files have a second column of ISBNs, under any name.
+ALWAYS_SHOWN = ("isbn_2",)
+
+
+def label_place(place: str) -> str:
+    member = MEMBERS_BY_PLACE[place]
+    label = str(MEMBER_LABELS[member])
+    return label if place == member else gettext("%(member)s, if that has none") % {"member": label}
 
 
 class ImportRulesForm(forms.Form):
@@ -48,23 +59,32 @@ class ImportRulesForm(forms.Form):
     )
 
     def __init__(self, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
+        """Shows the places of `mapping`, of what the names say, and one for each member."""
         super().__init__(**options)
         if not has_catalogues():
             del self.fields["complete_missing"]
+        self.profile, self.ignored = find_profile(columns), list_ignored(columns, mapping)
+        shown = {*COLUMN_NAMES, *ALWAYS_SHOWN, *guess_mapping(columns), *mapping}
+        self.places = [place for place in MEMBERS_BY_PLACE if place in shown]
         choices = [("", _("not in the file")), *((column, column) for column in columns)]
-        for member in COLUMN_NAMES:
-            self.fields[f"column_{member}"] = forms.ChoiceField(
-                label=MEMBER_LABELS[member], choices=choices, required=False, initial=mapping.get(member, "")
+        for place in self.places:
+            self.fields[f"column_{place}"] = forms.ChoiceField(
+                label=label_place(place), choices=choices, required=False, initial=mapping.get(place, "")
             )
-        self.order_fields([f"column_{member}" for member in COLUMN_NAMES])
+        self.order_fields([f"column_{place}" for place in self.places])
 
     @property
     def column_fields(self) -> list[forms.BoundField]:
-        return [self[f"column_{member}"] for member in COLUMN_NAMES]
+        return [self[f"column_{place}"] for place in self.places]
 
     @property
     def rule_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.base_fields if name in self.fields]
+
+    @property
+    def mapping(self) -> dict[str, str]:
+        """The column of each place that is shown, "" for what is not in the file."""
+        return {place: self.cleaned_data[f"column_{place}"] for place in self.places}
 
     def clean(self) -> dict[str, Any]:
         if not self.errors:
@@ -76,12 +96,12 @@ class ImportRulesForm(forms.Form):
 
     def build_rules(self) -> ImportRules:
         values = self.cleaned_data
-        columns = {member: values[f"column_{member}"] for member in COLUMN_NAMES}
         return ImportRules(
-            mapping={member: column for member, column in columns.items() if column},
+            mapping={place: column for place, column in self.mapping.items() if column},
             match_by=values["match_by"],
             on_match=values["on_match"],
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
             complete_missing=values.get("complete_missing", False),
+            is_exact=self.profile.is_exact,
         )

@@ -157,7 +157,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         return show_preview(request, file)
     form = build_form(request, file, head.columns)
     if request.method == "POST" and form.is_valid():
-        remember_mapping(head.columns, form.build_rules())
+        remember_mapping(head.columns, form.mapping)
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
         return HttpResponseRedirect(check_address(file))
     return render_page(

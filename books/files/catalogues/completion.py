@@ -10,13 +10,14 @@ from django.utils.translation import gettext as _
 
 from books.files.catalogues.entries import Lookup
 from books.files.catalogues.lookup import find_remembered, look_up
+from books.files.columns.cells import is_blank
 from books.files.parsing import (
     COMPLETED_MEMBERS,
     Completion,
     ImportRules,
     ParsedRecord,
     find_incomplete_isbn,
-    is_empty,
+    get_sources,
     list_gaps,
     parse_record,
 )
@@ -79,7 +80,7 @@ def list_held(isbn13s: Collection[str | None], rules: ImportRules) -> set[str | 
         return set()
     texts = [name for name in COMPLETED_MEMBERS if name != "year"]
     rows = Book.objects.filter(isbn13__in={*isbn13s} - {None}).values_list("isbn13", *texts)
-    return {isbn13 for isbn13, *values in rows if not any(map(is_empty, values))}
+    return {isbn13 for isbn13, *values in rows if not any(map(is_blank, values))}
 
 
 def build_completion(record: ParsedRecord, rules: ImportRules, lookup: Lookup) -> Completion:
@@ -93,8 +94,9 @@ def build_completion(record: ParsedRecord, rules: ImportRules, lookup: Lookup) -
 def complete_records(
     records: Sequence[ParsedRecord], completions: Mapping[int, Completion], rules: ImportRules
 ) -> list[ParsedRecord]:
+    sources = get_sources(rules)
     return [
-        parse_record(record.position, record.raw, rules, completions[record.position])
+        parse_record(record.position, record.raw, rules, sources, completions[record.position])
         if record.position in completions
         else record
         for record in records

@@ -77,7 +77,7 @@ def read_members(record: pymarc.Record) -> dict[str, Any]:
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
     cells = {name: SORTING_MARKS.sub("", text) for name, text in texts.items()}
     try:
-        return parse_values(cells)[0]
+        return parse_values(cells)
     except ValidationError as error:
         problems = cast("Mapping[str, Any]", error.detail)
-        return parse_values({name: text for name, text in cells.items() if name not in problems})[0]
+        return parse_values({name: text for name, text in cells.items() if name not in problems})

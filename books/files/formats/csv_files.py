@@ -1,6 +1,7 @@
-"""Reads and writes books as CSV (RFC 4180), with commas, semicolons or tabs."""
+"""Reads and writes books as CSV (RFC 4180), with commas, semicolons, tabs or vertical bars."""
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any, BinaryIO, NamedTuple
@@ -8,8 +9,9 @@ from typing import Any, BinaryIO, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from books.files.csv_cells import escape_formula, unescape_formula
+from books.files.csv_cells import FIRST_SIGNS, TEXT_FORMULA, escape_formula, read_cell
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
+from books.files.formats.headers import build_header
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
     MAX_RECORD_BYTES,
@@ -30,13 +32,17 @@ SEPARATORS = {
     ",": gettext_noop("CSV with commas, %(encoding)s"),
     ";": gettext_noop("CSV with semicolons, %(encoding)s"),
     "\t": gettext_noop("CSV with tabs, %(encoding)s"),
+    "|": gettext_noop("CSV with vertical bars, %(encoding)s"),
 }
+# Excel writes and reads the separator so, on a line before the others.
+SEPARATOR_LINE = re.compile(r'"?sep=(.*?)"?[\r\n]*', re.IGNORECASE)
 # What Python's reader says.
 READER_ERRORS = (
     gettext_noop("unexpected end of data"),
     gettext_noop("',' expected after '\"'"),
     gettext_noop("';' expected after '\"'"),
     gettext_noop("'\t' expected after '\"'"),
+    gettext_noop("'|' expected after '\"'"),
     gettext_noop("field larger than field limit (131072)"),
 )
 
@@ -59,21 +65,20 @@ class Layout(NamedTuple):
 def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     """Returns the table without the columns that a file of refused rows has. Raises UnreadableFile.
 
-    The cells are without the escapes of `csv_cells`.
+    The values are without the escapes of `csv_cells`.
     """
     found = find_encoding(stream, encoding_name)
-    separator = find_separator(stream, found.encoding)
-    lines = RowLines(iter_lines(stream, found.encoding))
-    # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
-    rows = iter_numbered_rows(csv.reader(lines, delimiter=separator, strict=True), lines)
-    _line, columns = next(rows, (1, []))
-    start = len(REPORT_COLUMNS) if tuple(columns[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
-    header = columns[start:]
-    columns = [show_undecodable(column) for column in header]
-    require_column_names(columns)
+    separator, is_declared = find_separator(stream, found.encoding)
+    rows = iter_numbered_rows(iter_lines(stream, found.encoding), separator)
+    if is_declared:
+        next(rows)
+    _line, cells = next(rows, (1, []))
+    texts = [read_cell(cell) for cell in cells]
+    header = build_header([show_undecodable(text) for text in texts])
     description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
-    records = (build_row_record(line, columns, cells[start:]) for line, cells in rows)
-    return Table(columns, records, description, found.warning, Layout(found.encoding, separator, header))
+    records = (build_row_record(line, header.texts, cells[header.start :]) for line, cells in rows if any(cells))
+    layout = Layout(found.encoding, separator, texts[header.start :])
+    return Table(header.columns, records, description, found.warning, layout, header.list_notes())
 
 
 class RowLines:
@@ -95,40 +100,58 @@ class RowLines:
         self.start, self.size = line, 0
 
 
-def find_separator(stream: BinaryIO, encoding: Encoding) -> str:
-    """Returns the separator of which the first line has most outside of quotes."""
+def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
+    """Returns the separator, and whether the first line says only that: else it is the one that this line has most.
+
+    Raises UnreadableFile.
+    """
     first_line = next(iter_lines(stream, encoding), "")
+    if declaration := SEPARATOR_LINE.fullmatch(first_line):
+        require_separator(declaration[1])
+        return declaration[1], True
     unquoted = "".join(first_line.split('"')[::2])
-    return max(SEPARATORS, key=unquoted.count)
+    return max(SEPARATORS, key=unquoted.count), False
 
 
-def iter_numbered_rows(reader: Any, lines: RowLines) -> Iterator[tuple[int, list[str]]]:
-    """Yields the line on which each row begins, and its cells."""
-    line = 1
+def require_separator(separator: str) -> None:
+    """Raises UnreadableFile for one that is not read."""
+    if separator not in SEPARATORS:
+        sentence = _("Its first line says that “%(separator)s” separates the cells. Save it with commas or semicolons.")
+        raise UnreadableFile(sentence % {"separator": show_undecodable(separator)})
+
+
+def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the line on which each row begins, and its cells as they are in the file."""
+    row_lines, line = RowLines(lines), 1
+    # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
+    reader = csv.reader(row_lines, delimiter=separator, strict=True)
     try:
         for cells in reader:
             if cells:
-                yield line, [unescape_formula(cell) for cell in cells]
+                yield line, cells
             line = reader.line_num + 1
-            lines.begin_row(line)
+            row_lines.begin_row(line)
     except csv.Error as error:
         raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(str(error))}) from error
 
 
-def require_column_names(names: Sequence[str]) -> None:
-    if not names or "" in names or len(names) != len(set(names)):
-        raise UnreadableFile(_("The first line has a column without a name, or one twice."))
-
-
-def build_row_record(line: int, columns: Sequence[str], cells: list[str]) -> Record:
-    if len(cells) != len(columns):
+def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Record:
+    """Columns without a name have the name ""."""
+    if len(cells) != len(names) and not is_padded(cells, len(names)):
         problem = ngettext(
             "It has %(count)d cell, and the first line %(columns)d.",
             "It has %(count)d cells, and the first line %(columns)d.",
             len(cells),
         )
-        return Record(line, {}, cells, name_member("row", problem % {"count": len(cells), "columns": len(columns)}))
-    return Record(line, dict(zip(columns, cells, strict=True)), cells)
+        return Record(line, {}, cells, name_member("row", problem % {"count": len(cells), "columns": len(names)}))
+    values = dict(zip(names, [read_cell(cell) if cell[:1] in FIRST_SIGNS else cell for cell in cells], strict=False))
+    values.pop("", None)
+    return Record(line, values, cells)
+
+
+def is_padded(cells: Sequence[str], columns: int) -> bool:
+    """Whether a row has more cells than the first one only because empty ones follow."""
+    return len(cells) > columns and not any(cells[columns:])
 
 
 def write_csv(pages: Pages) -> Iterator[bytes]:
@@ -160,7 +183,7 @@ class CSVRejectedFile:
         self.write_row([*REPORT_COLUMNS, *map(escape_formula, header)])
 
     def add(self, record: Record, reason: str) -> None:
-        self.write_row([record.line, reason, *map(escape_cell, record.raw)])
+        self.write_row([record.line, reason, *map(restore_cell, record.raw)])
         self.stream.flush()
 
     def write_row(self, cells: Sequence[object]) -> None:
@@ -170,6 +193,9 @@ class CSVRejectedFile:
         pass
 
 
-def escape_cell(cell: str) -> str:
-    """Returns a negative number, such as a year, as it is."""
-    return cell if parse_integer(cell.strip()) is not None else escape_formula(cell)
+def restore_cell(cell: str) -> str:
+    """Returns the cell as it was, unless a program would run it. A negative number, such as a year, is no formula."""
+    if TEXT_FORMULA.fullmatch(cell):
+        return cell
+    text = read_cell(cell)
+    return text if parse_integer(text.strip()) is not None else escape_formula(text)

@@ -50,6 +50,12 @@ class NumberText(str):
     __slots__ = ()
 
 
+class FailedFormula(str):
+    """A formula whose result is no value: the error that the cell shows, or "" where the file has no result."""
+
+    __slots__ = ()
+
+
 class Record(NamedTuple):
     """A book as a file has it.
 
@@ -68,7 +74,7 @@ class Record(NamedTuple):
 class Table(NamedTuple):
     """A file of books, whose records are read one by one. To iterate over them may raise UnreadableFile.
 
-    `description` says how the file is read, `warning` what may be wrong with that.
+    `description` says how the file is read, `warning` what may be wrong with that, and `notes` what is left out.
     """
 
     columns: Sequence[str]
@@ -76,6 +82,7 @@ class Table(NamedTuple):
     description: str
     warning: str = ""
     layout: Any = None
+    notes: Sequence[str] = ()
 
 
 class ExportedBook(msgspec.Struct, gc=False):

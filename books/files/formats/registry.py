@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -103,12 +103,23 @@ write_xlsx = import_later("xlsx_files", "write_xlsx")
 # Those that can be sent while they are written, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 4096
+# The formats of files whose first bytes may be anything, by the extensions of their names.
+HINTS = {
+    **{format.extension: format.name for format in FORMATS.values() if format.name not in ("xlsx", "marcxml")},
+    ".marc": "marc",
+    ".bibtex": "bibtex",
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+}
 # What files of formats that are not read begin with.
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 
 
-def find_format(stream: BinaryIO) -> Format:
-    """Returns the format of a file by its first bytes; what is nothing else is CSV. Raises UnreadableFile."""
+def find_format(stream: BinaryIO, file_name: str = "") -> Format:
+    """Returns the format of a file by its first bytes, else by its name; what is nothing else is CSV.
+
+    Raises UnreadableFile.
+    """
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     if head.startswith(b"PK\x03\x04"):
@@ -119,7 +130,8 @@ def find_format(stream: BinaryIO) -> Format:
         return FORMATS["marc"]
     text = decode_head(head).lstrip()
     beginnings = {"<": "marcxml", "{": "jsonl", "@": "bibtex", "%": "bibtex", "TY  -": "ris", "N1  -": "ris"}
-    return FORMATS[next((name for beginning, name in beginnings.items() if text.startswith(beginning)), "csv")]
+    hint = HINTS.get(PurePath(file_name).suffix.lower(), "csv")
+    return FORMATS[next((name for beginning, name in beginnings.items() if text.startswith(beginning)), hint)]
 
 
 def decode_head(head: bytes) -> str:

@@ -14,10 +14,12 @@ from django.utils.translation import ngettext
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
+from books.files.formats.headers import Header, build_header
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
     REPORT_COLUMNS,
     ExportedBook,
+    FailedFormula,
     NumberText,
     Pages,
     Record,
@@ -32,6 +34,8 @@ BOOKS_PER_SHEET = 1_048_575
 # Cells hold floating-point numbers, which are exact up to here.
 MAX_EXACT_NUMBER = 2**53
 NO_ROW = Row(0, {})
+# What a cell shows whose formula has no result.
+NO_RESULT = "#N/A"
 # Other texts would not be the same after reading: XML has no control characters, and reads CR as LF. `_x0041_` is an
 # escape itself.
 UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
@@ -43,16 +47,13 @@ def read_xlsx(stream: BinaryIO, encoding_name: str = "") -> Table:
     with report_bad_workbook():
         workbook = OpenWorkbook(stream)
         rows = iter_rows(workbook)
-        header = next(rows, None)
-    texts = list_header(header.cells) if header and header.number == 1 else []
-    start = len(REPORT_COLUMNS) if tuple(texts[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
-    names = texts[start:]
-    if not names or "" in names or len(names) != len(set(names)):
-        raise UnreadableFile(_("The first row has a column without a name, or one twice."))
-    return Table(names, iter_records(names, rows, start), describe_workbook(len(workbook.sheets)))
+        first = next(rows, None)
+    header = build_header(list_texts(first.cells) if first and first.number == 1 else [])
+    records, description = iter_records(header, rows), describe_workbook(len(workbook.sheets))
+    return Table(header.columns, records, description, layout=header.texts, notes=header.list_notes())
 
 
-def list_header(cells: Mapping[int, Any]) -> list[str]:
+def list_texts(cells: Mapping[int, Any]) -> list[str]:
     """Returns the texts up to the last one; "" for a cell that is empty."""
     filled = [number for number, cell in cells.items() if cell not in (None, "")]
     return [format_cell(cells.get(number)) for number in range(1, max(filled, default=0) + 1)]
@@ -86,20 +87,24 @@ def iter_rows(workbook: OpenWorkbook) -> Iterator[Row]:
             rows = workbook.iter_rows(sheet)
             number, cells = first = next(rows, NO_ROW)
             if header is None and first is not NO_ROW:
-                header = list_header(cells)
+                header = list_texts(cells)
                 yield first
-            elif header != (list_header(cells) if number == 1 else None):
+            elif header != (list_texts(cells) if number == 1 else None):
                 rows = iter(())
             for number, cells in rows:
                 yield Row(offset + number, cells)
         offset += number
 
 
-def iter_records(columns: Sequence[str], rows: Iterable[Row], start: int) -> Iterator[Record]:
+def iter_records(header: Header, rows: Iterable[Row]) -> Iterator[Record]:
+    """Yields the rows that are not empty. The values have no column without a name."""
+    places = range(header.start + 1, header.start + 1 + len(header.texts))
     for number, cells in rows:
-        if any(column > start and cell not in (None, "") for column, cell in cells.items()):
-            texts = [format_cell(cells.get(column)) for column in range(start + 1, start + 1 + len(columns))]
-            yield Record(number, dict(zip(columns, texts, strict=True)), texts)
+        if any(column > header.start and cell not in (None, "") for column, cell in cells.items()):
+            texts = [format_cell(cells.get(place)) for place in places]
+            values = dict(zip(header.texts, texts, strict=True))
+            values.pop("", None)
+            yield Record(number, values, texts)
 
 
 def format_cell(cell: Any) -> str:
@@ -176,14 +181,21 @@ class XLSXRejectedFile:
     def __init__(self, stream: BinaryIO, table: Table) -> None:
         self.stream = stream
         self.workbook = Workbook(write_only=True)
-        self.sheet = add_sheet(self.workbook, [*REPORT_COLUMNS, *table.columns])
+        self.sheet = add_sheet(self.workbook, [*REPORT_COLUMNS, *table.layout])
 
     def add(self, record: Record, reason: str) -> None:
-        cells = [cell if isinstance(cell, NumberText) else make_text_cell(self.sheet, cell) for cell in record.raw]
-        self.sheet.append([record.line, make_text_cell(self.sheet, reason), *map(self.restore_number, cells)])
-
-    def restore_number(self, cell: Any) -> Any:
-        return float(cell) if isinstance(cell, NumberText) else cell
+        cells = [restore_cell(self.sheet, cell) for cell in record.raw]
+        self.sheet.append([record.line, make_text_cell(self.sheet, reason), *cells])
 
     def close(self) -> None:
         self.workbook.save(self.stream)
+
+
+def restore_cell(sheet: Any, cell: str) -> Any:
+    """Returns the number, the text or the error that a cell had. A formula does not come back: it would be run."""
+    if isinstance(cell, NumberText):
+        return float(cell)
+    restored = make_text_cell(sheet, cell)
+    if isinstance(cell, FailedFormula):
+        restored.value, restored.data_type = cell or NO_RESULT, "e"
+    return restored

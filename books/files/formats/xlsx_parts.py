@@ -16,8 +16,9 @@ from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_time
 from openpyxl.utils import column_index_from_string
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900, from_excel, from_ISO8601
 
+from books.files.csv_cells import TEXT_FORMULA
 from books.files.formats.limits import Allowance, build_refusal, require_few_names, require_flat
-from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, UnreadableFile, format_count
+from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, FailedFormula, UnreadableFile, format_count
 
 # A small file can unpack to a huge one. This counts each part as often as it is read, and each text as often as cells
 # show it.
@@ -264,7 +265,7 @@ class Row(NamedTuple):
 class RowReader(PartReader[Row]):
     """Reads the rows of a sheet."""
 
-    text_paths = frozenset(f"/worksheet/sheetData/row/c/{end}" for end in ("v", "is/t", "is/r/t"))
+    text_paths = frozenset(f"/worksheet/sheetData/row/c/{end}" for end in ("f", "v", "is/t", "is/r/t"))
 
     def __init__(self, workbook: "OpenWorkbook") -> None:
         super().__init__()
@@ -272,6 +273,7 @@ class RowReader(PartReader[Row]):
         self.number = self.column = self.cell_count = self.row_length = 0
         self.cells: dict[int, Any] = {}
         self.kind, self.style = "n", 0
+        self.formula: str | None = None
 
     def start(self, path: str, attributes: Mapping[str, str]) -> None:
         if path == "/worksheet/sheetData/row":
@@ -296,11 +298,16 @@ class RowReader(PartReader[Row]):
         if max(self.cell_count, self.column) > MAX_CELLS:
             raise build_refusal(_("A row has more than %(count)s cells.") % {"count": format_count(MAX_CELLS)})
         self.kind, self.style = attributes.get("t", "n"), int(attributes.get("s") or 0)
+        self.formula = None
 
     def end(self, path: str) -> None:
         if path == "/worksheet/sheetData/row/c":
             if text := self.take_text():
                 self.add_cell(self.workbook.parse_value(text, self.kind, self.style))
+            elif self.formula is not None and self.kind != "str":
+                self.add_cell(read_unresolved(self.formula))
+        elif path == "/worksheet/sheetData/row/c/f":
+            self.formula = self.take_text()
         elif path == "/worksheet/sheetData/row":
             self.found.append(Row(self.number, self.cells))
 
@@ -309,6 +316,12 @@ class RowReader(PartReader[Row]):
         self.row_length += len(value) if isinstance(value, str) else 1
         if self.row_length > MAX_RECORD_BYTES:
             raise build_refusal(_("A row has more than %(count)s characters.") % format_limit())
+
+
+def read_unresolved(formula: str) -> str:
+    """Returns what a cell has without a result: programs that write workbooks do not reckon."""
+    constant = TEXT_FORMULA.fullmatch(f"={formula}")
+    return constant[1].replace('""', '"') if constant else FailedFormula()
 
 
 def parse_row_number(text: str) -> int:
@@ -355,6 +368,8 @@ class OpenWorkbook:
             return self.find_shared_text(int(text))
         if kind == "b":
             return bool(int(text))
+        if kind == "e":
+            return FailedFormula(unescape_text(text))
         if kind == "d":
             return from_ISO8601(text)  # type: ignore[no-untyped-call]
         return self.parse_number(text, style) if kind == "n" else unescape_text(text)
@@ -374,7 +389,7 @@ class OpenWorkbook:
         try:
             return from_excel(number, self.first_date, timedelta=style in self.date_styles.durations)
         except (OverflowError, ValueError):
-            return "#VALUE!"
+            return FailedFormula("#VALUE!")
 
 
 def find_targets(relations: Iterable[Relation], kind: str) -> list[str]:

@@ -36,7 +36,7 @@ class ReaderFailed(Exception):
 
 
 class StoredFile(NamedTuple):
-    """A file, and what a reader may ask about it.
+    """A file, and what a reader may ask about it. `name` is a hint at its format.
 
     `list_reasons` returns the next records that come back, behind a position, with the reasons. `keep_alive` is called
     every few seconds.
@@ -48,6 +48,7 @@ class StoredFile(NamedTuple):
     read_chunk: ReadChunk
     list_reasons: Callable[[int], Sequence[tuple[int, str]]] = lambda _position: ()
     keep_alive: Callable[[], None] = lambda: None
+    name: str = ""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -58,6 +59,8 @@ class Head(msgspec.Struct, frozen=True):
     description: str
     warning: str
     rows: list[list[str]]
+    # A process of the release before stores none.
+    notes: list[str] = []
 
 
 def read_head(source: StoredFile) -> Head:
@@ -126,6 +129,7 @@ def build_job(source: StoredFile, task: str, cpu_seconds: int) -> bytes:
         "size": source.size,
         "chunk_bytes": source.chunk_bytes,
         "encoding": source.encoding,
+        "name": source.name,
         "cpu_seconds": cpu_seconds,
         "memory_bytes": MEMORY_BYTES,
         "language": get_language() or settings.LANGUAGE_CODE,

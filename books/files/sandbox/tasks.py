@@ -55,7 +55,7 @@ class PartSource:
     """The file, which is asked for part by part."""
 
     def __init__(self, connection: socket, job: Job) -> None:
-        self.connection, self.encoding = connection, job["encoding"]
+        self.connection, self.encoding, self.name = connection, job["encoding"], job["name"]
         self.stream = open_chunks(job["size"], job["chunk_bytes"], self.read_chunk)
 
     def ask(self, kind: bytes, number: int) -> bytes:
@@ -74,7 +74,7 @@ class PartSource:
 
     def read_table(self) -> tuple[Format, Table]:
         """Raises UnreadableFile."""
-        format = find_format(self.stream)
+        format = find_format(self.stream, self.name)
         table = format.read(self.stream, self.encoding)
         require_storable_columns(table)
         return format, table
@@ -96,14 +96,15 @@ def send_head(source: PartSource) -> Iterator[bytes]:
         "columns": [*table.columns],
         "description": table.description,
         "warning": table.warning,
-        "rows": [[show_cell(record.values.get(column, "")) for column in table.columns] for record in records],
+        "notes": [*table.notes],
+        "rows": [[show_cell(record.values.get(column)) for column in table.columns] for record in records],
     }
     yield json.dumps(head).encode()
 
 
 def show_cell(value: Any) -> str:
     """Returns the beginning of a text that every database can store."""
-    return show_storable(str(value)[:MAX_SHOWN_TEXT])
+    return "" if value is None else show_storable(str(value)[:MAX_SHOWN_TEXT])
 
 
 def send_count(source: PartSource) -> Iterator[bytes]:

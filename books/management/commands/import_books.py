@@ -1,5 +1,5 @@
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -8,11 +8,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
+from books.files.columns.mapping import guess_mapping, list_ignored
+from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
+from books.files.columns.profiles import find_profile
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import RejectedFile, Table, UnreadableFile
 from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.local_imports import LocalFile, check_books, import_books
-from books.files.mapping import COLUMN_NAMES, guess_mapping
 from books.files.matching import Decision, Verdict
 from books.files.parsing import ImportRules, require_mapped_members
 from books.history.actors import find_actor
@@ -78,7 +80,7 @@ class Command(BaseCommand):
         try:
             with ExitStack() as stack:
                 stream = stack.enter_context(file.open("rb"))
-                format = FORMATS[options["format"]] if options["format"] else find_format(stream)
+                format = FORMATS[options["format"]] if options["format"] else find_format(stream, file.name)
                 failures = stack.enter_context(Failures(path, self.stderr.write, format))
                 self.import_stream(stream, format, failures, dry_run, options)
         except (OSError, OperationFailed, OperationalError, UnreadableFile) as error:
@@ -91,10 +93,8 @@ class Command(BaseCommand):
     ) -> None:
         """Raises UnreadableFile, CommandError."""
         table = failures.table = format.read(stream, options["encoding"])
-        self.stderr.write(f"Read as {table.description}.")
-        if table.warning:
-            self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
         rules = read_rules(table, options)
+        self.describe_table(table, rules)
         require_mapped_members(rules)
         now, file = timezone.now(), LocalFile(stream, format, options["encoding"], failures.add)
         if dry_run:
@@ -110,9 +110,21 @@ class Command(BaseCommand):
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
 
+    def describe_table(self, table: Table, rules: ImportRules) -> None:
+        """Says how the file is read, and what is left out."""
+        self.stderr.write(f"Read as {table.description}.")
+        if table.warning:
+            self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
+        if profile := find_profile(table.columns).name:
+            self.stderr.write(f"Recognised as {profile}.")
+        for note in table.notes:
+            self.stderr.write(note)
+        if ignored := list_ignored(table.columns, rules.mapping):
+            self.stderr.write(f"Left out: {', '.join(ignored)}.")
+
 
 def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
-    columns = read_pairs("--column", options["column"])
+    columns = read_pairs("--column", options["column"], MEMBERS_BY_PLACE)
     if unknown := [column for column in columns.values() if column not in table.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
@@ -121,15 +133,16 @@ def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
         on_match=options["on_match"],
         on_none=options["on_none"],
         take_doubtful=options["take_doubtful"],
-        defaults=read_pairs("--default", options["default"]),
+        defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
+        is_exact=find_profile(table.columns).is_exact,
     )
 
 
-def read_pairs(option: str, texts: list[str]) -> dict[str, str]:
+def read_pairs(option: str, texts: list[str], members: Collection[str]) -> dict[str, str]:
     """Reads MEMBER=VALUE. Raises CommandError."""
     pairs = dict(text.partition("=")[::2] for text in texts)
-    if unknown := [member for member in pairs if member not in COLUMN_NAMES]:
-        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(COLUMN_NAMES)}.")
+    if unknown := [member for member in pairs if member not in members]:
+        raise CommandError(f"{option}: no member {', '.join(unknown)}. There are {', '.join(members)}.")
     return pairs
 
 

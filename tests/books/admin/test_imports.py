@@ -236,6 +236,7 @@ def test_the_page_waits_until_a_worker_has_looked_into_the_file(head: Client) ->
             "columns": ["Titel", "Verfasser", "Jahr", "ISBN", "Gattung"],
             "description": "CSV with semicolons, UTF-8",
             "warning": "",
+            "notes": [],
             "rows": [["Lalka", "Bolesław Prus", "1890", "9780306406157", "Novel"]],
         },
     )
@@ -289,7 +290,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
     assert count_kinds(choose(head, upload(head, content))) == {"new": 1}
 
 
-def raise_memory_error(_stream: BinaryIO) -> None:
+def raise_memory_error(_stream: BinaryIO, _name: str) -> None:
     raise MemoryError
 
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files import local_imports
+from books.files.columns.mapping import guess_mapping
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, get_counts
 from books.files.local_imports import LocalFile
-from books.files.mapping import guess_mapping
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
 from books.files.uploads import add_chunk, begin_upload

@@ -168,8 +168,8 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused() -> None:
     ("name", "data", "message"),
     [
         ("xlsx", b"PK\x03\x04 and nothing more", "no workbook"),
-        ("csv", b"", "without a name"),
-        ("csv", b"title,title\n1,2\n", "one twice"),
+        ("csv", b"", "names no columns"),
+        ("csv", b"title,title\n1,2\n", "the same name"),
         ("csv", HEADER.encode() + b'"never closed', "Line 2: unexpected end"),
         ("marcxml", b"<collection><record></collection>", "line 1, column 23, behind 0 records"),
         ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", "entities"),

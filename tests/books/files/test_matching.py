@@ -9,11 +9,12 @@ import httpx
 import pytest
 from django.core.management import CommandError, call_command
 
+from books.files.columns.cells import repair_isbn
+from books.files.columns.mapping import guess_mapping
 from books.files.formats.records import NumberText, Record
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import get_day
-from books.files.mapping import guess_mapping
-from books.files.parsing import ImportRules, parse_record, repair_isbn
+from books.files.parsing import ImportRules, parse_records
 from books.models import Book, Change, Operation
 from books.search.doubts import doubt_isbn
 from tests.support.book_files import build_exported_book, write_books
@@ -226,6 +227,7 @@ def test_columns_are_guessed_by_their_names() -> None:
         "author": "Verfasser",
         "year": "Erscheinungsjahr",
         "isbn": "isbn",
+        "isbn_2": "ISBN-13",
         "genre": "Sachgebiet",
     }
 
@@ -233,8 +235,8 @@ def test_columns_are_guessed_by_their_names() -> None:
 @pytest.mark.database_independent
 def test_all_problems_of_a_record_are_named_together() -> None:
     mapping = {name: name for name in ("title", "year", "isbn")}
-    raw = Record(7, {"title": " ", "year": "MCM", "isbn": 12}, None)
-    record = parse_record(1, raw, ImportRules(mapping))
+    raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
+    [record] = parse_records([raw], ImportRules(mapping))
     assert record.problem == (
         "title: This field may not be blank. year: Input should be a valid integer."
         " isbn: Input should be a valid string."

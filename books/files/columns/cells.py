@@ -1,0 +1,197 @@
+"""Reads what cells say of a book, as programs write it: dates for years, several ISBNs, numbers for texts."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.utils.translation import gettext as _
+
+from books.files.columns.names import LIST_COLUMNS, MEMBERS_BY_PLACE, simplify_name
+from books.files.formats.records import FailedFormula, NumberText, name_member
+from books.isbn import SURROUNDING_TEXT, normalize_isbn
+from books.members import MEMBER_TABLE
+from library_site.db.integers import BIGINT_MAX, parse_integer
+
+# The value of a cell, the doubt about it, and whether it is enough: else the next column of the member is read.
+Reading = tuple[Any, str, bool]
+# Longer cells are no dates, and no lists of ISBNs.
+MAX_DATE_LENGTH, MAX_LIST_LENGTH = 64, 200
+
+DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
+MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
+TIME = r"(?:[T ][0-9]{1,2}:[0-9:.,]+ ?(?:[AP]M)?(?:Z|UTC|[+-][0-9]{2}:?[0-9]{2})?)?"
+DATE_PATTERNS = [
+    # 1999.0, as programs that know no whole numbers write it.
+    re.compile(r"(?P<year>-?[0-9]+)[.,]0+"),
+    # 1969-03-01T00:00:00+00:00 (ISO 8601).
+    re.compile(rf"(?P<year>[0-9]{{4}})[-/.]{MONTH}(?:[-/.]{DAY}{TIME})?", re.IGNORECASE),
+    re.compile(rf"(?:{DAY}[-/.] ?)?{DAY}[-/.] ?(?P<year>[0-9]{{4}}){TIME}", re.IGNORECASE),
+    # March 1, 1969, or 1. März 1969.
+    re.compile(rf"(?:{DAY}\.?[ -])?{MONTH_NAME}[ -](?:{DAY},? )?(?P<year>[0-9]{{4}})", re.IGNORECASE),
+    re.compile(rf"(?P<year>[0-9]{{4}}),? {MONTH_NAME}(?: {DAY})?", re.IGNORECASE),
+]
+# Calibre's date of a book of which it knows none, in any time zone.
+UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
+FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
+
+ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
+# How programs show a long number: with a fraction that is none, or with an exponent.
+WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
+SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
+# What stands between ISBNs, and around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
+LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
+SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
+WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
+TEXT_MEMBERS = frozenset(member.name for member in MEMBER_TABLE if isinstance(member.example, str))
+VALUE_SEPARATORS = re.compile("[,;]")
+# Shelves of Goodreads that every reader has.
+READING_STATES = frozenset({"read", "to-read", "currently-reading"})
+
+
+class Source(NamedTuple):
+    """A column, and how its cells are read."""
+
+    column: str
+    read: Callable[[Any], Reading]
+
+
+def list_sources(mapping: Mapping[str, str], *, is_exact: bool) -> dict[str, list[Source]]:
+    """Returns the columns of each member in the order in which they count. The texts of an exact file stay."""
+    sources: dict[str, list[Source]] = {}
+    for place in filter(mapping.__contains__, MEMBERS_BY_PLACE):
+        member, column = MEMBERS_BY_PLACE[place], mapping[place]
+        sources.setdefault(member, []).append(Source(column, find_reader(member, column, is_exact=is_exact)))
+    return sources
+
+
+def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], Reading]:
+    if member == "genre" and simplify_name(column) in LIST_COLUMNS:
+        return read_first_value
+    if member == "isbn":
+        return read_exact_isbn if is_exact else read_isbn
+    if member == "year":
+        return read_year
+    return read_text if member in TEXT_MEMBERS else read_any
+
+
+def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]) -> tuple[dict[str, Any], list[str]]:
+    """Returns what a record has of each member, and the doubts about it."""
+    cells: dict[str, Any] = {}
+    doubts: list[str] = []
+    for member, columns in sources.items():
+        cells[member], doubt = read_member(values, columns)
+        if doubt:
+            doubts.append(name_member(member, doubt))
+    return cells, doubts
+
+
+def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[Any, str]:
+    """Returns the first value that is enough, else the first one that is there, and the doubt about it."""
+    readings: list[Reading] = []
+    for column, read in sources:
+        reading = read(values.get(column))
+        if reading[2]:
+            return reading[:2]
+        readings.append(reading)
+    return next((reading for reading in readings if not is_blank(reading[0])), readings[0])[:2]
+
+
+def is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip() and not isinstance(value, FailedFormula))
+
+
+def read_any(cell: Any) -> Reading:
+    return cell, "", cell is not None
+
+
+def read_text(cell: Any) -> Reading:
+    text = cell if type(cell) is str else read_number(cell)
+    return text, "", not is_blank(text)
+
+
+def read_number(cell: Any) -> Any:
+    """Returns a number as its text: JSON has one for a title such as 1984. Other values stay."""
+    is_number = type(cell) in (int, float) and abs(cell) <= BIGINT_MAX and cell == int(cell)
+    return NumberText(int(cell)) if is_number else cell
+
+
+def read_first_value(cell: Any) -> Reading:
+    if not isinstance(cell, str):
+        return read_any(cell)
+    texts = map(str.strip, VALUE_SEPARATORS.split(cell))
+    value = next((text for text in texts if text and text not in READING_STATES), "")
+    return value, "", bool(value)
+
+
+def read_year(cell: Any) -> Reading:
+    text = cell if isinstance(cell, str) else read_number(cell)
+    if not isinstance(text, str) or isinstance(text, FailedFormula):
+        return text, "", text is not None
+    text = text.strip()
+    year = parse_integer(text)
+    if year is not None:
+        return year, "", True
+    return ("", "", False) if not text or UNKNOWN_DATE.fullmatch(text) else read_date(text)
+
+
+def read_date(text: str) -> Reading:
+    """Returns the year of a date; of another text, its first number of four digits, which is doubtful."""
+    if len(text) <= MAX_DATE_LENGTH:
+        for pattern in DATE_PATTERNS:
+            if match := pattern.fullmatch(text):
+                return int(match["year"]), "", True
+    if match := FOUR_DIGITS.search(text):
+        doubt = _("The text is “%(text)s”, which may mean %(year)s.")
+        return int(match[0]), doubt % {"text": text[:MAX_DATE_LENGTH], "year": match[0]}, True
+    return text, "", False
+
+
+def read_exact_isbn(cell: Any) -> Reading:
+    text = read_number(cell)
+    return (*repair_isbn(text), True) if isinstance(text, str) else (text, "", text is not None)
+
+
+def read_isbn(cell: Any) -> Reading:
+    text = read_number(cell)
+    if not isinstance(text, str) or isinstance(text, FailedFormula):
+        return text, "", False
+    is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
+    isbn, doubt = repair_isbn(find_isbn(text) if is_text else text)
+    return isbn, doubt, not doubt and normalize_isbn(isbn) is not None
+
+
+def find_isbn(text: str) -> str:
+    """Returns the first valid ISBN of a text that is none itself; of others the text without what is around it."""
+    if len(text) > MAX_LIST_LENGTH:
+        return text
+    if number := find_whole_number(text.strip()):
+        return NumberText(number)
+    for piece in (*LIST_SEPARATORS.split(text), *SEPARATORS.split(text)):
+        isbn = SURROUNDING_TEXT.sub("", piece).strip(' []="')
+        if len(isbn) >= ISBN_10_LENGTH and normalize_isbn(isbn):
+            return isbn
+    wrapped = WRAPPED_TEXT.fullmatch(text)
+    return (wrapped[1] or wrapped[2] or "") if wrapped else text
+
+
+def find_whole_number(text: str) -> str:
+    """Returns the digits of a number of which none is lost, else ""."""
+    if match := WHOLE_NUMBER.fullmatch(text):
+        return match[1]
+    match = SCIENTIFIC_NUMBER.fullmatch(text)
+    return match[1] + match[2] if match and len(match[2]) == int(match[3]) else ""
+
+
+def repair_isbn(text: str) -> tuple[str, str]:
+    """Returns the isbn and the doubt about it: a spreadsheet turns ISBNs into numbers."""
+    if SCIENTIFIC_NUMBER.fullmatch(text.strip()):
+        return text, _("A spreadsheet has rounded the number.")
+    if not isinstance(text, NumberText):
+        return text, ""
+    whole_text = text.zfill(ISBN_10_LENGTH)
+    if len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
+        doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
+        return whole_text, doubt % {"number": text, "isbn": whole_text}
+    if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):
+        return str(text), _("It is no ISBN. A spreadsheet may have rounded the number.")
+    return str(text), ""

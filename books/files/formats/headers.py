@@ -1,0 +1,63 @@
+"""The first row of a table, which names its columns."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from string import ascii_uppercase
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from books.files.formats.records import REPORT_COLUMNS, UnreadableFile
+
+# So many columns without a name are listed.
+MAX_LISTED = 20
+
+
+class Header(NamedTuple):
+    """`texts` are the cells behind the columns that a file of refused rows has, of which there are `start`.
+
+    A column without a name has the text "".
+    """
+
+    texts: Sequence[str]
+    start: int
+
+    @property
+    def columns(self) -> list[str]:
+        return [text for text in self.texts if text]
+
+    def list_notes(self) -> list[str]:
+        """Says which columns have no name: nobody can choose them."""
+        letters = [name_column(self.start + number) for number, text in enumerate(self.texts) if not text]
+        if not letters:
+            return []
+        sentence = ngettext(
+            "Column %(letters)s has no name and is left out.",
+            "Columns %(letters)s have no name and are left out.",
+            len(letters),
+        )
+        return [sentence % {"letters": ", ".join([*letters[:MAX_LISTED], *(["…"] if letters[MAX_LISTED:] else [])])}]
+
+
+def build_header(cells: Sequence[str]) -> Header:
+    """Raises UnreadableFile if no column has a name, or two the same."""
+    start = len(REPORT_COLUMNS) if tuple(cells[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
+    texts = ["" if cell.isspace() else cell for cell in cells[start:]]
+    named = sorted((text, number) for number, text in enumerate(texts, start) if text)
+    if not named:
+        raise UnreadableFile(_("The first row names no columns."))
+    for (name, first), (other, second) in pairwise(named):
+        if name == other:
+            places = {"name": name, "first": name_column(first), "second": name_column(second)}
+            raise UnreadableFile(_("The columns %(first)s and %(second)s have the same name “%(name)s”.") % places)
+    return Header(texts, start)
+
+
+def name_column(number: int) -> str:
+    """Returns the letters of the column with this number, from 0, as spreadsheet programs show them."""
+    letters = ""
+    while number >= 0:
+        letters = ascii_uppercase[number % 26] + letters
+        number = number // 26 - 1
+    return letters

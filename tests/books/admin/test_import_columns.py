@@ -1,0 +1,52 @@
+"""What the pages of an import say about tables of other programs."""
+
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from books.models import Book
+from tests.support import program_files
+from tests.support.books_admin import delete_book
+from tests.support.imports import choose, confirm, page, upload
+
+HEADER = ["title", "author", "year", "isbn", "genre"]
+
+
+def test_the_page_of_the_columns_says_what_it_recognises_and_leaves_out(head: Client) -> None:
+    file = upload(head, f",{program_files.LIBRARYTHING}".replace(",", "\t", 1).replace("\n", "\n\t", 1).encode())
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "Recognised as LibraryThing." in shown
+    assert "Column A has no name and is left out." in shown
+    assert "Left out: Book Id, Sort Character, " in shown
+    assert '<option value="ISBNs" selected>' in shown
+    assert "ISBN, if that has none" in shown
+
+
+def test_columns_that_were_chosen_are_remembered_also_that_there_is_none(head: Client) -> None:
+    first, second = (upload(head, program_files.GOODREADS.encode()) for _ in range(2))
+    choose(head, first, column_isbn="ISBN13", column_isbn_2="", column_author="Author l-f")
+    form = head.get(page(second, "mapping")).context["form"]
+    assert [form[f"column_{place}"].value() for place in ("isbn", "isbn_2", "author", "author_2", "genre")] == [
+        "ISBN13",
+        "",
+        "Author l-f",
+        "Author l-f",
+        "Bookshelves",
+    ]
+
+
+def test_a_file_is_the_same_through_both_doors(head: Client, tmp_path: Path) -> None:
+    file = upload(head, program_files.ZOTERO.encode())
+    choose(head, file)
+    confirm(head, file)
+    through_admin = list(Book.objects.order_by("pk").values_list(*HEADER))
+    path = tmp_path / "zotero.csv"
+    path.write_text(program_files.ZOTERO, encoding="utf-8")
+    with pytest.raises(CommandError, match="2 rows failed"):
+        call_command("import_books", path)
+    for book in Book.objects.all():
+        delete_book(book)
+    call_command("import_books", path)
+    assert list(Book.objects.order_by("pk").values_list(*HEADER)) == through_admin

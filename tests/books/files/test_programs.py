@@ -1,0 +1,388 @@
+"""Tables of other programs are read as they are written, or refused with what is wrong with them."""
+
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from books.files.columns.cells import list_sources, read_cells
+from books.files.columns.mapping import guess_mapping
+from books.files.columns.profiles import PROFILES, find_profile
+from books.files.formats.csv_files import format_rows
+from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
+from books.files.formats.registry import FORMATS, find_format
+from books.files.matching import find_doubts
+from books.files.parsing import ImportRules, ParsedRecord, parse_records
+from books.models import Book
+from tests.support import program_files
+from tests.support.book_files import MEMBERS, hostile_books, read_records, refuse_records, write_books
+from tests.support.hostile_files import SHEET, build_workbook
+from tests.support.program_files import write_workbook
+
+TODAY = date(2026, 1, 31)
+HEADER = ["title", "author", "year", "isbn", "genre"]
+
+
+def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRecord]:
+    table = FORMATS[name].read(BytesIO(data), encoding_name)
+    rules = ImportRules(guess_mapping(table.columns), "id", is_exact=find_profile(table.columns).is_exact)
+    return list(parse_records(table.records, rules))
+
+
+def describe(record: ParsedRecord) -> tuple[Any, ...]:
+    """Returns the title, the author, the year, the isbn and the genre, then what is wrong or doubtful about them."""
+    texts = [record.problem, *record.doubts, *find_doubts(record.values, TODAY)]
+    return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
+
+
+def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
+    """Returns the value and the doubt of a cell in a column of the member's name, followed by other columns."""
+    mapping = guess_mapping([member, *others])
+    cells, doubts = read_cells({member: cell, **others}, list_sources(mapping, is_exact=False))
+    return cells[member], " ".join(doubts)
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("program", "name", "text", "expected"),
+    [
+        ("Goodreads", "csv", program_files.GOODREADS, [
+            ("The Great Gatsby", "F. Scott Fitzgerald", 2004, "0743273567", "classics", ""),
+            ("Beloved", "Toni Morrison", 1987, "9781400033416", "fiction", ""),
+        ]),
+        ("Zotero", "csv", program_files.ZOTERO, [
+            ("The left hand of darkness", "Le Guin, Ursula K.", 1969, "978-0-441-47812-5", "Science fiction", ""),
+            ("Essays", "Orwell, Sonia", 1969, "0-14-143951-3", "Essays", ""),
+        ]),
+        ("LibraryThing", "csv", program_files.LIBRARYTHING, [
+            ("The Two Towers", "Tolkien, J. R. R.", 1991, "0261102362", "fantasy", ""),
+            (None, None, None, None, None, "isbn: This field may not be blank."),
+        ]),
+        ("Calibre", "csv", program_files.CALIBRE, [
+            ("The Left Hand of Darkness", "Ursula K. Le Guin", 1969, "9780441478125", "Science Fiction", ""),
+            (None, None, None, None, None, "year: Input should be a valid integer."),
+        ]),
+        ("", "csv", program_files.PANDAS_CSV, [
+            ("Emma", "Jane Austen", 1815, "9780141439587", "Novel", ""),
+            (None, None, None, None, None, "isbn: This field may not be blank."),
+        ]),
+        ("", "jsonl", program_files.PANDAS_JSON, [
+            ("Emma", "Jane Austen", 1815, "9780141439587", "Novel", ""),
+            ("1984", "George Orwell", 1949, "0141036141", "Novel",
+             "isbn: A spreadsheet has made it 141036141, which may be 0141036141."),
+        ]),
+        ("", "csv", program_files.EXCEL, [("Emma", "Jane Austen", 1815, "978-0-14-143958-7", "Roman", "")]),
+    ],
+)  # fmt: skip
+def test_the_table_of_a_program_is_read(program: str, name: str, text: str, expected: list[tuple[Any, ...]]) -> None:
+    data = text.encode()
+    assert find_profile(FORMATS[name].read(BytesIO(data), "").columns).name == program
+    assert [describe(record) for record in parse_file(name, data)] == expected
+    assert [describe(record) for record in parse_file(name, refuse_records(name, data))] == expected
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_unicode_text_of_excel_and_windows_1252_are_read(encoding: str) -> None:
+    """Excel's "Unicode text" is UTF-16 with tabs."""
+    text = "Titel\tAutor\tJahr\tISBN\tGenre\r\nCafé\tZoë\t1999\t0743273567\tRoman\r\n"
+    [record] = parse_file("csv", text.encode(encoding), "windows-1252" if encoding == "cp1252" else "")
+    assert describe(record) == ("Café", "Zoë", 1999, "0743273567", "Roman", "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_a_profile_is_found_by_its_columns_and_maps_them(profile: Any) -> None:
+    columns = [*dict.fromkeys([*profile.marks, *(name for names in profile.columns.values() for name in names)])]
+    assert find_profile([*columns, "Another"]) == profile
+    assert set(guess_mapping(columns).values()) == {name for names in profile.columns.values() for name in names}
+    assert [place for place in guess_mapping(columns) if "_" not in place] == list(profile.columns)
+    for mark in profile.marks:
+        assert find_profile([column for column in columns if column != mark]) != profile
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("cell", "isbn"),
+    [
+        ("0743273567", "0743273567"),
+        ("978 0 7432 7356 5", "978 0 7432 7356 5"),
+        ("978-0-7432-7356-5 (pbk.)", "978-0-7432-7356-5 (pbk.)"),
+        ("9780743273565 0743273567", "9780743273565"),
+        ("9780743273566, 0743273567", "0743273567"),
+        ("9780743273566;978-0-7432-7356-5;0743273567", "978-0-7432-7356-5"),
+        ("978 0 7432 7356 5 / 0743273567", "978 0 7432 7356 5"),
+        ("ISBN-13: 9780743273565\nISBN-10: 0743273567", "9780743273565"),
+        ("goodreads:4671,isbn:9780743273565", "9780743273565"),
+        ("[0743273567]", "0743273567"),
+        ('="0743273567"', "0743273567"),
+        ("[]", ""),
+        ('=""', ""),
+        ("[LOC 17]", "LOC 17"),
+        ("LOC 17", "LOC 17"),
+        ("12345, 9780743273566", "12345, 9780743273566"),
+        ("9780743273565.0", "9780743273565"),
+        ("9.780743273565E+12", "9780743273565"),
+        (9780743273565, "9780743273565"),
+        (9780743273565.0, "9780743273565"),
+        (NumberText("9780743273565"), "9780743273565"),
+    ],
+)
+def test_the_first_valid_isbn_of_a_cell_counts(cell: Any, isbn: str) -> None:
+    value, doubt = read_cell("isbn", cell)
+    assert (value, type(value), doubt) == (isbn, str, "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("cell", "isbn", "doubt"),
+    [
+        ("743273567.0", "0743273567", "isbn: A spreadsheet has made it 743273567, which may be 0743273567."),
+        (743273567, "0743273567", "isbn: A spreadsheet has made it 743273567, which may be 0743273567."),
+        ("9.78E+12", "9.78E+12", "isbn: A spreadsheet has rounded the number."),
+        ("9,78074E+12", "9,78074E+12", "isbn: A spreadsheet has rounded the number."),
+        (9780743270000, "9780743270000", "isbn: It is no ISBN. A spreadsheet may have rounded the number."),
+    ],
+)
+def test_what_a_spreadsheet_has_made_of_an_isbn_is_doubtful(cell: Any, isbn: str, doubt: str) -> None:
+    assert read_cell("isbn", cell) == (isbn, doubt)
+    assert read_cell("isbn", cell, isbn13="9780141439518") == ("9780141439518", "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("first", "second", "third", "isbn"),
+    [
+        ("", "9780743273565", "", "9780743273565"),
+        ("[]", "", "0743273567", "0743273567"),
+        (None, "12345", "0743273567", "0743273567"),
+        ("12345", "9780743273565", "0743273567", "9780743273565"),
+        ("0743273567", "9780743273565", "", "0743273567"),
+        ("12345", "678", "", "12345"),
+        ("", "678", "12345", "678"),
+        ("", None, " ", ""),
+    ],
+)
+def test_the_next_column_of_isbns_counts_where_one_has_none(first: Any, second: Any, third: Any, isbn: str) -> None:
+    assert read_cell("isbn", first, isbn13=second, isbn10=third) == (isbn, "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "1969", " 1969 ", 1969, 1969.0, NumberText("1969"), "1969.0", "1969,0", "1969-03", "1969-03-01", "1969/3/1",
+        "1969-03-01T00:00:00", "1969-03-01T00:00:00+00:00", "1969-03-01T00:00:00.000Z", "1969-03-01 00:00:00",
+        "01/03/1969", "1.3.1969", "1. 3. 1969", "03/1969", "01/03/1969 00:00", "3/1/1969 12:00:00 AM", "March 1969",
+        "1 March 1969", "March 1, 1969", "1. März 1969", "1-Mar-1969", "1969 Mar 1", "1969, Dezember", "Okt. 1969",
+    ],
+)  # fmt: skip
+def test_the_year_of_a_date_is_the_year(cell: Any) -> None:
+    assert read_cell("year", cell) == (1969, "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("cell", ["c1969", "©1969", "[1969?]", "ca. 1969", "1969-1972", "1969/70", "Spring 1969"])
+def test_a_year_in_another_text_is_doubtful(cell: str) -> None:
+    assert read_cell("year", cell) == (1969, f"year: The text is “{cell}”, which may mean 1969.")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("-44", -44),
+        ("-44.0", -44),
+        ("0101-01-01T00:00:00+00:00", ""),
+        ("0100-12-31T19:00:00-05:00", ""),
+        ("MCM", "MCM"),
+        ("01/03/69", "01/03/69"),
+        ("12345-6", "12345-6"),
+        (True, True),
+        (None, None),
+        (10**40, 10**40),
+    ],
+)
+def test_other_cells_of_years_are_left_as_they_are(cell: Any, value: Any) -> None:
+    assert read_cell("year", cell) == (value, "")
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("cell", ["0", "19999", "1399", "2028", "0000-00-00", "1028-01-01"])
+def test_an_improbable_year_is_doubtful(cell: str) -> None:
+    [record] = parse_file("csv", f"title,author,year,isbn,genre\nT,A,{cell},9780743273565,G\n".encode())
+    assert describe(record)[-1] == "year: This year is improbable for a book."
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("cell", "genre"),
+    [("to-read, classics", "classics"), ("read", ""), ("", ""), ("; Gethen", "Gethen"), ("Law", "Law")],
+)
+def test_the_first_tag_that_is_no_reading_state_is_the_genre(cell: str, genre: str) -> None:
+    mapping = {"genre": "Tags"}
+    assert read_cells({"Tags": cell}, list_sources(mapping, is_exact=False)) == ({"genre": genre}, [])
+    assert read_cells({"genre": cell}, list_sources({"genre": "genre"}, is_exact=False)) == ({"genre": cell}, [])
+
+
+@pytest.mark.database_independent
+def test_columns_without_a_name_are_left_out_and_named_by_their_letters() -> None:
+    header, row = [None, "title", None, "isbn"], [0, "Emma", "x", "9780141439587"]
+    csv = ",title, ,isbn\n0,Emma,x,9780141439587\n"
+    for name, data in (("csv", csv.encode()), ("xlsx", write_workbook(header, row))):
+        for content, letters in ((data, "A, C"), (refuse_records(name, data), "C, E")):
+            table = FORMATS[name].read(BytesIO(content), "")
+            assert table.columns == ["title", "isbn"]
+            assert list(table.notes) == [f"Columns {letters} have no name and are left out."]
+            [record] = table.records
+            assert record.values == {"title": "Emma", "isbn": "9780141439587"}
+            assert record.raw == ["0", "Emma", "x", "9780141439587"]
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("csv", b",,\n1,2,3\n", "The first row names no columns."),
+        ("xlsx", write_workbook([None, None], [1, 2]), "The first row names no columns."),
+        ("csv", b"a,b,a\n", "The columns A and C have the same name “a”."),
+        ("csv", b"line,reason,a,b,a\n", "The columns C and E have the same name “a”."),
+        ("xlsx", write_workbook(["a", "b", "a"]), "The columns A and C have the same name “a”."),
+        ("csv", b"x," * 26 + b"x,a\n", "The columns A and B have the same name “x”."),
+        ("csv", b"".join(b"x%d," % n for n in range(27)) + b"x26\n", "The columns AA and AB have the same name “x26”."),
+        (
+            "csv",
+            b"sep=~\na~b\n",
+            "Its first line says that “~” separates the cells. Save it with commas or semicolons.",
+        ),
+    ],
+)
+def test_a_first_row_that_cannot_be_read_is_refused_by_letters(name: str, data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableFile) as error:
+        FORMATS[name].read(BytesIO(data), "")
+    assert str(error.value) == reason
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_a_first_line_may_say_the_separator(separator: str) -> None:
+    for line in (f"sep={separator}\r\n", f'"sep={separator}"\n', f"SEP={separator}\n"):
+        data = f'{line}"a, or b;"{separator}isbn\nx{separator}1\n'.encode()
+        [record] = read_records("csv", data)
+        assert (record.line, record.values) == (3, {"a, or b;": "x", "isbn": "1"})
+
+
+@pytest.mark.database_independent
+def test_text_formulas_come_back_as_they_were() -> None:
+    row = ['="0743273567"', '="T ""1"""', '\'="x"', "=1+1"]
+    data = format_rows([HEADER[:4], row]).encode()
+    [record] = read_records("csv", data)
+    assert list(record.values.values()) == ["0743273567", 'T "1"', '="x"', "=1+1"]
+    refused = refuse_records("csv", data)
+    assert refused.endswith(format_rows([[*row[:3], "'=1+1"]]).encode())
+    assert read_records("csv", refused)[0].values == record.values
+
+
+@pytest.mark.database_independent
+def test_rows_may_end_with_empty_cells_and_empty_rows_are_no_records() -> None:
+    assert [record.problem for record in read_records("csv", b"a,b\n1,2,,\n,\n,,,\n1,2,,3\n")] == [
+        "",
+        "row: It has 4 cells, and the first line 2.",
+    ]
+
+
+def build_sheet(*cells: str) -> bytes:
+    """Returns a workbook with one row of these cells."""
+    names = "".join(f'<c t="inlineStr"><is><t>{name}</t></is></c>' for name in HEADER)
+    rows = f"<row>{names}</row><row>{''.join(cells)}</row>"
+    return build_workbook({SHEET: f"<worksheet><sheetData>{rows}</sheetData></worksheet>"})
+
+
+NO_RESULT = "The cell has a formula without its result. Save the file in a spreadsheet program, which stores it."
+TEXTS = ['<c t="str"><v>T</v></c>', '<c t="str"><v>A</v></c>']
+GENRE = '<c t="str"><f>B2</f><v>G</v></c>'
+ISBN = '<c t="str"><f>"0743273567"</f><v>0743273567</v></c>'
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("year", "isbn", "expected"),
+    [
+        ('<c><v>1969</v></c>', ISBN, (1969, "0743273567", "")),
+        ('<c><f>B2</f><v>1969</v></c>', '<c><f>"0743273567"</f><v></v></c>', (1969, "0743273567", "")),
+        ('<c t="d"><v>1969-03-01T00:00:00</v></c>', ISBN, (1969, "0743273567", "")),
+        ('<c><f>B2+1</f></c>', ISBN, (None, None, f"year: {NO_RESULT}")),
+        ('<c t="e"><f>1/0</f><v>#DIV/0!</v></c>', ISBN, (None, None, "year: The cell shows the error #DIV/0!.")),
+        ('<c><v>1969</v></c>', '<c t="str"><f>A1</f><v></v></c>', (None, None, "isbn: This field may not be blank.")),
+        ('<c><v>1969</v></c>', '<c t="e"><v>#N/A</v></c>', (None, None, "isbn: The cell shows the error #N/A.")),
+    ],
+)  # fmt: skip
+def test_a_formula_counts_as_its_result(year: str, isbn: str, expected: tuple[Any, ...]) -> None:
+    data = build_sheet(*TEXTS, year, isbn, GENRE)
+    [record] = parse_file("xlsx", data)
+    assert (*describe(record)[2:4], describe(record)[-1]) == expected
+    [again] = parse_file("xlsx", refuse_records("xlsx", data))
+    assert (again.values, bool(again.problem)) == (record.values, bool(record.problem))
+
+
+@pytest.mark.database_independent
+def test_a_formula_without_result_has_no_default_and_hides_nothing() -> None:
+    data = build_sheet(*TEXTS, '<c t="str"><v>MCM</v></c>', ISBN, "<c><f>B2</f></c>", "<c><f>B2</f></c>")
+    table = FORMATS["xlsx"].read(BytesIO(data), "")
+    [record] = parse_records(table.records, ImportRules(guess_mapping(table.columns), defaults={"genre": "Novel"}))
+    assert "year: Input should be a valid integer. genre: The cell has a formula" in record.problem
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("name", "data", "format"),
+    [
+        ("a.ris", b"1.\nTY  - BOOK\n", "ris"),
+        ("A.BIB", b"Some words\n@book{a,}", "bibtex"),
+        ("a.mrc", b"lost bytes", "marc"),
+        ("a.json", b"\n1", "jsonl"),
+        ("a.tsv", b"title\tisbn", "csv"),
+        ("a.ris", b"<collection/>", "marcxml"),
+        ("a.mrc", b"@book{a,}", "bibtex"),
+        ("a.xlsx", b"title,isbn", "csv"),
+        ("a.xml", b"title,isbn", "csv"),
+        ("ris", b"title,isbn", "csv"),
+        ("", b"title,isbn", "csv"),
+    ],
+)
+def test_the_name_of_a_file_is_a_hint_where_its_content_says_nothing(name: str, data: bytes, format: str) -> None:
+    assert find_format(BytesIO(data), name).name == format
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("name", ["csv", "xlsx", "jsonl"])
+@settings(max_examples=settings().max_examples // 2)
+@given(books=st.lists(hostile_books, min_size=1, max_size=3), isbn=st.sampled_from(["9780141439518 0141439513", "[1]",
+       "9780141439518.0", '="1"', "[]1", "c1999", " 1"]))  # fmt: skip
+def test_our_own_tables_are_the_same_books_again(name: str, books: list[ExportedBook], isbn: str) -> None:
+    """Whatever their texts look like."""
+    books[0] = type(books[0])(
+        **{field: getattr(books[0], field) for field in books[0].__struct_fields__} | {"isbn": isbn}
+    )
+    records = parse_file(name, write_books(name, books))
+    assert [{"id": record.pk, **record.values} for record in records] == [
+        {member: getattr(book, member) for member in MEMBERS} for book in books
+    ]
+    assert not any(record.problem for record in records)
+
+
+@pytest.mark.parametrize("name", ["books.csv", "books.tsv"])
+def test_the_command_says_what_it_recognises_and_leaves_out(
+    db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(f",{program_files.GOODREADS}".replace("\n", "\n,").removesuffix(","), encoding="utf-8")
+    call_command("import_books", file)
+    said = capsys.readouterr().err
+    assert "Recognised as Goodreads.\nColumn A has no name and is left out.\nLeft out: Book Id, " in said
+    assert [*Book.objects.order_by("pk").values_list("isbn", "year")] == [("0743273567", 2004), ("9781400033416", 1987)]
