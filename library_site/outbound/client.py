@@ -88,23 +88,27 @@ async def open_client(
     `time_out` has the seconds of a whole request; `max_traffic` is how many bytes of an answer are parsed. Its callers
     follow no redirects: a server could point us inside.
     """
+    # Resolves many names at the same time: libuv runs only two of the system's own look-ups at once.
+    resolver = aiohttp.AsyncResolver()
     connector = aiohttp.TCPConnector(
-        limit=connections,
-        socket_factory=make_socket_factory(allow_private),
-        # Resolves many names at the same time: libuv runs only two of the system's own look-ups at once.
-        resolver=aiohttp.AsyncResolver(),
+        limit=connections, socket_factory=make_socket_factory(allow_private), resolver=resolver
     )
     # aiohttp has no public way to choose the protocol.
     factory = partial(BoundedResponseHandler, asyncio.get_running_loop(), max_traffic)
     connector._factory = factory  # type: ignore[assignment]  # its subclass
-    async with aiohttp.ClientSession(
+    session = aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=time_out),
         headers={**HEADERS, **headers},
         auto_decompress=False,
-    ) as client:
-        yield client
+    )
+    try:
+        async with session:
+            yield session
+    finally:
+        # The session closes only a resolver of its own. Each has a thread.
+        await resolver.close()
 
 
 async def read_beginning(content: aiohttp.StreamReader, size: int) -> bytes:
