@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from library_site.http.refusals import Refusal
 from webhooks import inbox
 from webhooks.models import Received, SignatureForm
-from webhooks.signing import EVENT, SIGNATURE, STANDARD_ID, InvalidSignature, verify
+from webhooks.signing import EVENT, SIGNATURE, STANDARD_ID, STANDARD_SIGNATURE, InvalidSignature, verify
 
 
 class SignatureRefused(Refusal):
@@ -25,6 +25,12 @@ class SignatureRefused(Refusal):
     message = "The signature is not valid"
     # RFC 9110, 11.6.1 wants a challenge.
     headers = {"WWW-Authenticate": SIGNATURE}
+
+
+class StandardSignatureRefused(SignatureRefused):
+    """The source signs in form C."""
+
+    headers = {"WWW-Authenticate": STANDARD_SIGNATURE}
 
 
 class StringMember(serializers.CharField):
@@ -60,7 +66,8 @@ class ReceiveView(APIView):
         try:
             verify(request.headers, body, inbox.iter_secrets(sender), time.time(), form=sender.form)
         except InvalidSignature as error:
-            raise SignatureRefused from error
+            is_standard = sender.form == SignatureForm.C
+            raise (StandardSignatureRefused if is_standard else SignatureRefused) from error
         # In form C the id is signed, too; the body may have another one, or none.
         signed_id = request.headers[STANDARD_ID] if sender.form == SignatureForm.C else None
         event = parse_event(body, signed_id)
