@@ -25,7 +25,6 @@ from benchmarks.deliveries import (
     summarize_requests,
     wait_until,
 )
-from benchmarks.history.trials import check_mixed_changes, check_races
 from benchmarks.operations import check_operations
 from benchmarks.outages.clocks import check_clock_jumps
 from benchmarks.outages.disks import check_full_disk
@@ -258,8 +257,6 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "inbox": check_repeated_event,
     "rollback": check_rollback,
     "connections": check_lost_connections,
-    "history": check_mixed_changes,
-    "races": check_races,
     "operations": check_operations,
     "hung": check_hung_database,
     "readers": check_slow_readers,

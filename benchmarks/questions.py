@@ -49,7 +49,8 @@ FILTERS = {
     "count": "count=true&limit=1",
     "count of a common genre": "genre=novel&count=true&limit=1",
 }
-# `benchmarks.history.filling` writes a book with many changes, an actor with few and one with most, and a rare channel.
+# `benchmarks.support.history_filling` writes a book with many changes, an actor with few and one with most, and a rare
+# channel.
 BUSY_BOOK, BUSY_BOOK_CHANGES = 1, 1_000
 RARE_ACTOR, RARE_CHANNEL = "the archivist", "import"
 COMMON_ACTOR, COMMON_CHANNEL = "the librarian", "admin"

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import competitors
-from benchmarks.history.filling import ChangeSize, Expiry, fill_history, measure_change, time_expiry
 from benchmarks.questions import (
     API_KEY,
     CONSTANT_TIME_QUESTIONS,
@@ -32,6 +31,7 @@ from benchmarks.questions import (
 from benchmarks.support import databases, load
 from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.credentials import create_credentials, create_session
+from benchmarks.support.history_filling import ChangeSize, Expiry, fill_history, measure_change, time_expiry
 from tests.support.postgres import start_cluster
 
 SIZES = ["10000", "100000", "1000000"]

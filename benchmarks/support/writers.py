@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from benchmarks.support.folding import list_broken_histories
 from tests.support.database_proxy import DatabaseProxy, Fault
 
 # Stands for the id of a book that does not exist yet.
@@ -128,7 +129,7 @@ def summarize_writes(fetch: Fetch, writers: Sequence[Writer]) -> str:
 
 def count_wrong(fetch: Fetch, writers: Sequence[Writer], seeded: int) -> int:
     """Counts false answers, acknowledged writes without an event, events that no write explains, events without a
-    delivery or a row in the history, and books that are not in the state that their events say.
+    delivery or a row in the history, and books that are not in the state that their events and their history say.
 
     `seeded` is the highest id of the seeded books.
     """
@@ -152,11 +153,15 @@ def count_unexplained(fetch: Fetch, writers: Sequence[Writer]) -> int:
 
 
 def count_torn(fetch: Fetch, seeded: int) -> int:
-    """Counts books that are not in the state of their events, and missing or spare deliveries and changes."""
+    """Counts books that are not in the state of their events or of their history, and missing or spare deliveries and
+    changes.
+    """
     executed = count_executed(fetch).total()
     tables = ("webhooks_delivery", "books_change")
-    return count_wrong_books(fetch, seeded) + sum(
-        abs(executed - int(fetch(f"SELECT count(*) FROM {table}")[0][0])) for table in tables
+    return (
+        count_wrong_books(fetch, seeded)
+        + len(list_broken_histories(fetch, seeded))
+        + sum(abs(executed - int(fetch(f"SELECT count(*) FROM {table}")[0][0])) for table in tables)
     )
 
 
