@@ -31,8 +31,9 @@ MAX_QUESTIONS, QUESTION_PERIOD = 30, 60
 class NoEntry(Exception):
     """There is nothing to show; `status` is that of the answer, `message` says to people why."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         self.status, self.message = status, message
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 
 def find_catalogue_address() -> str:
@@ -45,12 +46,12 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     """Answers the part of the page that shows what was found, or says why nothing was."""
     if not has_catalogues():
         raise Http404
-    lookup, status, message = Lookup(), 200, ""
+    lookup, status, message, headers = Lookup(), 200, "", {}
     try:
         lookup = find_lookup(request, write_isbn(request.POST.get("isbn", "")))
         require_entry(lookup)
     except NoEntry as error:
-        status, message = error.status, error.message
+        status, message, headers = error.status, error.message, error.headers
     entry = lookup.entry
     context = {
         "message": message or _("Found at %(host)s:") % {"host": entry and entry.host},
@@ -58,7 +59,7 @@ def show_entry(request: HttpRequest) -> HttpResponse:
         "values": [(name, label_member(name), value) for name, value in entry.values.items()] if entry else [],
         "missing": [label_member(name) for name in COMPLETED_MEMBERS if entry and name not in entry.values],
     }
-    return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status)
+    return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
 
 
 def find_lookup(request: HttpRequest, isbn: str) -> Lookup:
@@ -73,12 +74,14 @@ def ask(request: HttpRequest, isbn13: str) -> Lookup:
     """Raises NoEntry."""
     counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
     if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:
-        raise NoEntry(429, _("You have asked very often. Try again in a minute, or fill in the form by hand."))
+        message = _("You have asked very often. Try again in a minute, or fill in the form by hand.")
+        raise NoEntry(429, message, QUESTION_PERIOD)
     try:
         # Who waits for another server keeps a thread as who sends a file does, and has its part of the same threads.
         place = get_stream_limit().open_stream(get_address_key(request), ())
     except Refusal as refusal:
-        raise NoEntry(503, _("The library waits for other servers already. Try again in a moment.")) from refusal
+        message = _("The library waits for other servers already. Try again in a moment.")
+        raise NoEntry(503, message, LOOKUP_SECONDS) from refusal
     with closing(place):
         [lookup] = look_up([isbn13], LOOKUP_SECONDS)
     return lookup

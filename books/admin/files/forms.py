@@ -33,8 +33,9 @@ class ImportRulesForm(forms.Form):
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
     )
-    complete_missing = forms.BooleanField(
-        label=_("Complete what a record leaves empty from the catalogues of other libraries, by its ISBN"),
+    complete_missing = forms.ChoiceField(
+        label=_("What a record leaves empty"),
+        choices=[("", _("stays empty")), ("catalogues", _("is looked up in catalogues, by its ISBN"))],
         required=False,
     )
     match_by = forms.ChoiceField(
@@ -102,6 +103,6 @@ class ImportRulesForm(forms.Form):
             on_match=values["on_match"],
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
-            complete_missing=values.get("complete_missing", False),
+            complete_missing=bool(values.get("complete_missing")),
             is_exact=self.profile.is_exact,
         )

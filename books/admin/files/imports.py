@@ -190,9 +190,15 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
 
 def build_form(request: HttpRequest, file: ImportFile, columns: Sequence[str]) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
-    initial = {**file.rules, "default_genre": file.rules["defaults"].get("genre", "")} if file.rules else {}
+    initial = describe_rules(file.rules) if file.rules else {}
     mapping = file.rules["mapping"] if file.rules else find_mapping(columns)
     return ImportRulesForm(columns, mapping, data=data, initial=initial)
+
+
+def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of the form that stored rules were chosen with."""
+    completes = "catalogues" if rules.get("complete_missing") else ""
+    return {**rules, "default_genre": rules["defaults"].get("genre", ""), "complete_missing": completes}
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:

@@ -38,6 +38,8 @@ def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     if message := find_diagnostic(root):
         raise CatalogueFailed(_("It refused the question: %(message)s") % {"message": message})
     records = list(iter_records(root))
+    if not records and count_records(root) not in ("", "0"):
+        raise CatalogueFailed(_("It has the book, and sent no record in MARCXML."))
     named = [record for record in records if isbn13 in list_isbn13s(record)]
     if records and not named:
         raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
@@ -61,6 +63,11 @@ def find_diagnostic(root: Element) -> str:
     texts = {get_name(element): element.text or "" for diagnostic in diagnostics for element in diagnostic}
     words = " ".join((texts.get("message") or texts.get("details") or texts.get("uri") or "").split())
     return (words or "?")[:MAX_DIAGNOSTIC] if len(diagnostics) else ""
+
+
+def count_records(root: Element) -> str:
+    """Returns how many records there are, sent or not."""
+    return next(((child.text or "").strip() for child in root if get_name(child) == "numberOfRecords"), "")
 
 
 def iter_records(root: Element) -> Iterator[pymarc.Record]:

@@ -105,7 +105,8 @@ def test_what_is_no_isbn_is_not_asked_for(librarian: Client, catalogue: Catalogu
 def test_a_person_may_ask_so_often(librarian: Client, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_QUESTIONS", 1)
     catalogue.answer = respond_with(500)
-    assert [librarian.post(ASK, {"isbn": ISBN}).status_code for _ in range(2)] == [502, 429]
+    answers = [librarian.post(ASK, {"isbn": ISBN}) for _ in range(2)]
+    assert [(answer.status_code, answer.get("Retry-After")) for answer in answers] == [(502, None), (429, "60")]
     assert len(catalogue.paths) == 1
 
 
@@ -117,13 +118,14 @@ def test_questions_have_a_part_of_the_threads(
     meanwhile = []
 
     def ask_meanwhile(*_: Any) -> list[Lookup]:
-        meanwhile.append(librarian.post(ASK, {"isbn": ISBN}).status_code)
+        answer = librarian.post(ASK, {"isbn": ISBN})
+        meanwhile.append((answer.status_code, answer["Retry-After"]))
         return [Lookup()]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "look_up", ask_meanwhile)
         assert librarian.post(ASK, {"isbn": ISBN}).status_code == 404
-    assert meanwhile == [503]
+    assert meanwhile == [(503, "4")]
     # The place is free again.
     assert librarian.post(ASK, {"isbn": ISBN}).status_code == 200
 

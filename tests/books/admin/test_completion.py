@@ -30,7 +30,7 @@ from tests.support.receivers import respond_with
 
 pytestmark = [pytest.mark.usefixtures("catalogues_of_this_machine")]
 
-ON = {"complete_missing": "on"}
+ON = {"complete_missing": "catalogues"}
 
 
 def answer_any(handler: Any) -> None:
@@ -70,6 +70,7 @@ def test_isbns_alone_become_books(head: Client, catalogue: Catalogue) -> None:
     assert "Catalogues of other libraries know 1 record" in read_words(shown)
     assert f"Title “Title {ISBN}” (127.0.0.1)" in read_words(shown)
     assert f"ISBN “{ISBN}”," in read_words(shown)
+    assert head.get(page(file, "mapping")).context["form"]["complete_missing"].value() == "catalogues"
     confirm(head, file)
     assert list_books() == [(f"Title {ISBN}", "Austen, Jane", 1815, "Novel")]
     assert "(127.0.0.1)" in read_text(head.get(page(file, "check")))

@@ -74,9 +74,23 @@ def test_other_books_are_a_failure() -> None:
     assert "other books" in read_failure(build_response(build_record(m020a="")))
 
 
-def test_the_elements_of_other_schemas_are_no_records() -> None:
-    dublin_core = '<record xmlns="http://purl.org/dc/elements/1.1/"><title>Emma</title></record>'
-    assert read(dublin_core) == {}
+DUBLIN_CORE = build_response('<record xmlns="http://purl.org/dc/elements/1.1/"><title>Emma</title></record>')
+NOT_SENT = build_response().replace(b"numberOfRecords>0", b"numberOfRecords> 1 ")
+
+
+@pytest.mark.parametrize(
+    "content", [DUBLIN_CORE, NOT_SENT, build_response('<record xmlns="http://www.loc.gov/MARC21/slim"/>')]
+)
+def test_a_book_without_a_record_in_marcxml_is_not_absent(content: bytes) -> None:
+    assert read_failure(content) == "It has the book, and sent no record in MARCXML."
+
+
+def test_version_2_and_a_missing_number_are_read_as_well() -> None:
+    content = build_response(build_record()).replace(
+        b"http://www.loc.gov/zing/srw/", b"http://docs.oasis-open.org/ns/search-ws/sruResponse"
+    )
+    assert read_answer(content.replace(b"numberOfRecords>", b"resultCount>"), ISBN) == VALUES
+    assert read_answer(build_response().replace(b"numberOfRecords>", b"resultCount>"), ISBN) == {}
 
 
 def test_a_refusal_is_passed_on() -> None:
