@@ -15,7 +15,7 @@ from library_site.api.serializers import (
     UTCDateTimeField,
 )
 from library_site.outbound.addresses import ForbiddenAddress
-from webhooks.encryption import SECRET_PATTERN, SECRET_RULE
+from webhooks.encryption import BASE64_SECRET_RULE, SECRET_PATTERN, SECRET_RULE
 from webhooks.endpoints import EMPTY_SPAN_MESSAGE
 from webhooks.models import MAX_IN_FLIGHT, MIN_IN_FLIGHT, Attempt, Delivery, Endpoint, SignatureForm
 from webhooks.registry import ALL_KINDS, EVENT_KINDS, PING_KIND
@@ -23,6 +23,7 @@ from webhooks.ssrf import MAX_URL_LENGTH, validate_url
 
 # The values of the filters of deliveries.
 FILTER_CHOICES = {"state": Delivery.State.values, "kind": [*EVENT_KINDS, PING_KIND]}
+SECRET_HELP = f"The library makes it if it is absent. In form C it is {BASE64_SECRET_RULE}."
 KEY_ENCODINGS = ["utf-8", "base64"]
 KEY_ENCODING_HELP = (
     "How the secret becomes the key of the HMAC: `utf-8` in forms A and B, where the key is the whole text of the"
@@ -30,7 +31,7 @@ KEY_ENCODING_HELP = (
 )
 FORMS_HELP = (
     "How requests are signed: A signs the body, B the time and the body, and C does as Standard Webhooks says, so that"
-    " its libraries and those of Svix verify them. The default is B."
+    " its libraries and those of Svix verify them. A new webhook has B unless it says otherwise."
 )
 ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
 
@@ -106,13 +107,13 @@ class EndpointCreateSerializer(EndpointChangeSerializer):
     url = StringField(max_length=MAX_URL_LENGTH)
     events = KindsField(source="kinds")
     state = None  # type: ignore[assignment]  # a new one is active
-    secret = SecretField(required=False, help_text="The library makes it if it is absent.")
+    secret = SecretField(required=False, help_text=SECRET_HELP)
 
 
 class SecretCreateSerializer(RejectUnknownMixin):
     """The new secret; the library makes one if it is absent."""
 
-    secret = SecretField(required=False, help_text="The library makes it if it is absent.")
+    secret = SecretField(required=False, help_text=SECRET_HELP)
 
 
 class ReplaySerializer(RejectUnknownMixin):
