@@ -22,6 +22,7 @@ COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
+MAX_SHOWN_YEAR = 64
 # Sentences of REST framework: its own German ones are too familiar for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
@@ -199,15 +200,23 @@ def list_failures(cells: Mapping[str, Any]) -> dict[str, list[str]]:
 def describe_failure(cell: FailedFormula) -> str:
     if cell:
         return _("The cell shows the error %(error)s.") % {"error": cell}
-    return _("The cell has a formula without its result. Save the file in a spreadsheet program, which stores it.")
+    return _("The cell has a formula without a result. Save the file in a spreadsheet program, which works it out.")
 
 
 def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Says of formulas, and of texts with lone surrogates, what is wrong with the cells themselves."""
+    """Says of formulas, of years, and of texts with lone surrogates, what is wrong with the cells themselves."""
     problems = cast("dict[str, list[str]]", error.detail)
+    if "year" in problems and isinstance(cells["year"], str):
+        problems = {**problems, "year": [describe_year(cells["year"])]}
     sentence = _("It has bytes that the encoding of the file does not know.")
     undecodable = {name: [sentence] for name in problems if has_surrogates(cells.get(name))}
     return ValidationError({**problems, **undecodable, **list_failures(cells)})
+
+
+def describe_year(text: str) -> str:
+    if not text.strip():
+        return _("This field may not be blank.")
+    return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_YEAR]}
 
 
 def has_surrogates(text: Any) -> bool:

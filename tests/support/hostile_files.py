@@ -191,6 +191,18 @@ def add_json_members(size: int) -> bytes:
     return b"{" + b",".join(b'"a%d":1' % number for number in range(size // 10)) + b"}\n"
 
 
+def list_json_objects(size: int) -> bytes:
+    return b'[{"isbn": "1\\""}' + b',{"isbn":\n"1"}' * (size // 14) + b"]"
+
+
+def nest_json_array(size: int) -> bytes:
+    return b"[" * (size // 2) + b"]" * (size // 2)
+
+
+def space_json_array(size: int) -> bytes:
+    return b"[{}" + b"," * size + b"]"
+
+
 def write_json_digits(size: int) -> bytes:
     return b'{"year": ' + b"9" * size + b"}\n"
 
@@ -222,7 +234,15 @@ SHARED_RELATIONS = {
 # By the name of the format.
 HOSTILE_FILES: dict[str, list[Callable[[int], bytes]]] = {
     "csv": [add_csv_columns, lengthen_csv_line, continue_csv_row, pad_csv_cells],
-    "jsonl": [nest_json, nest_json_a_little, add_json_members, write_json_digits],
+    "jsonl": [
+        nest_json,
+        nest_json_a_little,
+        add_json_members,
+        write_json_digits,
+        list_json_objects,
+        nest_json_array,
+        space_json_array,
+    ],
     "marc": [overlap_marc_fields, pile_accents],
     "marcxml": [nest_marc_xml, name_marc_xml_elements, pad_title, open_parentheses],
     "bibtex": [double_strings, repeat_string, repeat_authors, pad_authors, pad_entry_start],

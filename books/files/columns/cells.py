@@ -35,6 +35,8 @@ UNKNOWN_DATE = re.compile("(?:0101-01-01|0100-12-31)(?![0-9]).*", re.DOTALL)
 FOUR_DIGITS = re.compile("(?<![0-9])[0-9]{4}(?![0-9])")
 
 ISBN_10_LENGTH, ISBN_13_LENGTH = 10, 13
+# A number with fewer digits has not lost zeros of an ISBN: a group and a publisher begin with four of them at most.
+MIN_ISBN_DIGITS = 6
 # How programs show a long number: with a fraction that is none, or with an exponent.
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
@@ -189,7 +191,7 @@ def repair_isbn(text: str) -> tuple[str, str]:
     if not isinstance(text, NumberText):
         return text, ""
     whole_text = text.zfill(ISBN_10_LENGTH)
-    if len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
+    if MIN_ISBN_DIGITS <= len(text) < ISBN_10_LENGTH and normalize_isbn(whole_text):
         doubt = _("A spreadsheet has made it %(number)s, which may be %(isbn)s.")
         return whole_text, doubt % {"number": text, "isbn": whole_text}
     if len(text) == ISBN_13_LENGTH and not normalize_isbn(text):

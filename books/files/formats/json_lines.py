@@ -1,5 +1,6 @@
-"""Reads and writes books as JSON lines: a JSON object a line, in UTF-8."""
+"""Reads and writes books as JSON lines: a JSON object a line, in UTF-8. Reads an array of objects, too."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, BinaryIO
@@ -9,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from books.files.formats.limits import MAX_NESTING, require_few_columns
 from books.files.formats.records import (
+    CHUNK_BYTES,
     MAX_RECORD_BYTES,
     REPORT_COLUMNS,
     Pages,
@@ -16,6 +18,7 @@ from books.files.formats.records import (
     Table,
     TextRejectedFile,
     UnreadableFile,
+    build_endless_refusal,
     format_count,
     name_member,
 )
@@ -24,19 +27,97 @@ BOM = b"\xef\xbb\xbf"
 # The members of so many objects are the columns.
 HEAD_RECORDS = 100
 encoder = msgspec.json.Encoder()
+# A file of one array: what its first bytes look like, its strings and brackets, and what may be between its objects.
+ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
+TOKEN_PATTERN = re.compile(rb'"(?:[^"\\]|\\.|\\\Z)*+(?P<end>"|\Z)|[\[\]{}]', re.DOTALL)
+GAP_SIGNS = b" \t\r\n,"
 
 
 def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
     """Raises UnreadableFile."""
+    stream.seek(0)
+    is_array = ARRAY_PATTERN.match(stream.read(CHUNK_BYTES)) is not None
     names: dict[str, None] = {}
-    for record in islice(iter_records(stream), HEAD_RECORDS):
+    for record in islice(iter_records(stream, is_array), HEAD_RECORDS):
         names |= dict.fromkeys(record.values)
         require_few_columns(names)
-    return Table(list(names), iter_records(stream), "JSON lines, UTF-8")
+    columns = [name for name in names if name]
+    return Table(columns, iter_records(stream, is_array), "JSON, UTF-8" if is_array else "JSON lines, UTF-8")
 
 
-def iter_records(stream: BinaryIO) -> Iterator[Record]:
+def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
     stream.seek(0)
+    return iter_elements(stream) if is_array else iter_lines(stream)
+
+
+def iter_elements(stream: BinaryIO) -> Iterator[Record]:
+    """Yields the elements of an array, each with the line on which it begins. What is refused comes back as lines."""
+    for line, text in ArrayReader(stream).read():
+        yield parse_line(line, text.replace(b"\r", b" ").replace(b"\n", b" "))
+
+
+class ArrayReader:
+    """Finds the elements of an array. No more than one of them is in memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.buffer = b""
+        # How many brackets are open, where the element begins, and up to where the buffer is read.
+        self.depth = self.start = self.position = 0
+        # The number of the line at a position of the buffer.
+        self.line, self.line_position = 1, 0
+
+    def read(self) -> Iterator[tuple[int, bytes]]:
+        """Yields the line and the text of each element. Raises UnreadableFile."""
+        while chunk := self.stream.read(CHUNK_BYTES):
+            self.buffer += chunk
+            yield from self.read_buffer()
+            self.drop(self.start if self.depth > 1 else self.position)
+            if len(self.buffer) > MAX_RECORD_BYTES:
+                raise build_endless_refusal(self.line)
+        if self.depth or self.buffer.strip():
+            line = self.count_lines(len(self.buffer) if self.depth < 2 else 0)
+            raise UnreadableFile(_("Line %(line)s: the array is damaged, or has no end.") % {"line": line})
+
+    def read_buffer(self) -> Iterator[tuple[int, bytes]]:
+        for match in TOKEN_PATTERN.finditer(self.buffer, self.position):
+            if match["end"] == b"":
+                return
+            if self.depth < 2:
+                self.require_element(match)
+            if match["end"] is None:
+                yield from self.handle_bracket(match)
+            self.position = match.end()
+
+    def require_element(self, match: "re.Match[bytes]") -> None:
+        """Raises UnreadableFile if something else is in the array."""
+        gap = self.buffer[self.position : match.start()].removeprefix(BOM)
+        if match["end"] or gap.strip(GAP_SIGNS):
+            line = self.count_lines(match.start())
+            raise UnreadableFile(_("Line %(line)s: the array has something that is no object.") % {"line": line})
+
+    def handle_bracket(self, match: "re.Match[bytes]") -> Iterator[tuple[int, bytes]]:
+        is_opening = match[0] in b"[{"
+        if is_opening and self.depth == 1:
+            self.start = match.start()
+        self.depth += 1 if is_opening else -1
+        if self.depth == 1 and not is_opening:
+            yield self.count_lines(self.start), self.buffer[self.start : match.end()]
+
+    def count_lines(self, position: int) -> int:
+        """Returns the number of the line at this position, which is not before that of the call before."""
+        self.line += self.buffer.count(b"\n", self.line_position, position)
+        self.line_position = position
+        return self.line
+
+    def drop(self, count: int) -> None:
+        """Forgets the beginning of the buffer."""
+        self.count_lines(count)
+        self.buffer = self.buffer[count:]
+        self.start, self.position, self.line_position = self.start - count, self.position - count, 0
+
+
+def iter_lines(stream: BinaryIO) -> Iterator[Record]:
     number = 0
     while raw := stream.readline(MAX_RECORD_BYTES):
         number += 1

@@ -1,6 +1,7 @@
 """The formats of files of books."""
 
 import codecs
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -103,6 +104,7 @@ write_xlsx = import_later("xlsx_files", "write_xlsx")
 # Those that can be sent while they are written, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 4096
+ARRAY_BEGINNING = re.compile(r"\[\s*[\[{\]]")
 # The formats of files whose first bytes may be anything, by the extensions of their names.
 HINTS = {
     **{format.extension: format.name for format in FORMATS.values() if format.name not in ("xlsx", "marcxml")},
@@ -130,7 +132,7 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
         return FORMATS["marc"]
     text = decode_head(head).lstrip()
     beginnings = {"<": "marcxml", "{": "jsonl", "@": "bibtex", "%": "bibtex", "TY  -": "ris", "N1  -": "ris"}
-    hint = HINTS.get(PurePath(file_name).suffix.lower(), "csv")
+    hint = "jsonl" if ARRAY_BEGINNING.match(text) else HINTS.get(PurePath(file_name).suffix.lower(), "csv")
     return FORMATS[next((name for beginning, name in beginnings.items() if text.startswith(beginning)), hint)]
 
 

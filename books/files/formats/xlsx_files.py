@@ -100,11 +100,15 @@ def iter_records(header: Header, rows: Iterable[Row]) -> Iterator[Record]:
     """Yields the rows that are not empty. The values have no column without a name."""
     places = range(header.start + 1, header.start + 1 + len(header.texts))
     for number, cells in rows:
-        if any(column > header.start and cell not in (None, "") for column, cell in cells.items()):
+        if any(column > header.start and is_filled(cell) for column, cell in cells.items()):
             texts = [format_cell(cells.get(place)) for place in places]
             values = dict(zip(header.texts, texts, strict=True))
             values.pop("", None)
             yield Record(number, values, texts)
+
+
+def is_filled(cell: Any) -> bool:
+    return cell not in (None, "") or isinstance(cell, FailedFormula)
 
 
 def format_cell(cell: Any) -> str:

@@ -37,6 +37,8 @@ MAX_FORMAT_LENGTH = 255
 COORDINATE_PATTERN = re.compile("([A-Za-z]{1,3})[0-9]{1,7}")
 # `_x0041_` is a character that XML cannot hold, or that it would read otherwise (ECMA-376 Part 1, 22.9.2.19).
 ESCAPE_PATTERN = re.compile("_x([0-9A-Fa-f]{4})_")
+# What programs that do not reckon write as the result of a formula. A reference to an empty cell is 0, too.
+NO_RESULTS = ("", "0")
 FIRST_DATES = {False: CALENDAR_WINDOWS_1900, True: CALENDAR_MAC_1904}
 Item = TypeVar("Item")
 
@@ -302,26 +304,26 @@ class RowReader(PartReader[Row]):
 
     def end(self, path: str) -> None:
         if path == "/worksheet/sheetData/row/c":
-            if text := self.take_text():
-                self.add_cell(self.workbook.parse_value(text, self.kind, self.style))
-            elif self.formula is not None and self.kind != "str":
-                self.add_cell(read_unresolved(self.formula))
+            if (value := self.read_value(self.take_text())) is not None:
+                self.add_cell(value)
         elif path == "/worksheet/sheetData/row/c/f":
             self.formula = self.take_text()
         elif path == "/worksheet/sheetData/row":
             self.found.append(Row(self.number, self.cells))
+
+    def read_value(self, text: str) -> Any:
+        """Returns None for an empty cell."""
+        if self.formula is not None and (constant := TEXT_FORMULA.fullmatch(f"={self.formula}")):
+            return constant[1].replace('""', '"')
+        if self.formula is not None and self.kind == "n" and text in NO_RESULTS:
+            return FailedFormula()
+        return self.workbook.parse_value(text, self.kind, self.style) if text else None
 
     def add_cell(self, value: Any) -> None:
         self.cells[self.column] = value
         self.row_length += len(value) if isinstance(value, str) else 1
         if self.row_length > MAX_RECORD_BYTES:
             raise build_refusal(_("A row has more than %(count)s characters.") % format_limit())
-
-
-def read_unresolved(formula: str) -> str:
-    """Returns what a cell has without a result: programs that write workbooks do not reckon."""
-    constant = TEXT_FORMULA.fullmatch(f"={formula}")
-    return constant[1].replace('""', '"') if constant else FailedFormula()
 
 
 def parse_row_number(text: str) -> int:

@@ -73,7 +73,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     assert returned.getvalue().decode().splitlines() == [
         "line;reason;Titel;Verfasser;Jahr;ISBN;Gattung",
         "4;author: This field may not be blank.;Quo vadis;;1896;other;Novel",
-        "5;year: Input should be a valid integer.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
+        "5;year: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
     ]
     do_undo(import_operation, find_actor(Actor.Channel.OPERATION, user_id=berta.pk))
     assert list(Book.objects.values_list("pk", "year")) == [(there.pk, 1815)]

@@ -35,7 +35,7 @@ def read(name: str, data: bytes) -> Table:
     ("name", "data", "problem"),
     [
         ("csv", b"a,b\n1\n", "row: Sie hat 1 Zelle, die erste Zeile 2."),
-        ("jsonl", b"[]\n", "row: Das ist kein JSON-Objekt."),
+        ("jsonl", b"1\n", "row: Das ist kein JSON-Objekt."),
         ("bibtex", b"@book{x,", "record: Die geschweiften Klammern passen nicht zusammen."),
         ("bibtex", b"@book{x, title}", "record: Bei „title“ steht kein Feld."),
         ("bibtex", b"@book{x, title = }", "record: Ein Feld hat keinen Wert."),

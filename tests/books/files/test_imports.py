@@ -94,7 +94,7 @@ def test_a_failed_row_is_reported_and_the_others_are_added(
         import_file(file)
     assert [row["title"] for row in list_books(api)] == [book["title"], "Fine"]
     assert read_failures(tmp_path / "in.failed.csv") == [
-        ("3", "year: Input should be a valid integer."),
+        ("3", "year: “MCM” is no year."),
         ("4", "isbn: Another book has it."),
         ("5", "isbn: The book on line 2 has it."),
         ("6", "row: It has 3 cells, and the first line 5."),
@@ -134,7 +134,7 @@ def test_a_dry_run_reports_and_changes_nothing(
         import_file(file, dry_run=True)
     output = capsys.readouterr()
     assert "1 books would be added." in output.out
-    assert "Line 3: year: Input should be a valid integer." in output.err
+    assert "Line 3: year: “MCM” is no year." in output.err
     assert list_books(api) == []
     assert "Being corrected" in earlier_failures.read_text()
 
@@ -143,7 +143,7 @@ def test_a_dry_run_writes_the_failed_rows_where_it_is_told(api: httpx.Client, tm
     file, failed = write_csv(tmp_path / "in.csv", "Year,A,MCM,year,G"), tmp_path / "wrong.csv"
     with pytest.raises(CommandError, match=r"1 rows failed: see .*wrong\.csv"):
         import_file(file, dry_run=True, failed=failed)
-    assert read_failures(failed) == [("2", "year: Input should be a valid integer.")]
+    assert read_failures(failed) == [("2", "year: “MCM” is no year.")]
 
 
 def test_rows_that_are_not_utf_8_fail(api: httpx.Client, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Pat
         assert list(csv.reader(file)) == [
             ["line", "reason", "title", "author", "year", "isbn", "genre", "'=shelf"],
             ["3", "isbn: The book on line 2 has it.", "'=1+1", "'@A", "-44", "'＝1", "'\tG", "'+1"],
-            ["4", "year: Input should be a valid integer.", "'=2", "A", "MCM", "2", "G", ""],
+            ["4", "year: “MCM” is no year.", "'=2", "A", "MCM", "2", "G", ""],
         ]
     (tmp_path / "again.csv").write_bytes((tmp_path / "in.failed.csv").read_bytes().replace("'＝1".encode(), b"3"))
     with pytest.raises(CommandError, match="1 rows failed"):

@@ -238,8 +238,7 @@ def test_all_problems_of_a_record_are_named_together() -> None:
     raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)
     [record] = parse_records([raw], ImportRules(mapping))
     assert record.problem == (
-        "title: This field may not be blank. year: Input should be a valid integer."
-        " isbn: Input should be a valid string."
+        "title: This field may not be blank. year: “MCM” is no year. isbn: Input should be a valid string."
     )
 
 

@@ -14,7 +14,8 @@ from books.files.columns.cells import list_sources, read_cells
 from books.files.columns.mapping import guess_mapping
 from books.files.columns.profiles import PROFILES, find_profile
 from books.files.formats.csv_files import format_rows
-from books.files.formats.records import ExportedBook, NumberText, UnreadableFile
+from books.files.formats.json_lines import iter_records
+from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
 from books.files.matching import find_doubts
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
@@ -65,7 +66,7 @@ def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
         ]),
         ("Calibre", "csv", program_files.CALIBRE, [
             ("The Left Hand of Darkness", "Ursula K. Le Guin", 1969, "9780441478125", "Science Fiction", ""),
-            (None, None, None, None, None, "year: Input should be a valid integer."),
+            (None, None, None, None, None, "year: This field may not be blank."),
         ]),
         ("", "csv", program_files.PANDAS_CSV, [
             ("Emma", "Jane Austen", 1815, "9780141439587", "Novel", ""),
@@ -146,6 +147,7 @@ def test_the_first_valid_isbn_of_a_cell_counts(cell: Any, isbn: str) -> None:
         (743273567, "0743273567", "isbn: A spreadsheet has made it 743273567, which may be 0743273567."),
         ("9.78E+12", "9.78E+12", "isbn: A spreadsheet has rounded the number."),
         ("9,78074E+12", "9,78074E+12", "isbn: A spreadsheet has rounded the number."),
+        (7, "7", ""),
         (9780743270000, "9780743270000", "isbn: It is no ISBN. A spreadsheet may have rounded the number."),
     ],
 )
@@ -296,6 +298,56 @@ def test_rows_may_end_with_empty_cells_and_empty_rows_are_no_records() -> None:
     ]
 
 
+ARRAY = b'\xef\xbb\xbf [\r\n {"title": "a ]} \\"[{", "isbn": [1, {"b": "\\\\"}]},\r\n\r\n{"isbn":\n 2}]\r\n'
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize("size", [1, 2, 7, 2**16])
+def test_an_array_of_objects_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr("books.files.formats.json_lines.CHUNK_BYTES", size)
+    assert find_format(BytesIO(ARRAY)).name == "jsonl"
+    records = list(iter_records(BytesIO(ARRAY), is_array=True))
+    assert [(record.line, record.values) for record in records] == [
+        (2, {"title": 'a ]} "[{', "isbn": [1, {"b": "\\"}]}),
+        (4, {"isbn": 2}),
+    ]
+    lines = b"".join(record.raw for record in records)
+    assert [record.values for record in iter_records(BytesIO(lines), is_array=False)] == [
+        record.values for record in records
+    ]
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'[\n{"a": 1},\n', "Line 3: the array is damaged, or has no end."),
+        (b'[\n{"a": 1', "Line 2: the array is damaged, or has no end."),
+        (b'[\n{"a": "1', "Line 2: the array is damaged, or has no end."),
+        (b'[{"a": 1}]\n]', "Line 2: the array is damaged, or has no end."),
+        (b'[{"a": 1}]\nx', "Line 2: the array is damaged, or has no end."),
+        (b'[{"a": 1},\n2, {"a": 1}]', "Line 2: the array has something that is no object."),
+        (b'[{"a": 1},\n"x"]', "Line 2: the array has something that is no object."),
+        (b'[{"a": "' + b"x" * MAX_RECORD_BYTES, "The record on line 1 has no end within 1,048,576 characters."),
+    ],
+)
+def test_a_damaged_array_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableFile) as error:
+        list(read_records("jsonl", data))
+    assert str(error.value) == reason
+
+
+@pytest.mark.database_independent
+def test_what_is_no_object_in_an_array_comes_back_as_it_was() -> None:
+    data = b'[[1,\n2], {"a": 1, "isbn"\n}, {"isbn": "1"}]'
+    problems = ["row: It is no JSON object.", "row: It is not JSON.", ""]
+    for content in (data, refuse_records("jsonl", data)):
+        records = read_records("jsonl", content)
+        assert [record.problem.partition(". ")[0].rstrip(".") for record in records] == [
+            problem.rstrip(".") for problem in problems
+        ]
+
+
 def build_sheet(*cells: str) -> bytes:
     """Returns a workbook with one row of these cells."""
     names = "".join(f'<c t="inlineStr"><is><t>{name}</t></is></c>' for name in HEADER)
@@ -303,7 +355,7 @@ def build_sheet(*cells: str) -> bytes:
     return build_workbook({SHEET: f"<worksheet><sheetData>{rows}</sheetData></worksheet>"})
 
 
-NO_RESULT = "The cell has a formula without its result. Save the file in a spreadsheet program, which stores it."
+NO_RESULT = "The cell has a formula without a result. Save the file in a spreadsheet program, which works it out."
 TEXTS = ['<c t="str"><v>T</v></c>', '<c t="str"><v>A</v></c>']
 GENRE = '<c t="str"><f>B2</f><v>G</v></c>'
 ISBN = '<c t="str"><f>"0743273567"</f><v>0743273567</v></c>'
@@ -317,6 +369,9 @@ ISBN = '<c t="str"><f>"0743273567"</f><v>0743273567</v></c>'
         ('<c><f>B2</f><v>1969</v></c>', '<c><f>"0743273567"</f><v></v></c>', (1969, "0743273567", "")),
         ('<c t="d"><v>1969-03-01T00:00:00</v></c>', ISBN, (1969, "0743273567", "")),
         ('<c><f>B2+1</f></c>', ISBN, (None, None, f"year: {NO_RESULT}")),
+        ('<c><f>B2+1</f><v>0</v></c>', ISBN, (None, None, f"year: {NO_RESULT}")),
+        ('<c><v>1969</v></c>', '<c><f>"0743273567"</f><v>0</v></c>', (1969, "0743273567", "")),
+        ('<c><v>1969</v></c>', '<c><f>"978"&amp;A1</f><v>0</v></c>', (None, None, f"isbn: {NO_RESULT}")),
         ('<c t="e"><f>1/0</f><v>#DIV/0!</v></c>', ISBN, (None, None, "year: The cell shows the error #DIV/0!.")),
         ('<c><v>1969</v></c>', '<c t="str"><f>A1</f><v></v></c>', (None, None, "isbn: This field may not be blank.")),
         ('<c><v>1969</v></c>', '<c t="e"><v>#N/A</v></c>', (None, None, "isbn: The cell shows the error #N/A.")),
@@ -331,11 +386,19 @@ def test_a_formula_counts_as_its_result(year: str, isbn: str, expected: tuple[An
 
 
 @pytest.mark.database_independent
+def test_a_row_of_formulas_without_results_is_a_record() -> None:
+    assert [
+        record.problem.count("a formula without a result")
+        for record in parse_file("xlsx", build_sheet(*["<c><f>A1</f></c>"] * 5))
+    ] == [5]
+
+
+@pytest.mark.database_independent
 def test_a_formula_without_result_has_no_default_and_hides_nothing() -> None:
     data = build_sheet(*TEXTS, '<c t="str"><v>MCM</v></c>', ISBN, "<c><f>B2</f></c>", "<c><f>B2</f></c>")
     table = FORMATS["xlsx"].read(BytesIO(data), "")
     [record] = parse_records(table.records, ImportRules(guess_mapping(table.columns), defaults={"genre": "Novel"}))
-    assert "year: Input should be a valid integer. genre: The cell has a formula" in record.problem
+    assert "year: “MCM” is no year. genre: The cell has a formula" in record.problem
 
 
 @pytest.mark.database_independent
