@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from pytest_django import Settings
 
@@ -134,6 +134,7 @@ def test_only_who_may_add_books_asks_and_only_by_a_form_of_ours(
     client: Client, catalogue: Catalogue, astrid: User
 ) -> None:
     reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.set(Permission.objects.filter(codename__in=["view_book", "change_book"]))
     assert client.post(ASK, {"isbn": ISBN}).status_code == 302
     client.force_login(reader)
     assert client.post(ASK, {"isbn": ISBN}).status_code == 403

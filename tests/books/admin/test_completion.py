@@ -15,7 +15,7 @@ from books.models import Book, ImportFile, ImportFinding
 from library_site.jobs.leases import release_row
 from tests.support.admin_pages import read_text, read_words
 from tests.support.books import build_isbn
-from tests.support.books_admin import create_book
+from tests.support.books_admin import create_book, delete_book
 from tests.support.catalogues import (
     ISBN,
     Catalogue,
@@ -133,11 +133,23 @@ def test_a_book_that_is_there_keeps_what_the_record_leaves_empty(head: Client, c
     assert catalogue.paths == []
 
 
-@pytest.mark.parametrize("on_match", ["replace", "fill"])
-def test_a_gap_of_a_book_is_filled(head: Client, catalogue: Catalogue, on_match: str) -> None:
+@pytest.mark.parametrize(("on_match", "title"), [("replace", "Theirs"), ("fill", "Ours")])
+def test_a_gap_of_a_book_is_filled(head: Client, catalogue: Catalogue, on_match: str, title: str) -> None:
+    """And nothing else is: what the catalogue says of the author stays out, and what the record says counts."""
     create_book(isbn=ISBN, title="Ours", author="A", year=1, genre="")
-    import_file(head, build_file(ISBN), on_match=on_match)
-    assert list_books() == [("Ours", "A", 1, "Novel")]
+    import_file(head, f"isbn,title\n{ISBN},Theirs\n".encode(), on_match=on_match)
+    assert list_books() == [(title, "A", 1, "Novel")]
+
+
+def test_an_import_asks_nobody(head: Client, catalogue: Catalogue) -> None:
+    """Not even about a record whose book was there when the check looked."""
+    book = create_book(isbn=ISBN)
+    file = upload(head, build_file(ISBN, build_isbn(1)))
+    assert count_kinds(choose(head, file, **ON)) == {"new": 1, "left": 1}
+    delete_book(book)
+    confirm(head, file)
+    assert count_kinds(head.get(page(file, "check"))) == {"new": 1, "refused": 1}
+    assert len(catalogue.paths) == 1
 
 
 def test_where_only_the_exact_isbn_counts_another_writing_is_asked_for(head: Client, catalogue: Catalogue) -> None:
@@ -156,6 +168,8 @@ def test_a_check_that_another_worker_takes_over_asks_for_nothing_twice(
     runner = claim_runner()
     assert runner.advance()
     assert runner.advance()
+    runner.operation.refresh_from_db()
+    assert runner.operation.cursor == 2
     release_row(runner.operation)
     cache.clear()
     run_operations()
