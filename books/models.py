@@ -289,7 +289,10 @@ class Operation(LeasedModel):
                 condition=Q(undo_of__isnull=False) & Q(state__in=["waiting", "running", "done"]),
             ),
         ]
-        indexes = [models.Index("next_at", name="operation_waiting", condition=Q(next_at__isnull=False))]
+        indexes = [
+            models.Index("next_at", name="operation_waiting", condition=Q(next_at__isnull=False)),
+            models.Index("actor", "id", name="operation_actor"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"

@@ -50,7 +50,7 @@ def read_book_history(representation: Representation, book_id: str, query: Query
     page = read_book_page(pk, page_query.start, page_query.limit)
     if not page.rows:
         require_known_book(pk)
-    return answer_entries(page_query, page, [represent_entry(representation, entry) for entry in page.rows])
+    return answer_rows(page_query, page, [represent_entry(representation, entry) for entry in page.rows])
 
 
 def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Query) -> Answer:
@@ -63,7 +63,7 @@ def read_changes(representation: Representation, filter_serializer: type[Seriali
     page_query = read_page_query(query, TimeCursor, problems)
     page = read_recent_page(build_filters(serializer.validated_data), page_query.start, page_query.limit)
     results = [{"book": entry.book_id, **represent_entry(representation, entry)} for entry in page.rows]
-    return answer_entries(page_query, page, results)
+    return answer_rows(page_query, page, results)
 
 
 def build_filters(values: Mapping[str, Any]) -> Filters:
@@ -80,7 +80,7 @@ def read_page_query(query: Query, cursor_class: type[Cursor], problems: Mapping[
     return PageQuery(query, start or Start(), limit)
 
 
-def answer_entries(page_query: PageQuery, page: Page[Entry], results: list[dict[str, Any]]) -> Answer:
+def answer_rows(page_query: PageQuery, page: Page[Any], results: list[dict[str, Any]]) -> Answer:
     """Answers the results of a page, and links to the pages beside it."""
     start = page_query.start
     _, before, behind = lead_back(page, start, descending=not start.backward)

@@ -26,7 +26,7 @@ from oauth.credentials import sha256_hex
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY_PATTERN = re.compile(r"[!-~]{1,255}")
 RESPONSE_LIFETIME = timedelta(hours=24)
-STORED_HEADERS = ("Content-Type", "ETag", "Link", "Location")
+STORED_HEADERS = ("Content-Type", "ETag", "Link", "Location", "Retry-After")
 
 Action = Callable[..., HttpResponse]
 

@@ -8,16 +8,28 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
 
-from books.api.history import describe_members, format_time
+from books.api.history import PAGE_PARAMETERS, answer_rows, describe_members, format_time, read_page_query
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, Book, Operation
 from books.operations.edits import DELETE, EDIT, Edit
-from books.operations.lifecycle import cancel_operation, find_operation, find_undo, store_operation, undo_operation
+from books.operations.lifecycle import (
+    UNDER_WAY,
+    cancel_operation,
+    find_operation,
+    find_undo,
+    list_undos,
+    read_own_page,
+    store_operation,
+    undo_operation,
+)
 from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
-from library_site.api.query import FieldErrors
+from library_site.api.cursors import Cursor, CursorInteger
+from library_site.api.query import FieldErrors, Query, check_parameters, get_parameter
+from library_site.api.responses import RETRY_SOON
+from library_site.http.fast_path import Answer
 from oauth.credentials import Credential
 from oauth.scopes import SCOPES
 from oauth.stored_credentials import describe_credential
@@ -25,6 +37,12 @@ from oauth.stored_credentials import describe_credential
 OTHERS_OPERATIONS = "books.undo_others_operations"
 SCOPE = "write"
 BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
+
+
+class OperationCursor(Cursor):
+    """A position in the operations of a person."""
+
+    id: CursorInteger
 
 
 class OperationRequest(NamedTuple):
@@ -109,8 +127,34 @@ def find_caller(caller: Credential) -> ActorRef:
     return find_actor(Actor.Channel.OPERATION, credential=caller)
 
 
+def read_own_operations(query: Query, caller: Credential) -> Answer:
+    """Answers those that the user of the credential began. Raises ValidationError, UnknownParameter."""
+    check_parameters(query, ["state", *PAGE_PARAMETERS])
+    state = get_parameter(query, "state")
+    page_query = read_page_query(query, OperationCursor, find_state_problems(state))
+    page = read_own_page(caller.user_id, state, page_query.start, page_query.limit)
+    undos = {undo.undo_of_id: undo.pk for undo in list_undos(page.rows)}
+    return answer_rows(page_query, page, [represent_row(row, undos.get(row.pk)) for row in page.rows])
+
+
+def find_state_problems(state: str | None) -> FieldErrors:
+    states = Operation.State.values
+    if state is None or state in states:
+        return {}
+    return {"state": [ErrorDetail(f"It is one of {', '.join(states)}.", "enum")]}
+
+
+def list_retry_headers(operation: Operation) -> dict[str, str]:
+    """When to ask again, while there is something to wait for."""
+    return RETRY_SOON if operation.state in UNDER_WAY else {}
+
+
 def represent_operation(operation: Operation) -> dict[str, Any]:
-    undo_own = find_undo(operation)
+    undo = find_undo(operation)
+    return represent_row(operation, undo.pk if undo else None)
+
+
+def represent_row(operation: Operation, undone_by: int | None) -> dict[str, Any]:
     finished_at = operation.finished_at
     return {
         "id": operation.pk,
@@ -121,7 +165,7 @@ def represent_operation(operation: Operation) -> dict[str, Any]:
         "unchanged": operation.unchanged,
         "refused": operation.refused,
         "undo_of": operation.undo_of_id,
-        "undone_by": undo_own and undo_own.pk,
+        "undone_by": undone_by,
         "created_at": format_time(to_naive_utc(operation.created_at)),
         "finished_at": finished_at and format_time(to_naive_utc(finished_at)),
     }

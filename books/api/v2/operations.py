@@ -11,9 +11,17 @@ from rest_framework.request import Request
 from books.api import operations
 from books.api.filters import SEARCH_FORM
 from books.api.idempotency import idempotent
-from books.api.operations import OperationRequest, build_texts, describe_preview, flatten_problems, represent_operation
+from books.api.operations import (
+    OperationRequest,
+    build_texts,
+    describe_preview,
+    flatten_problems,
+    list_retry_headers,
+    represent_operation,
+)
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, MassChangeSerializer, OperationStateSerializer
+from books.api.views import make_response, read_query
 from books.models import Operation
 from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
@@ -46,9 +54,13 @@ class OperationViewSet(APIViewSet):
         change.list_books()
         return answer_accepted(request, change.store(get_credential(request), timezone.now()))
 
+    def list(self, request: Request) -> HttpResponse:
+        return make_response(operations.read_own_operations(read_query(request), get_credential(request)))
+
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])
-        return json_response(represent_operation(find_operation(operation_id)))
+        operation = find_operation(operation_id)
+        return json_response(represent_operation(operation), headers=list_retry_headers(operation))
 
     @document_cancel
     def cancel(self, request: Request, operation_id: int) -> HttpResponse:
@@ -93,4 +105,5 @@ def get_credential(request: Request) -> Credential:
 
 def answer_accepted(request: Request, operation: Operation) -> HttpResponse:
     location = reverse(f"{request.version}:operation", args=[operation.pk])
-    return json_response(represent_operation(operation), 202, {"Location": location})
+    headers = {"Location": location, **list_retry_headers(operation)}
+    return json_response(represent_operation(operation), 202, headers)

@@ -23,7 +23,7 @@ def make_patterns(
         path("books/<str:book_id>/history", history.as_view({"get": "retrieve"}), name="book-history"),
         path("books/<str:book_id>/revert", books.as_view({"post": "revert"}), name="book-revert"),
         path("books/<str:book_id>/restore", books.as_view({"post": "restore"}), name="book-restore"),
-        path("operations", operations.as_view({"post": "create"}), name="operations"),
+        path("operations", operations.as_view({"get": "list", "post": "create"}), name="operations"),
         path("operations/<int:operation_id>", operations.as_view({"get": "retrieve"}), name="operation"),
         path("operations/<int:operation_id>/cancel", operations.as_view({"post": "cancel"}), name="operation-cancel"),
         path("operations/<int:operation_id>/undo", operations.as_view({"post": "undo"}), name="operation-undo"),

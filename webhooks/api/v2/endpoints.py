@@ -14,7 +14,7 @@ from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import check_parameters
-from library_site.api.responses import NO_STORE, json_response, make_empty_response
+from library_site.api.responses import NO_STORE, RETRY_SOON, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import creators
 from oauth.authentication import InvalidCredential
@@ -171,4 +171,4 @@ def accepted_response(request: Request, delivery: Delivery) -> HttpResponse:
     """The answer 202 with a delivery that is not sent yet."""
     arguments: dict[str, Any] = {"webhook_id": delivery.endpoint_id, "delivery_id": delivery.pk}
     location = reverse(f"{request.version}:delivery", kwargs=arguments)
-    return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **NO_STORE})
+    return json_response(DeliverySerializer(delivery).data, 202, {"Location": location, **RETRY_SOON, **NO_STORE})

@@ -69,13 +69,11 @@ def page_schema(
     return document_answer(serializer, "The changes, the newest first.", example)
 
 
-PAGE_PARAMETER_DOCUMENTS = [
-    document_limit("Changes a page."),
-    OpenApiParameter(
-        "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
-    ),
-    response_header("Link", "The next and the previous page (RFC 8288).", 200),
-]
+CURSOR_PARAMETER = OpenApiParameter(
+    "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
+)
+PAGE_LINK = response_header("Link", "The next and the previous page (RFC 8288).", 200)
+PAGE_PARAMETER_DOCUMENTS = [document_limit("Changes a page."), CURSOR_PARAMETER, PAGE_LINK]
 
 document_history = extend_schema_view(
     list=extend_schema(

@@ -1,18 +1,25 @@
 """Describes operations on many books in the OpenAPI document of version 2."""
 
+from typing import Any
+
+from django.conf import settings
 from drf_spectacular.utils import (
     OpenApiParameter,
     OpenApiResponse,
     extend_schema,
+    extend_schema_serializer,
     extend_schema_view,
 )
+from rest_framework import serializers
 
 from books.api.idempotency import KeyInUse
 from books.api.v2.documents.books import IDEMPOTENCY_KEY_HEADER
+from books.api.v2.documents.history import CURSOR_PARAMETER, PAGE_LINK, URL_FIELD
 from books.api.v2.serializers import MassChangeSerializer, OperationStateSerializer, PreviewSerializer
+from books.models import Operation
 from books.operations.lifecycle import OperationEnded, OperationNotFound, OperationUndone
-from library_site.api.error_documents import ErrorDocument, document_invalid, document_refusal
-from library_site.api.schema import document_answer, request_example, response_header
+from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
+from library_site.api.schema import document_answer, document_limit, request_example, response_header
 from library_site.http.refusals import Failure
 
 TAGS = ["Operations"]
@@ -29,7 +36,7 @@ WAITING_EXAMPLE = {
     "created_at": "2026-01-31T09:30:00.000000Z",
     "finished_at": None,
 }
-DONE_EXAMPLE = {
+DONE_EXAMPLE: dict[str, Any] = {
     **WAITING_EXAMPLE,
     "state": "done",
     "matched": 4200,
@@ -38,6 +45,11 @@ DONE_EXAMPLE = {
     "finished_at": "2026-01-31T09:30:02.000000Z",
 }
 CANCELLED_EXAMPLE = {**DONE_EXAMPLE, "state": "cancelled", "changed": 500, "unchanged": 0}
+PAGE_EXAMPLE = {
+    "results": [DONE_EXAMPLE],
+    "next": f"{settings.PUBLIC_URL}/api/v2/operations?cursor=W2ZhbHNlLDdd",
+    "previous": None,
+}
 UNDO_EXAMPLE = {**WAITING_EXAMPLE, "id": 8, "kind": "undo", "undo_of": 7}
 PREVIEW_EXAMPLE = {
     "matched": 4200,
@@ -53,6 +65,7 @@ REPLACE_EXAMPLE = {
 DELETE_EXAMPLE = {"kind": "delete", "filter": {"q": "draft", "year_min": 2020}}
 OPERATION_ID_PARAMETER = OpenApiParameter("operation_id", {"type": "integer"}, OpenApiParameter.PATH)
 LOCATION = response_header("Location", "The address of the operation.", 202)
+RETRY_AFTER = response_header("Retry-After", "Seconds after which to ask, while the operation is under way.", 200, 202)
 NOT_FOUND = document_refusal(OperationNotFound)
 KEY_IN_USE = ErrorDocument(
     "Another request with this `Idempotency-Key` is not answered yet.",
@@ -60,11 +73,36 @@ KEY_IN_USE = ErrorDocument(
 )
 
 
+@extend_schema_serializer(many=False)
+class OperationPageSerializer(serializers.Serializer[None]):
+    """A page of operations."""
+
+    results = OperationStateSerializer(many=True)
+    next = serializers.URLField(**URL_FIELD)
+    previous = serializers.URLField(**URL_FIELD)
+
+
 def document_operation(description: str, example: dict[str, object]) -> OpenApiResponse:
     return document_answer(OperationStateSerializer, description, example)
 
 
 document_operations = extend_schema_view(
+    list=extend_schema(
+        operation_id="list_operations",
+        summary="List your operations",
+        description="Those that the person of the credential began, through whatever; the newest first.",
+        tags=TAGS,
+        parameters=[
+            OpenApiParameter("state", enum=Operation.State.values, description="Only those in this state."),
+            document_limit("Operations a page."),
+            CURSOR_PARAMETER,
+            PAGE_LINK,
+        ],
+        responses={
+            200: document_answer(OperationPageSerializer, "The operations.", PAGE_EXAMPLE),
+            **INVALID_LIMIT,
+        },
+    ),
     create=extend_schema(
         operation_id="begin_operation",
         summary="Change or delete many books",
@@ -82,6 +120,7 @@ document_operations = extend_schema_view(
             IDEMPOTENCY_KEY_HEADER,
             OpenApiParameter("dry_run", bool, default=False, description="Report, and change nothing."),
             LOCATION,
+            RETRY_AFTER,
         ],
         responses={
             200: document_answer(PreviewSerializer, "What would change.", PREVIEW_EXAMPLE),
@@ -94,7 +133,7 @@ document_operations = extend_schema_view(
         operation_id="read_operation",
         summary="Read how far an operation is",
         tags=TAGS,
-        parameters=[OPERATION_ID_PARAMETER],
+        parameters=[OPERATION_ID_PARAMETER, RETRY_AFTER],
         responses={
             200: document_operation("The operation.", DONE_EXAMPLE),
             **NOT_FOUND,
@@ -122,7 +161,7 @@ document_undo = extend_schema(
     description="By another operation, which can be undone itself. A member that somebody changed since stays.",
     tags=TAGS,
     request=None,
-    parameters=[OPERATION_ID_PARAMETER, LOCATION],
+    parameters=[OPERATION_ID_PARAMETER, LOCATION, RETRY_AFTER],
     responses={
         202: document_operation("The operation that undoes it.", UNDO_EXAMPLE),
         **NOT_FOUND,

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from django.contrib.auth.models import Group, User
+from django.utils import timezone
 from django.utils.translation import override
 from pytest_django import Settings
 
@@ -201,7 +202,7 @@ def test_other_requests_that_are_wrong(api: httpx.Client, key: dict[str, str]) -
         "dry_run"
     )
     assert api.post(f"{OPERATIONS}?dryrun=true", json=SET_YEAR, headers=key).status_code == 400
-    assert api.get(OPERATIONS, headers=key).status_code == 405
+    assert api.put(OPERATIONS, headers=key).status_code == 405
     for pk in ("0", "7", "9" * 40):
         for method, address in (("GET", pk), ("POST", f"{pk}/cancel"), ("POST", f"{pk}/undo")):
             answer = api.request(method, f"{OPERATIONS}/{address}", headers=key)
@@ -284,3 +285,77 @@ def test_operations_that_were_done_at_once_are_shown_too(api: httpx.Client, key:
     assert api.post(f"{OPERATIONS}/{operation.pk}/undo", headers=key).status_code == 202
     run_operations()
     assert Book.objects.get().year == 1813
+
+
+def list_own(api: httpx.Client, key: dict[str, str], query: str = "") -> list[int]:
+    return [operation["id"] for operation in api.get(f"{OPERATIONS}{query}", headers=key).json()["results"]]
+
+
+def test_a_person_lists_the_operations_of_all_credentials(
+    api: httpx.Client, key: dict[str, str], librarian: User
+) -> None:
+    """The newest first, as each is shown alone, and no operation of anybody else."""
+    create_book(genre="Novel")
+    done, waiting = (begin(api, header).json()["id"] for header in (key, create_token_header(librarian, scope="write")))
+    other_key = create_key_header(create_librarian("grace"))
+    foreign = begin(api, other_key).json()["id"]
+    Operation.objects.filter(pk=done).update(state="done", next_at=None)
+    undo = Operation.objects.create(
+        kind="undo", undo_of_id=done, actor_id=Operation.objects.get(pk=done).actor_id, created_at=timezone.now()
+    ).pk
+    page = api.get(OPERATIONS, headers=key)
+    assert [operation["id"] for operation in page.json()["results"]] == [undo, waiting, done]
+    assert page.json()["results"] == [api.get(f"{OPERATIONS}/{pk}", headers=key).json() for pk in (undo, waiting, done)]
+    assert page.json()["results"][-1]["undone_by"] == undo
+    assert page.headers["Cache-Control"] == "no-store"
+    assert list_own(api, key, "?state=waiting") == [waiting]
+    assert list_own(api, other_key) == [foreign]
+    assert list_own(api, create_key_header(create_librarian("new"))) == []
+
+
+def test_pages_of_operations_lead_forward_and_back(api: httpx.Client, key: dict[str, str]) -> None:
+    pks = [begin(api, key).json()["id"] for _ in range(3)]
+    first = api.get(f"{OPERATIONS}?limit=2&state=waiting", headers=key).json()
+    assert ([row["id"] for row in first["results"]], first["previous"]) == ([pks[2], pks[1]], None)
+    second = api.get(first["next"], headers=key)
+    assert ([row["id"] for row in second.json()["results"]], second.json()["next"]) == ([pks[0]], None)
+    assert second.headers["Link"] == f'<{second.json()["previous"]}>; rel="prev"'
+    assert api.get(second.json()["previous"], headers=key).json() == {**first, "previous": None}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("?state=lost", 422),
+        ("?cursor=x", 422),
+        ("?limit=0", 422),
+        ("?kind=edit", 400),
+        ("?state=done&state=failed", 422),
+    ],
+)
+def test_what_is_wrong_with_the_query_of_a_list_is_named(
+    api: httpx.Client, key: dict[str, str], query: str, status: int
+) -> None:
+    code, _, [field] = parse_error(api.get(f"{OPERATIONS}{query}", headers=key))
+    assert (code, field) == (status, query[1:].partition("=")[0])
+
+
+def test_a_list_of_operations_needs_a_credential_that_may_write(api: httpx.Client, librarian: User) -> None:
+    assert api.get(OPERATIONS).status_code == 401
+    assert api.get(OPERATIONS, headers=create_key_header(librarian, "read")).status_code == 403
+
+
+def test_what_is_under_way_says_when_to_ask_again(api: httpx.Client, key: dict[str, str]) -> None:
+    create_book(genre="Novel")
+    accepted = begin(api, key, **{"Idempotency-Key": "k-1"})
+    waits = [
+        accepted,
+        begin(api, key, **{"Idempotency-Key": "k-1"}),
+        api.get(accepted.headers["Location"], headers=key),
+    ]
+    assert [answer.headers["Retry-After"] for answer in waits] == ["1", "1", "1"]
+    run_operations()
+    assert "Retry-After" not in api.get(accepted.headers["Location"], headers=key).headers
+    undo = post(api, key, accepted, "undo")
+    assert undo.headers["Retry-After"] == "1"
+    assert "Retry-After" not in post(api, key, undo, "cancel").headers

@@ -400,7 +400,7 @@ def test_a_ping_is_for_one_webhook_alone(
     with django_capture_on_commit_callbacks() as hints:
         response = api.post(f"{HOOKS}/{hook['id']}/ping", headers=key_header)
     delivery, event = Delivery.objects.get(), Event.objects.get()
-    assert response.status_code == 202
+    assert (response.status_code, response.headers["Retry-After"]) == (202, "1")
     assert response.headers["Location"] == f"{HOOKS}/{hook['id']}/deliveries/{delivery.pk}"
     assert response.json() == {
         "id": delivery.pk,
