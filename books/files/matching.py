@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 
 from books.files.earlier_records import EarlierRecords, RecordKey
-from books.files.formats.records import name_member
 from books.files.parsing import ImportRules, ParsedRecord
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
@@ -86,7 +85,7 @@ def decide_record(
     if repetition := find_repetition(record, isbn13, book, earlier):
         return Decision(record, Verdict.REFUSED, repetition)
     if line := earlier.find(RecordKey.ISBN13, isbn13):
-        record = record._replace(doubts=(*record.doubts, describe_other_writing(line)))
+        record = record._replace(doubts=(*record.doubts, describe_other_writing(record, line)))
     remember_record(record, isbn13, book, earlier)
     if match is None or book is None:
         return decide_new(record, rules, today)
@@ -109,22 +108,22 @@ def find_repetition(
 ) -> str | None:
     """Returns why a record is refused that is about the same book as an earlier one."""
     if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
-        return name_member("isbn", describe_earlier(line))
+        return record.name_reason("isbn", describe_earlier(line))
     if line := earlier.find(RecordKey.ID, record.pk):
-        return name_member("id", describe_earlier(line))
+        return record.name_reason("id", describe_earlier(line))
     if book:
         line = earlier.find(RecordKey.BOOK, book.id)
         return _("It is about the same book as line %(line)s.") % {"line": line} if line else None
     line = earlier.find(RecordKey.ISBN13, isbn13)
-    return describe_other_writing(line) if line else None
+    return describe_other_writing(record, line) if line else None
 
 
 def describe_earlier(line: int) -> str:
     return _("The book on line %(line)s has it.") % {"line": line}
 
 
-def describe_other_writing(line: int) -> str:
-    return name_member("isbn", _("The book on line %(line)s has it in another writing.") % {"line": line})
+def describe_other_writing(record: ParsedRecord, line: int) -> str:
+    return record.name_reason("isbn", _("The book on line %(line)s has it in another writing.") % {"line": line})
 
 
 def remember_record(record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
@@ -145,7 +144,7 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: E
     ids = find_ids([record.pk for record in records if record.pk is not None], earlier)
     isbns = find_ids_by_text(RecordKey.ISBN, [record.values.get("isbn") for record in records], earlier)
     matches: dict[int, BookMatch] = {}
-    others: dict[int, str | None] = {}
+    others: list[tuple[ParsedRecord, str | None]] = []
     for record in records:
         isbn = record.values.get("isbn", "")
         if record.pk in ids:
@@ -153,13 +152,13 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: E
         elif isbn in isbns:
             matches[record.position] = BookMatch(isbns[isbn])
         elif rules.match_by != "isbn":
-            others[record.position] = normalize_isbn(isbn)
-    isbn13s = find_ids_by_text(RecordKey.ISBN13, list(others.values()), earlier)
-    for position, isbn13 in others.items():
+            others.append((record, normalize_isbn(isbn)))
+    isbn13s = find_ids_by_text(RecordKey.ISBN13, [isbn13 for _record, isbn13 in others], earlier)
+    for record, isbn13 in others:
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
             doubt = _("Book %(id)s has it in another writing.") % {"id": pk}
-            matches[position] = BookMatch(pk, name_member("isbn", doubt))
+            matches[record.position] = BookMatch(pk, record.name_reason("isbn", doubt))
     return matches
 
 
@@ -186,7 +185,7 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
     if rules.on_none == "leave":
         return Decision(record, Verdict.LEFT)
     if missing:
-        reasons = [name_member(name, _("This field is required.")) for name in missing]
+        reasons = [record.name_reason(name, _("This field is required.")) for name in missing]
         reasons += [record.completion.problem] if record.completion and record.completion.problem else []
         return Decision(record, Verdict.REFUSED, " ".join(reasons))
     return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
@@ -194,7 +193,7 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:
     if rules.on_match == "refuse":
-        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(), book=book)
+        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book)
     if rules.on_match == "leave":
         return Decision(record, Verdict.LEFT, book=book)
     values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
@@ -204,12 +203,12 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: I
     if not values:
         return Decision(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
-        return Decision(record, Verdict.REFUSED, describe_owner(), values=values, book=book)
+        return Decision(record, Verdict.REFUSED, describe_owner(record), values=values, book=book)
     return hold_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
 
 
-def describe_owner() -> str:
-    return name_member("isbn", _("Another book has it."))
+def describe_owner(record: ParsedRecord) -> str:
+    return record.name_reason("isbn", _("Another book has it."))
 
 
 def is_gap(value: Any) -> bool:
@@ -218,18 +217,18 @@ def is_gap(value: Any) -> bool:
 
 def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: str = "") -> Decision:
     """Returns the decision of a record that would be written: with doubts it is not, unless the rules take those."""
-    doubts = [*decision.record.doubts, *find_doubts(decision.values, today), doubt]
+    doubts = [*decision.record.doubts, *find_doubts(decision.record, decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
     is_held = reason and not rules.take_doubtful
     return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL if is_held else decision.verdict)
 
 
-def find_doubts(values: Mapping[str, Any], today: date) -> Iterator[str]:
+def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the doubts about values that would be written."""
     if "isbn" in values and (doubt := doubt_isbn(values["isbn"])):
-        yield name_member("isbn", doubt)
+        yield record.name_reason("isbn", doubt)
     if "year" in values and (doubt := doubt_year(values["year"], today)):
-        yield name_member("year", doubt)
+        yield record.name_reason("year", doubt)
 
 
 def write_decisions(
@@ -253,4 +252,8 @@ def write_decisions(
 def refuse_conflict(decision: Decision, new_isbns: Collection[str], refused_ids: Collection[int]) -> Decision:
     is_lost = decision.verdict == Verdict.NEW and decision.values["isbn"] not in new_isbns
     is_taken = decision.verdict == Verdict.CHANGED and decision.book is not None and decision.book.id in refused_ids
-    return decision._replace(verdict=Verdict.REFUSED, reason=describe_owner()) if is_lost or is_taken else decision
+    return (
+        decision._replace(verdict=Verdict.REFUSED, reason=describe_owner(decision.record))
+        if is_lost or is_taken
+        else decision
+    )

@@ -1,7 +1,7 @@
 """Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -9,7 +9,7 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.columns.cells import Source, is_blank, list_sources, read_cells
+from books.files.columns.cells import Source, is_blank, list_sources, read_cells, read_member
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
@@ -22,7 +22,7 @@ COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
-MAX_SHOWN_YEAR = 64
+MAX_SHOWN_YEAR, MAX_SHOWN_NAME = 64, 64
 # Sentences of REST framework: its own German ones are too familiar for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
@@ -76,7 +76,7 @@ class ParsedRecord(NamedTuple):
     """A record with values of a book, or with the problem because of which it has none.
 
     `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `completion`
-    is what catalogues say of what it leaves empty, None if they were not asked.
+    is what catalogues say of what it leaves empty, None if they were not asked. `sources` are the columns of members.
     """
 
     position: int
@@ -86,6 +86,11 @@ class ParsedRecord(NamedTuple):
     problem: str = ""
     doubts: tuple[str, ...] = ()
     completion: Completion | None = None
+    sources: Mapping[str, Sequence[Source]] = {}
+
+    def name_reason(self, member: str, sentence: str) -> str:
+        """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
+        return name_cell(self.raw, self.sources, member, sentence)
 
     def is_completed(self, name: str) -> bool:
         """Whether the value of the member is a catalogue's."""
@@ -131,9 +136,14 @@ def parse_record(
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
         require_results(cells)
     except ValidationError as error:
-        problem = format_errors(explain_errors(error, cells))
-        return ParsedRecord(position, record, {}, problem=problem, completion=completion)
-    return ParsedRecord(position, record, values, pk, doubts=(*record.doubts, *doubts), completion=completion)
+        problem = format_errors(explain_errors(error, cells), partial(name_cell, record, sources))
+        return ParsedRecord(position, record, {}, problem=problem, completion=completion, sources=sources)
+    return ParsedRecord(position, record, values, pk, "", (*record.doubts, *doubts), completion, sources)
+
+
+def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: str, sentence: str) -> str:
+    columns = sources.get(member)
+    return name_member(read_member(record.values, columns)[0][:MAX_SHOWN_NAME] if columns else member, sentence)
 
 
 def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
@@ -223,6 +233,6 @@ def has_surrogates(text: Any) -> bool:
     return isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def format_errors(error: ValidationError) -> str:
+def format_errors(error: ValidationError, name_reason: Callable[[str, str], str] = name_member) -> str:
     problems = cast("dict[str, list[str]]", error.detail)
-    return " ".join(name_member(name, message) for name, messages in problems.items() for message in messages)
+    return " ".join(name_reason(name, message) for name, messages in problems.items() for message in messages)

@@ -77,25 +77,25 @@ def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], 
 
 
 def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]) -> tuple[dict[str, Any], list[str]]:
-    """Returns what a record has of each member, and the doubts about it."""
+    """Returns what a record has of each member, and the doubts about it, which begin with the names of the columns."""
     cells: dict[str, Any] = {}
     doubts: list[str] = []
     for member, columns in sources.items():
-        cells[member], doubt = read_member(values, columns)
+        column, (cells[member], doubt, _is_enough) = read_member(values, columns)
         if doubt:
-            doubts.append(name_member(member, doubt))
+            doubts.append(name_member(column, doubt))
     return cells, doubts
 
 
-def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[Any, str]:
-    """Returns the first value that is enough, else the first one that is there, and the doubt about it."""
-    readings: list[Reading] = []
+def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
+    """Returns the column that counts, and its cell: the first one that is enough, else the first that is not empty."""
+    readings: list[tuple[str, Reading]] = []
     for column, read in sources:
         reading = read(values.get(column))
         if reading[2]:
-            return reading[:2]
-        readings.append(reading)
-    return next((reading for reading in readings if not is_blank(reading[0])), readings[0])[:2]
+            return column, reading
+        readings.append((column, reading))
+    return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 
 def is_blank(value: Any) -> bool:

@@ -10,6 +10,7 @@ from books.models import Book
 from tests.support import program_files
 from tests.support.books_admin import delete_book
 from tests.support.imports import choose, confirm, page, upload
+from tests.support.program_files import write_workbook
 
 HEADER = ["title", "author", "year", "isbn", "genre"]
 
@@ -50,3 +51,20 @@ def test_a_file_is_the_same_through_both_doors(head: Client, tmp_path: Path) -> 
         delete_book(book)
     call_command("import_books", path)
     assert list(Book.objects.order_by("pk").values_list(*HEADER)) == through_admin
+
+
+def test_what_a_form_asks_about_is_doubtful_by_the_name_of_its_column(head: Client) -> None:
+    rows: list[list[object]] = [
+        ["T", "A", 1999, "9780141439519", "G"],
+        ["T", "A", 19999, "0743273567", "G"],
+        ["T", "A", "c1999", "1", "G"],
+    ]
+    file = upload(head, write_workbook(["Titel", "Autor", "Jahr", "Nr. (ISBN)", "Genre"], *rows), name="books.xlsx")
+    shown = choose(head, file, column_isbn="Nr. (ISBN)").content.decode()
+    for reason in (
+        "Nr. (ISBN): This ISBN was misread",
+        "Jahr: This year is improbable for a book.",
+        "Jahr: The text is “c1999”, which may mean 1999. Nr. (ISBN): This is no valid ISBN.",
+    ):
+        assert reason in shown
+    assert not Book.objects.exists()

@@ -72,8 +72,8 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     assert returned["Content-Disposition"] == 'attachment; filename="books.failed.csv"'
     assert returned.getvalue().decode().splitlines() == [
         "line;reason;Titel;Verfasser;Jahr;ISBN;Gattung",
-        "4;author: This field may not be blank.;Quo vadis;;1896;other;Novel",
-        "5;year: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
+        "4;Verfasser: This field may not be blank.;Quo vadis;;1896;other;Novel",
+        "5;Jahr: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
     ]
     do_undo(import_operation, find_actor(Actor.Channel.OPERATION, user_id=berta.pk))
     assert list(Book.objects.values_list("pk", "year")) == [(there.pk, 1815)]

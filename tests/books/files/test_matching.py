@@ -264,6 +264,20 @@ def test_a_new_book_is_doubtful_for_what_a_form_asks_about(tmp_path: Path, isbn:
     assert Book.objects.get().isbn == isbn
 
 
+@pytest.mark.usefixtures("db")
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_what_is_doubtful(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in"
+    file.write_bytes(write_books(name, [build_exported_book(isbn="12345"), build_exported_book(id=18, year=19999)]))
+    with pytest.raises(CommandError, match="2 rows failed"):
+        call_command("import_books", file, dry_run=True)
+    reasons = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Line")]
+    assert [reason.partition(": ")[2] for reason in reasons] == [
+        "isbn: This is no valid ISBN.",
+        "year: This year is improbable for a book.",
+    ]
+
+
 def test_what_a_record_leaves_as_it_is_is_not_doubtful(api: httpx.Client, tmp_path: Path) -> None:
     api.post("/api/books", json=build_book(isbn="LOC 17", title="Emma", year=1000))
     rows = ["Emma,1000,LOC 17,Novel", "Emma,1000,LOC 17,Romance", "Emma,1001,LOC 17,Drama"]

@@ -37,7 +37,7 @@ def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRe
 
 def describe(record: ParsedRecord) -> tuple[Any, ...]:
     """Returns the title, the author, the year, the isbn and the genre, then what is wrong or doubtful about them."""
-    texts = [record.problem, *record.doubts, *find_doubts(record.values, TODAY)]
+    texts = [record.problem, *record.doubts, *find_doubts(record, record.values, TODAY)]
     return (*(record.values.get(name) for name in HEADER), " ".join(filter(None, texts)))
 
 
@@ -62,11 +62,11 @@ def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
         ]),
         ("LibraryThing", "csv", program_files.LIBRARYTHING, [
             ("The Two Towers", "Tolkien, J. R. R.", 1991, "0261102362", "fantasy", ""),
-            (None, None, None, None, None, "isbn: This field may not be blank."),
+            (None, None, None, None, None, "ISBN: This field may not be blank."),
         ]),
         ("Calibre", "csv", program_files.CALIBRE, [
             ("The Left Hand of Darkness", "Ursula K. Le Guin", 1969, "9780441478125", "Science Fiction", ""),
-            (None, None, None, None, None, "year: This field may not be blank."),
+            (None, None, None, None, None, "pubdate: This field may not be blank."),
         ]),
         ("", "csv", program_files.PANDAS_CSV, [
             ("Emma", "Jane Austen", 1815, "9780141439587", "Novel", ""),
@@ -147,7 +147,7 @@ def test_the_first_valid_isbn_of_a_cell_counts(cell: Any, isbn: str) -> None:
         (743273567, "0743273567", "isbn: A spreadsheet has made it 743273567, which may be 0743273567."),
         ("9.78E+12", "9.78E+12", "isbn: A spreadsheet has rounded the number."),
         ("9,78074E+12", "9,78074E+12", "isbn: A spreadsheet has rounded the number."),
-        (7, "7", ""),
+        (0, "0", ""),
         (9780743270000, "9780743270000", "isbn: It is no ISBN. A spreadsheet may have rounded the number."),
     ],
 )
@@ -437,6 +437,19 @@ def test_our_own_tables_are_the_same_books_again(name: str, books: list[Exported
         {member: getattr(book, member) for member in MEMBERS} for book in books
     ]
     assert not any(record.problem for record in records)
+
+
+@pytest.mark.database_independent
+def test_reasons_begin_with_the_name_of_the_column_that_counts() -> None:
+    rows = ["T;MCM;;678", ";c1999;12345;9780743273565", "T;1999;1;2", f"T;1999;1;2{'x' * 70}"]
+    data = "\n".join(["Titel;Jahr;ISBN;EAN", *rows]).encode()
+    reasons = [describe(record)[-1] for record in parse_file("csv", data)]
+    assert reasons == [
+        "Jahr: “MCM” is no year.",
+        "Titel: This field may not be blank.",
+        "ISBN: This is no valid ISBN.",
+        "ISBN: This is no valid ISBN.",
+    ]
 
 
 @pytest.mark.parametrize("name", ["books.csv", "books.tsv"])
