@@ -52,3 +52,8 @@ def hyphenate_isbn(text: str) -> str:
 def to_isbn13(number: str) -> str | None:
     isbn13: str = isbns.to_isbn13(number)
     return isbn13 if ISBN13_PATTERN.fullmatch(isbn13) else None
+
+
+def to_isbn10(isbn13: str) -> str:
+    """Returns the ISBN with 10 characters; one that begins with 979 has none, and stays as it is."""
+    return str(isbns.to_isbn10(isbn13)) if isbn13.startswith("978") else isbn13

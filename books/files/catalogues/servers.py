@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import aiohttp
 from django.conf import settings
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as _
 from yarl import URL
 
-from books.files.catalogues.entries import Entry, Lookup
-from books.files.catalogues.sru import CatalogueFailed, read_answer
+from books.files.catalogues.entries import CatalogueFailed, Entry, Lookup
+from books.files.catalogues.sru import read_answer
+from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
 from library_site.outbound.client import open_client, read_beginning
 
@@ -21,7 +22,6 @@ MAX_ANSWER_BYTES = 2**20
 # Headers, and the body in any encoding of the transfer.
 MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml"}
-PLACEHOLDER = "{isbn}"
 
 
 async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[Lookup]:
@@ -37,16 +37,21 @@ async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: fl
     deadline, problems = timer() + seconds, []
     for index, template in enumerate(templates):
         share = (deadline - timer()) / (len(templates) - index)
-        url = URL(template.replace(PLACEHOLDER, isbn13))
+        url = build_url(template, isbn13)
         try:
             values = read_answer(await fetch(client, url, share), isbn13)
         except CatalogueFailed as failure:
-            log.warning("The catalogue at %s did not say what it has: %r", url.host, failure.__cause__ or failure)
-            problems.append(f"{url.host}: {failure}")
+            log.warning("The catalogue at %s says nothing. %s %r", url.host, failure, failure.__cause__)
+            problems.append(f"{url.host}: {failure.describe()}")
         else:
             if values:
                 return Lookup(Entry(str(url.host), values), tuple(problems))
     return Lookup(None, tuple(problems))
+
+
+def build_url(template: str, isbn13: str) -> URL:
+    """An old record has 10 digits, and not every catalogue finds it by 13."""
+    return URL(template.replace("{isbn}", isbn13).replace("{isbn10}", to_isbn10(isbn13)))
 
 
 async def fetch(client: aiohttp.ClientSession, url: URL, seconds: float) -> bytes:
@@ -71,7 +76,7 @@ def require_success(status: int) -> None:
         # It could point us inside.
         raise CatalogueFailed(_("It refers to another address, which is not followed."))
     if status != 200:
-        raise CatalogueFailed(_("It answered with the status %(status)d.") % {"status": status})
+        raise CatalogueFailed(_("It answered with the status %(status)d."), status=status)
 
 
 def describe_error(error: BaseException) -> str:

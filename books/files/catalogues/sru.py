@@ -8,9 +8,10 @@ from xml.etree.ElementTree import Element, ParseError
 
 import pymarc
 from defusedxml.common import DefusedXmlException
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
+from books.files.catalogues.entries import CatalogueFailed
 from books.files.formats.marc_fields import list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
 from books.files.formats.records import UnreadableFile
@@ -25,10 +26,6 @@ SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]")
 MAX_DIAGNOSTIC = 200
 
 
-class CatalogueFailed(Exception):
-    """A catalogue did not say whether it has the book. The message says to people why."""
-
-
 def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     """Returns the valid values of the first record with this ISBN that has any, nothing if there are no records.
 
@@ -36,7 +33,7 @@ def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     """
     root = parse_response(content)
     if message := find_diagnostic(root):
-        raise CatalogueFailed(_("It refused the question: %(message)s") % {"message": message})
+        raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
     records = list(iter_records(root))
     if not records and count_records(root) not in ("", "0"):
         raise CatalogueFailed(_("It has the book, and sent no record in MARCXML."))

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import translation
+from django.utils.translation import get_language
 from pytest_django import Settings
 
-from books.files.catalogues import lookup
+from books.files.catalogues import entries, lookup
 from books.files.catalogues.entries import Entry, Lookup
 from tests.support.catalogues import (
     ISBN,
@@ -45,6 +47,29 @@ def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
         assert look_up() == Lookup(FOUND)
     query = f"maximumRecords=5&recordSchema=marcxml&query=bath.isbn%3D{ISBN}"
     assert catalogue.paths == [f"/sru?version=1.1&operation=searchRetrieve&{query}"]
+
+
+def test_a_server_may_be_asked_for_ten_digits_too(settings: Settings) -> None:
+    with start_catalogue(respond_with_records(build_record())) as catalogue:
+        settings.SRU_SERVERS = [f"{catalogue.template}%20or%20bath.isbn%3D{{isbn10}}"]
+        assert look_up() == Lookup(FOUND)
+        # There are none of a number that begins with 979.
+        lookup.look_up(["9791034304783"], SECONDS)
+    queries = [path.rpartition("query=")[2] for path in catalogue.paths]
+    assert queries == [
+        f"bath.isbn%3D{ISBN}%20or%20bath.isbn%3D0141439580",
+        "bath.isbn%3D9791034304783%20or%20bath.isbn%3D9791034304783",
+    ]
+
+
+def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(entries, "_", lambda text: f"{get_language()}: {text}")
+    with translation.override("de"):
+        found = look_up_at(settings, respond_with(500))
+    assert found.problems == ("127.0.0.1: de: It answered with the status 500.",)
+    assert "127.0.0.1 says nothing. It answered with the status 500." in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from books.files.catalogues.sru import CatalogueFailed, read_answer
+from books.files.catalogues.entries import CatalogueFailed
+from books.files.catalogues.sru import read_answer
 from tests.support.catalogues import DIAGNOSTICS, ISBN, build_record, build_response
 
 pytestmark = pytest.mark.database_independent
