@@ -26,7 +26,7 @@ print(json.dumps(client.cookies["sessionid"].value))
 """
 ADD = "/admin/books/book/add/"
 # Books that nobody has yet.
-OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662", "9780141439846", "9780141439471"]
+OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662"]
 # Chromium says so of each answer that is none of 2xx.
 NO_SUCCESS = "Failed to load resource"
 
@@ -102,23 +102,21 @@ def test_the_scan_box_leads_to_a_filled_form_and_what_was_typed_stays(
         assert page.locator("#id_title").input_value() == "Ema"
 
 
-@pytest.mark.parametrize(
-    ("isbn", "answer", "words"),
-    [
-        (OTHER_ISBNS[2], drip, "It did not answer in time."),
-        (OTHER_ISBNS[3], flood, "Its answer is too large."),
-        (OTHER_ISBNS[3], respond_with(200, b"<html>"), "Its answer is no XML that can be read."),
-        (OTHER_ISBNS[3], respond_with_records(build_record()), "other books than the one with this ISBN"),
-        (OTHER_ISBNS[4], respond_with_records(), "The catalogue does not have this ISBN."),
-    ],
-    ids=["slow", "too large", "broken", "wrong", "absent"],
-)
 def test_a_form_that_is_not_filled_says_why(
-    browser: Browser, library: Service, session: str, catalogue: Catalogue, isbn: str, answer: Any, words: str
+    browser: Browser, library: Service, session: str, catalogue: Catalogue
 ) -> None:
-    catalogue.answer = answer
+    answers: list[tuple[Any, str]] = [
+        (drip, "It did not answer in time."),
+        (flood, "Its answer is too large."),
+        (respond_with(200, b"<html>"), "Its answer is no XML that can be read."),
+        (respond_with_records(build_record()), "other books than the one with this ISBN"),
+        (respond_with_records(), "The catalogue does not have this ISBN."),
+    ]
     with open_page(browser, library, session, ignored=NO_SUCCESS) as page:
         page.goto(ADD)
-        scan(page, isbn)
-        expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)
-        expect(page.locator("#id_title")).to_be_focused()
+        for answer, words in answers:
+            catalogue.answer = answer
+            page.get_by_label("ISBN").fill(OTHER_ISBNS[2])
+            page.keyboard.press("Enter")
+            expect(page.locator("#catalogue")).to_contain_text(words, timeout=15_000)
+            expect(page.locator("#id_title")).to_be_focused()
