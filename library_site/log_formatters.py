@@ -60,10 +60,11 @@ class JSONFormatter(RequestFormatter):
 
 
 class UnavailableFilter(logging.Filter):
-    """Drops Django's line for each 503: the reason has a line of its own, and the request one in the access log."""
+    """Drops Django's line for each 502 and 503: the reason has a line of its own, and the request one in the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE
+        statuses = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
+        return getattr(record, "status_code", None) not in statuses
 
 
 def escape_unprintable(text: str) -> str:

@@ -41,7 +41,8 @@ async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: fl
         try:
             values = read_answer(await fetch(client, url, share), isbn13)
         except CatalogueFailed as failure:
-            log.warning("The catalogue at %s says nothing. %s %r", url.host, failure, failure.__cause__)
+            reason = " ".join([str(failure), *([repr(failure.__cause__)] if failure.__cause__ else [])])
+            log.warning("The catalogue at %s says nothing. %s", url.host, reason)
             problems.append(f"{url.host}: {failure.describe()}")
         else:
             if values:
