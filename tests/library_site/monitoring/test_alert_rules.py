@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from django.urls import reverse
 from prometheus_client import generate_latest
 
 from library_site.monitoring.metrics import get_server_metrics
@@ -33,3 +34,8 @@ def test_the_rules_name_metrics_that_are_documented() -> None:
         r"^# TYPE (library_\w+)", generate_latest(get_server_metrics().registry).decode(), re.MULTILINE
     )
     assert {name for name in counted if not name.endswith("_created")} <= documented
+
+
+def test_the_rules_leave_out_routes_that_there_are() -> None:
+    routes = re.findall(r'route!="([\w:]+)"', RULES.read_text())
+    assert [reverse(route) for route in routes] == ["/admin/books/book/catalogue/"]
