@@ -332,12 +332,14 @@ OAUTH2_PROVIDER = {
 
 # Browser apps of other origins (CORS)
 CORS_ALLOWED_ORIGINS = env.origins("CORS_ALLOWED_ORIGINS")
-CORS_URLS_REGEX = r"^/(api/|oauth/(token|refresh)/?$|\.well-known/)"
+CORS_URLS_REGEX = r"^/(api/|oauth/(token|refresh|revoke|resource)/?$|openapi(/v\d+)?\.json/?$|\.well-known/)"
 CORS_ALLOW_HEADERS = [
     *default_headers,
     "idempotency-key",
     "if-match",
     "if-none-match",
+    "traceparent",
+    "tracestate",
     "x-api-key",
     "x-request-id",
 ]
@@ -360,6 +362,8 @@ if CORS_ALLOWED_ORIGINS:
 # The API
 # Whether the fast path, compiled decoders and prepared statements are used.
 COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
+# Compresses answers of the API for clients that accept gzip. A proxy can do so, too.
+GZIP = env.flag("GZIP", default=False)
 API_RATE_LIMIT = env.rate("API_RATE_LIMIT")
 REDIS_URL = env.redis_url("REDIS_URL")
 if API_RATE_LIMIT:

@@ -21,6 +21,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.db.statements import wrap_statements
     from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
+    from library_site.http.compression import compress_answers
     from library_site.http.fast_path import try_fast_path
     from library_site.http.handlers import APIHandler, route_request
     from library_site.http.request_log import log_requests
@@ -33,6 +34,8 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     if settings.COMPILED_PATH:
         application = try_fast_path(application)
     application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
+    if settings.GZIP:
+        application = compress_answers(application)
     if tracing.active_traces:
         wrap_statements(tracing.active_traces.trace_statement)
         application = tracing.active_traces.trace_requests(application)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -18,14 +19,18 @@ from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
-CHALLENGE = 'Bearer realm="Library API"'
+PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource"
+MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
 
 class InvalidCredential(AuthenticationFailed):
     """RFC 6750, 3.1."""
 
     default_detail = "The credential is not valid"
-    challenge = f'{CHALLENGE}, error="invalid_token"'
+
+    @property
+    def challenge(self) -> str:
+        return build_challenge(error="invalid_token")
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -39,7 +44,7 @@ class BearerAuthentication(BaseAuthentication):
         return build_user(credential.user_id), credential
 
     def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
+        return build_challenge()
 
 
 class APIKeyAuthentication(BaseAuthentication):
@@ -51,6 +56,13 @@ class APIKeyAuthentication(BaseAuthentication):
             return None
         credential = authenticate_key(request.META)
         return build_user(credential.user_id), credential
+
+
+def build_challenge(**parameters: str) -> str:
+    """Asks for a Bearer token (RFC 6750, 3), and says where clients learn who issues them (RFC 9728, 5.1)."""
+    metadata = f"{settings.PUBLIC_URL}/{PROTECTED_RESOURCE_PATH}"
+    members = {"realm": "Library API", **parameters, "resource_metadata": metadata}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in members.items())
 
 
 def find_credential(environ: Mapping[str, Any], requested_scopes: ScopeSet) -> Credential | None:
@@ -75,9 +87,14 @@ def authenticate_bearer(environ: Mapping[str, Any]) -> Credential:
     except access_tokens.TokenExpired as error:
         raise InvalidCredential("The access token has expired") from error
     except access_tokens.InvalidToken as error:
-        raise InvalidCredential("The access token is not valid") from error
+        raise InvalidCredential(MISPLACED_KEY if is_key(token) else "The access token is not valid") from error
     name = f"app {claims.client_id} for user {user_id}"
     return Credential(name, remaining_scopes, user_id, authorization=claims.sid, client_id=claims.client_id)
+
+
+def is_key(token: str) -> bool:
+    """Whether a text has the form of an API key, valid or not."""
+    return bool(api_keys.KEY_PATTERN.fullmatch(token.strip()))
 
 
 def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:

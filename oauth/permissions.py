@@ -7,7 +7,7 @@ from rest_framework.exceptions import NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from oauth.authentication import CHALLENGE
+from oauth.authentication import build_challenge
 from oauth.credentials import Credential
 
 # By LIBRARY_ACCESS: the scopes that need no credential.
@@ -19,7 +19,7 @@ class InsufficientScope(PermissionDenied):
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"The credential lacks the scope {scope}")
-        self.challenge = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+        self.challenge = build_challenge(error="insufficient_scope", scope=scope)
 
 
 class LibraryAccess(BasePermission):

@@ -5,6 +5,7 @@ from django.views.generic import RedirectView
 
 from oauth.accounts import granted_apps, languages, passwords, profile, sign_in, two_factor_pages
 from oauth.accounts.tokens import invitation_tokens
+from oauth.authentication import PROTECTED_RESOURCE_PATH
 from oauth.server import consent, metadata, views
 
 server_patterns = [
@@ -15,6 +16,7 @@ server_patterns = [
     re_path(r"^oauth/revoke/?$", views.revoke, name="revoke"),
     re_path(r"^oauth/introspect/?$", views.introspect, name="introspect"),
     path(".well-known/oauth-authorization-server", metadata.metadata, name="metadata"),
+    path(PROTECTED_RESOURCE_PATH, metadata.protected_resource, name="protected-resource"),
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
 account_patterns = [

@@ -1,7 +1,7 @@
 """REST framework's hooks for versions, parsers and renderers. Answers are JSON, whatever `?format=` says."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.exceptions import APIException
 from rest_framework.negotiation import BaseContentNegotiation
@@ -12,6 +12,7 @@ from rest_framework.versioning import NamespaceVersioning
 
 from library_site.http.bodies import get_body_limit
 from library_site.http.errors import UnsupportedVersion
+from library_site.http.refusals import Refusal
 
 
 class PayloadTooLarge(APIException):
@@ -19,6 +20,14 @@ class PayloadTooLarge(APIException):
 
     status_code = 413
     default_code = "payload_too_large"
+
+
+class CompressedBody(Refusal):
+    """The body has a content coding (RFC 9110, 8.4 and 15.5.16)."""
+
+    status = 415
+    message = "Send the body as it is, without Content-Encoding"
+    headers: ClassVar = {"Accept-Encoding": "identity"}
 
 
 class ServedVersioning(NamespaceVersioning):
@@ -32,10 +41,15 @@ class ServedVersioning(NamespaceVersioning):
 
 class JSONNegotiation(BaseContentNegotiation):
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """The first parser reads a body without a Content-Type (RFC 9110, 8.3). Raises PayloadTooLarge."""
+        """The first parser reads a body without a Content-Type (RFC 9110, 8.3).
+
+        Raises PayloadTooLarge, CompressedBody.
+        """
         limit = get_body_limit(request.META)
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise PayloadTooLarge(f"The body is over {limit} bytes.")
+        if request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
+            raise CompressedBody
         if not request.content_type:
             return next(iter(parsers))
         media_type = request.content_type.partition(";")[0].strip().lower()

@@ -14,6 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
 from library_site.api.parsers import parse_json
+from library_site.api.responses import make_empty_response
 from library_site.http.fast_path import FAILURE_KEY
 from library_site.http.origins import require_own_origin
 
@@ -50,7 +51,7 @@ class APIViewSet(GenericViewSet[Any]):
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """REST framework's own answer would describe the serializers. Every answer has Allow in any case."""
-        return HttpResponse(status=204)
+        return make_empty_response()
 
     def read_values(self, request: Request) -> dict[str, Any]:
         """The members that the request may set. Raises ParseError, ValidationError."""

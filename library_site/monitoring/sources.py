@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 def read_redis() -> Iterable[Metric]:
     if settings.REDIS_URL:
         # Imported only if Redis is used.
-        from library_site.http.rate_limit.redis_windows import is_redis_up
+        from library_site.rate_limit.redis_windows import is_redis_up
 
         yield GaugeMetricFamily("library_redis_up", "Whether Redis answers.", value=is_redis_up(settings.REDIS_URL))
 

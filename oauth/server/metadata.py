@@ -1,4 +1,6 @@
-"""The views of the authorization server's metadata (RFC 8414) and public keys (RFC 7517)."""
+"""The views of the metadata of the authorization server (RFC 8414) and of the API (RFC 9728), and of public keys
+(RFC 7517).
+"""
 
 import time
 
@@ -42,6 +44,21 @@ def metadata(request: HttpRequest) -> JsonResponse:
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": f"{settings.PUBLIC_URL}/docs",
+    }
+    return JsonResponse(body)
+
+
+@csrf_exempt
+@require_safe
+def protected_resource(request: HttpRequest) -> JsonResponse:
+    """RFC 9728. The API is a resource of its own authorization server."""
+    body = {
+        "resource": settings.PUBLIC_URL,
+        "authorization_servers": [settings.PUBLIC_URL],
+        "scopes_supported": list(scopes.SCOPES),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Library API",
+        "resource_documentation": f"{settings.PUBLIC_URL}/docs",
     }
     return JsonResponse(body)
 

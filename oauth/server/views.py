@@ -15,7 +15,7 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from library_site.api.responses import NO_STORE
 from oauth import lockout, scopes
-from oauth.authentication import CHALLENGE, verify_token
+from oauth.authentication import build_challenge, verify_token
 from oauth.hashers import HashingBusy
 from oauth.server.backend import OAuthBackend
 from oauth.server.error_responses import error_response, malformed_reason
@@ -130,8 +130,10 @@ def resource(request: HttpRequest) -> HttpResponse:
     """Returns the user of a token. The specification defines three errors, RFC 6750, 3.1 a challenge for two."""
     scheme, _, access_token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not access_token.strip():
-        return error_response(401, "missing_token", "The request has no Bearer token.", WWW_Authenticate=CHALLENGE)
-    challenge = f'{CHALLENGE}, error="invalid_token"'
+        return error_response(
+            401, "missing_token", "The request has no Bearer token.", WWW_Authenticate=build_challenge()
+        )
+    challenge = build_challenge(error="invalid_token")
     try:
         _, claims, remaining_scopes = verify_token(access_token.strip(), time.time())
     except access_tokens.TokenExpired:

@@ -54,6 +54,7 @@ docs/oauth2-redirect.html None
 ^oauth/revoke/?$ oauth:revoke
 ^oauth/introspect/?$ oauth:introspect
 .well-known/oauth-authorization-server oauth:metadata
+.well-known/oauth-protected-resource oauth:protected-resource
 .well-known/jwks.json oauth:jwks
 accounts/^login/?$ accounts:login
 accounts/^login/code/?$ accounts:code

@@ -15,8 +15,9 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from books.api.views import BookViewSet
 from books.models import Book
-from library_site.http.rate_limit.counters import make_counter
+from library_site.rate_limit.counters import make_counter
 from oauth import api_keys
+from oauth.authentication import build_challenge
 from oauth.models import APIKey
 from oauth.scopes import get_user_scopes, parse_scopes
 from oauth.throttling import CallerThrottle
@@ -34,8 +35,8 @@ from tests.support.oauth_flows import (
 
 pytestmark = pytest.mark.database_independent
 
-CHALLENGE = 'Bearer realm="Library API"'
-INVALID = f'{CHALLENGE}, error="invalid_token"'
+CHALLENGE = build_challenge()
+INVALID = build_challenge(error="invalid_token")
 VERSIONS = ["/api/books", "/api/v2/books"]
 POLICIES = ["open", "protect-writes", "protected"]
 NO_CREDENTIAL = "Authentication credentials were not provided."
@@ -152,7 +153,7 @@ def test_a_missing_scope_is_named(api: httpx.Client, policy: str, books: str, us
     answer = api.post(books, json=build_book(), headers=credential(user, "read"))
     assert answer.status_code == 403
     assert answer.json() == build_refusal(books, "FORBIDDEN", "The credential lacks the scope write", answer)
-    assert answer.headers["WWW-Authenticate"] == f'{CHALLENGE}, error="insufficient_scope", scope="write"'
+    assert answer.headers["WWW-Authenticate"] == build_challenge(error="insufficient_scope", scope="write")
 
 
 def test_a_token_of_the_whole_flow_opens_the_library(api: httpx.Client, settings: Settings, books: str) -> None:
@@ -204,6 +205,9 @@ def test_each_refusal_says_what_is_wrong(api: httpx.Client, books: str, user: Us
         "The access token is not valid": {"Authorization": "Bearer nonsense"},
         "The access token has expired": create_token_header(user, iat=1, exp=3601),
         "The API key is not valid": {"X-API-Key": "nonsense"},
+        "This is the form of an API key, which belongs into the header X-API-Key": {
+            "Authorization": f"Bearer {create_key_header(user)['X-API-Key']}"
+        },
         "Send one credential, a Bearer token or an API key": {**create_token_header(user), **create_key_header(user)},
     }
     assert [read_message(api.get(books, headers=headers)) for headers in refusals.values()] == list(refusals)

@@ -18,16 +18,20 @@ SHARED_ADDRESSES = [
     "/oauth/token",
     "/oauth/token/",
     "/oauth/refresh",
+    "/oauth/resource",
+    "/oauth/revoke",
+    "/oauth/revoke/",
+    "/openapi.json",
+    "/openapi/v2.json",
     "/.well-known/oauth-authorization-server",
     "/.well-known/jwks.json",
+    "/.well-known/oauth-protected-resource",
 ]
 OTHER_ADDRESSES = [
     "/",
     "/docs",
-    "/openapi.json",
+    "/openapi.html",
     "/oauth/authorize",
-    "/oauth/resource",
-    "/oauth/revoke",
     "/oauth/introspect",
     "/oauth/tokens",
     "/accounts/login",
@@ -118,9 +122,16 @@ def test_a_page_may_send_and_read_all_headers_of_the_library(cors_client: httpx.
     preflight = get_cors_headers(send_preflight(cors_client, "/api/v2/books", ORIGINS[0], "PATCH"))
     answer = get_cors_headers(cors_client.get("/api/v2/books", headers={"Origin": ORIGINS[0]}))
     assert {"get", "post", "put", "patch", "delete"} <= split_list(preflight["access-control-allow-methods"])
-    assert {"authorization", "content-type", "x-api-key", "if-match", "if-none-match", "idempotency-key"} <= split_list(
-        preflight["access-control-allow-headers"]
-    )
+    assert {
+        "authorization",
+        "content-type",
+        "x-api-key",
+        "if-match",
+        "if-none-match",
+        "idempotency-key",
+        "traceparent",
+        "tracestate",
+    } <= split_list(preflight["access-control-allow-headers"])
     assert split_list(answer["access-control-expose-headers"]) == {
         "etag",
         "idempotent-replayed",

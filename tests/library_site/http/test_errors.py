@@ -1,5 +1,7 @@
 """Version 2 answers each error in the structure that the specification gives in Section 7."""
 
+import gzip
+import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -228,6 +230,18 @@ def test_a_body_of_another_type_is_refused(
 ) -> None:
     answer = request_json(api, method, BOOKS + end.format(**book), content=b"{}", headers={"Content-Type": media_type})
     assert answer == (415, build_error("UNSUPPORTED_MEDIA_TYPE", f'Unsupported media type "{media_type}" in request.'))
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br, identity", "GZIP"])
+@pytest.mark.parametrize("address", ["/api/books", "/api/v2/books"])
+def test_a_compressed_body_is_refused(api: httpx.Client, address: str, coding: str) -> None:
+    """Even one that is readable: what its header says does not fit it."""
+    headers = {"Content-Encoding": coding}
+    for body in (gzip.compress(json.dumps(build_book()).encode()), json.dumps(build_book()).encode()):
+        answer = api.post(address, content=body, headers={**headers, "Content-Type": "application/json"})
+        assert (answer.status_code, answer.headers["Accept-Encoding"]) == (415, "identity")
+        assert "without Content-Encoding" in answer.text
+    assert api.post(address, json=build_book(), headers={"Content-Encoding": "Identity"}).status_code == 201
 
 
 def test_all_problems_of_a_body_are_listed(api: httpx.Client) -> None:

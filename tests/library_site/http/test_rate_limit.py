@@ -21,9 +21,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from books.api.views import BookViewSet
-from library_site.http.rate_limit.counters import make_counter
-from library_site.http.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
-from library_site.http.rate_limit.windows import MAX_CALLERS, LocalCounter
+from library_site.rate_limit.counters import make_counter
+from library_site.rate_limit.redis_windows import REDIS_RETRY_AFTER, REDIS_TIMEOUT, RedisCounter
+from library_site.rate_limit.windows import MAX_CALLERS, LocalCounter
 from oauth import callers
 from oauth.api_keys import create_key
 from oauth.credentials import Credential
@@ -338,11 +338,9 @@ def test_while_redis_is_away_the_process_counts(
     assert limited.get("/api/books").status_code == 429
     clock.now += 0.5
     assert parse_limit_headers(limited.get("/api/books")) == (POLICY, '"default";r=2;t=60', None)
-    assert [
-        (record.levelno, record.name) for record in caplog.records if record.name == "library_site.http.rate_limit"
-    ] == [
-        (logging.ERROR, "library_site.http.rate_limit"),
-        (logging.WARNING, "library_site.http.rate_limit"),
+    assert [(record.levelno, record.name) for record in caplog.records if record.name == "library_site.rate_limit"] == [
+        (logging.ERROR, "library_site.rate_limit"),
+        (logging.WARNING, "library_site.rate_limit"),
     ]
 
 

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.database_independent
 
 ISSUER = settings.PUBLIC_URL
 METADATA = "/.well-known/oauth-authorization-server"
+PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"
 JWKS = "/.well-known/jwks.json"
 
 
@@ -40,6 +41,20 @@ def test_the_server_describes_itself(api: httpx.Client) -> None:
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": f"{ISSUER}/docs",
+    }
+
+
+def test_a_refusal_leads_to_the_authorization_server(api: httpx.Client) -> None:
+    """As RFC 9728 (5) tells clients to find it."""
+    challenge = api.get("/api/v2/operations").headers["WWW-Authenticate"]
+    assert challenge == f'Bearer realm="Library API", resource_metadata="{ISSUER}{PROTECTED_RESOURCE}"'
+    assert api.get(PROTECTED_RESOURCE).json() == {
+        "resource": ISSUER,
+        "authorization_servers": [ISSUER],
+        "scopes_supported": ["read", "write", "webhooks"],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Library API",
+        "resource_documentation": f"{ISSUER}/docs",
     }
 
 

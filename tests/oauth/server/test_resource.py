@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from joserfc.jwk import RSAKey
 
+from oauth.authentication import build_challenge
 from oauth.tokens import jwks
 from tests.support.forged_tokens import build_claims, decode_part, decode_token, encode_part, forge_token
 from tests.support.oauth_flows import (
@@ -24,8 +25,8 @@ from tests.support.oauth_flows import (
 pytestmark = pytest.mark.database_independent
 
 RESOURCE = "/oauth/resource"
-CHALLENGE = 'Bearer realm="Library API"'
-INVALID = f'{CHALLENGE}, error="invalid_token"'
+CHALLENGE = build_challenge()
+INVALID = build_challenge(error="invalid_token")
 
 
 @pytest.fixture

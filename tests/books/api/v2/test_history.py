@@ -14,6 +14,7 @@ from books.history.actors import find_actor
 from books.models import Actor, Book, Change
 from books.rows import BookRow
 from books.writing import changes
+from oauth.authentication import build_challenge
 from oauth.models import APIKey
 from tests.support.books import build_book
 from tests.support.credentials import create_token_header
@@ -387,9 +388,9 @@ def test_the_history_needs_a_credential_that_may_write(
     answers = [api.get(history_address, headers=header) for header in headers]
     assert [answer.status_code for answer in answers] == [401, 401, 403, 403, 200, 200]
     assert [answer.headers.get("WWW-Authenticate") for answer in answers] == [
-        'Bearer realm="Library API"',
-        'Bearer realm="Library API", error="invalid_token"',
-        *['Bearer realm="Library API", error="insufficient_scope", scope="write"'] * 2,
+        build_challenge(),
+        build_challenge(error="invalid_token"),
+        *[build_challenge(error="insufficient_scope", scope="write")] * 2,
         None,
         None,
     ]

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
+from oauth.authentication import build_challenge
 from tests.support import oauth_flows
 from tests.support.books import build_book
 from tests.support.endpoints import (
@@ -212,16 +213,14 @@ def send_request(api: httpx.Client, method: str, path: str, key_header: dict[str
 def test_a_credential_is_needed_even_in_an_open_library(api: httpx.Client, method: str, path: str) -> None:
     response = send_request(api, method, path, None)
     assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
-    assert response.headers["WWW-Authenticate"] == 'Bearer realm="Library API"'
+    assert response.headers["WWW-Authenticate"] == build_challenge()
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_other_scopes_are_not_enough(api: httpx.Client, method: str, path: str) -> None:
     response = send_request(api, method, path, create_key_header(oauth_flows.create_librarian(), "read write"))
     assert (response.status_code, response.json()["error"]["code"]) == (403, "FORBIDDEN")
-    assert response.headers["WWW-Authenticate"] == (
-        'Bearer realm="Library API", error="insufficient_scope", scope="webhooks"'
-    )
+    assert response.headers["WWW-Authenticate"] == (build_challenge(error="insufficient_scope", scope="webhooks"))
 
 
 @pytest.mark.parametrize(("method", "path"), [operation for operation in OPERATIONS if operation[1]])

@@ -4,7 +4,7 @@ from functools import cache
 from threading import Lock
 from typing import Protocol
 
-from library_site.http.rate_limit.windows import LocalCounter, Window
+from library_site.rate_limit.windows import LocalCounter, Window
 
 COUNTER_LOCK = Lock()
 
@@ -24,6 +24,6 @@ def make_counter(redis_url: str, seconds: int) -> Counter:
     if not redis_url:
         return LocalCounter(seconds)
     # To import the client takes a tenth of a second, so it happens only if Redis is used.
-    from library_site.http.rate_limit.redis_windows import RedisCounter
+    from library_site.rate_limit.redis_windows import RedisCounter
 
     return RedisCounter(redis_url, seconds)

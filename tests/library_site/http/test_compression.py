@@ -1,0 +1,127 @@
+"""Answers are compressed for clients that accept gzip, with the setting GZIP."""
+
+import gzip
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from library_site.http.compression import compress_answers
+from tests.support.books import build_book
+from tests.support.oauth_flows import create_key_header, create_librarian
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+pytestmark = pytest.mark.database_independent
+
+LONG_TITLE = "Emma " * 90
+BOOKS = "/api/v2/books"
+
+
+@pytest.fixture
+def client(api: httpx.Client, application: "WSGIApplication") -> Iterator[httpx.Client]:
+    transport = httpx.WSGITransport(app=compress_answers(application))
+    with httpx.Client(transport=transport, base_url="http://127.0.0.1", headers={"Accept-Encoding": "gzip"}) as client:
+        yield client
+
+
+def add_books(client: httpx.Client) -> httpx.Response:
+    """Adds so many that a list is worth to be compressed."""
+    first, *_ = [client.post(BOOKS, json=build_book(title=LONG_TITLE, isbn=str(number))) for number in range(4)]
+    return first
+
+
+def test_a_list_is_compressed_and_its_etag_is_another_one(api: httpx.Client, client: httpx.Client) -> None:
+    add_books(client)
+    plain, compressed = api.get(BOOKS), client.get(BOOKS)
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert compressed.content == plain.content
+    assert int(compressed.headers.get("Content-Length", 0)) < len(plain.content)
+    assert compressed.headers["ETag"] == plain.headers["ETag"][:-1] + '-gzip"'
+    assert "Accept-Encoding" in compressed.headers["Vary"]
+
+
+def test_an_etag_of_a_compressed_answer_is_accepted(client: httpx.Client) -> None:
+    add_books(client)
+    etag = client.get(BOOKS).headers["ETag"]
+    unchanged = client.get(BOOKS, headers={"If-None-Match": etag})
+    assert (unchanged.status_code, unchanged.headers["ETag"]) == (304, etag)
+    other = client.get(BOOKS, headers={"If-None-Match": etag.replace("-gzip", "")})
+    assert (other.status_code, other.headers["ETag"]) == (304, etag.replace("-gzip", ""))
+
+
+def test_a_book_is_changed_with_the_etag_of_a_compressed_answer(client: httpx.Client) -> None:
+    address = f"{BOOKS}/{add_books(client).json()['id']}"
+    body = {"title": LONG_TITLE + LONG_TITLE[:50], "author": "J" * 300, "genre": "N" * 90}
+    etag = client.patch(address, json=body).headers["ETag"]
+    read = client.get(address)
+    assert read.headers["ETag"] == etag
+    for expected in (200, 412):
+        answer = client.patch(address, json={"year": expected}, headers={"If-Match": etag})
+        assert answer.status_code == expected
+
+
+def test_head_says_what_get_would(client: httpx.Client) -> None:
+    add_books(client)
+    head, got = client.head(BOOKS), client.get(BOOKS)
+    assert [head.headers[name] for name in ("ETag", "Content-Encoding")] == [
+        got.headers[name] for name in ("ETag", "Content-Encoding")
+    ]
+
+
+def test_an_export_is_compressed_piece_by_piece(client: httpx.Client) -> None:
+    add_books(client)
+    answer = client.get(BOOKS, headers={"Accept": "text/csv"})
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert answer.text.count(LONG_TITLE.strip()) == 4
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "br", "*", "gzip;q=0", "gzip; q=0.0"])
+def test_who_does_not_accept_gzip_gets_none(client: httpx.Client, accepted: str) -> None:
+    add_books(client)
+    answer = client.get(BOOKS, headers={"Accept-Encoding": accepted})
+    assert "Content-Encoding" not in answer.headers
+    assert "-gzip" not in answer.headers["ETag"]
+    assert "Accept-Encoding" in answer.headers["Vary"]
+
+
+@pytest.mark.parametrize("accepted", ["GZIP", "br, gzip;q=0.1", "deflate,gzip"])
+def test_gzip_is_found_among_others(client: httpx.Client, accepted: str) -> None:
+    add_books(client)
+    assert client.get(BOOKS, headers={"Accept-Encoding": accepted}).headers["Content-Encoding"] == "gzip"
+
+
+def test_what_is_small_secret_or_elsewhere_is_not_compressed(client: httpx.Client) -> None:
+    add_books(client)
+    key = create_key_header(create_librarian())
+    operations = [client.post(f"{BOOKS}/1000/restore"), client.get(f"{BOOKS}?limit=1&fields=id"), client.get("/docs")]
+    for number in range(8):
+        client.post("/api/v2/api-keys", json={"name": f"{number}" * 100, "scopes": "read"}, headers=key)
+    secret = client.get("/api/v2/api-keys", headers=key)
+    assert len(secret.content) > 1024
+    assert [answer.headers.get("Content-Encoding") for answer in [*operations, secret]] == [None] * 4
+
+
+def test_the_layer_closes_what_it_compresses() -> None:
+    closed = []
+
+    class Body:
+        def __iter__(self) -> Iterator[bytes]:
+            return iter([b"a" * 600, b"b" * 600])
+
+        def close(self) -> None:
+            closed.append(True)
+
+    def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Body:
+        start_response("200 OK", [])
+        return Body()
+
+    environ = {"PATH_INFO": "/api/x", "REQUEST_METHOD": "GET", "HTTP_ACCEPT_ENCODING": "gzip"}
+    body = compress_answers(application)(environ, lambda *_: lambda _: None)
+    parts = iter(body)
+    first = next(parts)
+    assert len(first) > 10
+    assert gzip.decompress(first + b"".join(parts)) == b"a" * 600 + b"b" * 600
+    assert closed == [True]
