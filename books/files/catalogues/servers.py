@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 2**20
 # Headers, and the body in any encoding of the transfer.
 MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
-HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml"}
+HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
 async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[Lookup]:

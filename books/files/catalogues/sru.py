@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any, cast
+from unicodedata import normalize
 from xml.etree.ElementTree import Element, ParseError
 
 import pymarc
@@ -32,11 +33,9 @@ def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     Raises CatalogueFailed.
     """
     root = parse_response(content)
-    if message := find_diagnostic(root):
-        raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
     records = list(iter_records(root))
-    if not records and count_records(root) not in ("", "0"):
-        raise CatalogueFailed(_("It has the book, and sent no record in MARCXML."))
+    if not records:
+        require_absence(root)
     named = [record for record in records if isbn13 in list_isbn13s(record)]
     if records and not named:
         raise CatalogueFailed(_("It answered with other books than the one with this ISBN."))
@@ -54,8 +53,16 @@ def parse_response(content: bytes) -> Element:
     return elements[0]
 
 
+def require_absence(root: Element) -> None:
+    """Raises CatalogueFailed for an answer that has no records for another reason than that there are none."""
+    if message := find_diagnostic(root):
+        raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
+    if count_records(root) not in ("", "0"):
+        raise CatalogueFailed(_("It has the book, and sent no record in MARCXML."))
+
+
 def find_diagnostic(root: Element) -> str:
-    """Returns why the server refused the request. Those of single records are inside of these."""
+    """Returns why the server refused the request. Records have diagnostics of their own."""
     diagnostics = next((child for child in root if get_name(child) == "diagnostics"), ())
     texts = {get_name(element): element.text or "" for diagnostic in diagnostics for element in diagnostic}
     words = " ".join((texts.get("message") or texts.get("details") or texts.get("uri") or "").split())
@@ -79,7 +86,8 @@ def iter_records(root: Element) -> Iterator[pymarc.Record]:
 def read_members(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values, without those that no book may have."""
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
-    cells = {name: SORTING_MARKS.sub("", text) for name, text in texts.items()}
+    # Some catalogues write an accent as a character of its own.
+    cells = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
     try:
         return parse_values(cells)
     except ValidationError as error:

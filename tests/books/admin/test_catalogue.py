@@ -16,8 +16,8 @@ from library_site.http.streams import StreamLimit
 from library_site.rate_limit.windows import LocalCounter
 from tests.support.admin_pages import read_text, read_words
 from tests.support.books_admin import ADD, LIST, create_book, page_address
-from tests.support.catalogues import ISBN, Catalogue, build_record, respond_with_records, start_catalogue
 from tests.support.receivers import respond_with
+from tests.support.sru_servers import ISBN, Catalogue, build_record, respond_with_records, start_catalogue
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
 

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import BROWSER_MARKS, open_page
-from tests.support.catalogues import ISBN, Catalogue, build_record, drip, flood, respond_with_records, start_catalogue
 from tests.support.receivers import respond_with
 from tests.support.server import Service, run_in_shell, serve_library
+from tests.support.sru_servers import ISBN, Catalogue, build_record, drip, flood, respond_with_records, start_catalogue
 
 # Creates a librarian, and prints the session.
 PREPARATION = """

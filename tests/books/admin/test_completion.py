@@ -16,7 +16,10 @@ from library_site.jobs.leases import release_row
 from tests.support.admin_pages import read_text, read_words
 from tests.support.books import build_isbn
 from tests.support.books_admin import create_book, delete_book
-from tests.support.catalogues import (
+from tests.support.imports import choose, confirm, count_kinds, page, post_rules, upload
+from tests.support.operations import claim_runner, run_operations
+from tests.support.receivers import respond_with
+from tests.support.sru_servers import (
     ISBN,
     Catalogue,
     build_record,
@@ -24,9 +27,6 @@ from tests.support.catalogues import (
     respond_with_records,
     start_catalogue,
 )
-from tests.support.imports import choose, confirm, count_kinds, page, post_rules, upload
-from tests.support.operations import claim_runner, run_operations
-from tests.support.receivers import respond_with
 
 pytestmark = [pytest.mark.usefixtures("catalogues_of_this_machine")]
 

@@ -10,7 +10,9 @@ from pytest_django import Settings
 
 from books.files.catalogues import entries, lookup
 from books.files.catalogues.entries import Entry, Lookup
-from tests.support.catalogues import (
+from tests.support.receivers import respond_with
+from tests.support.server import reserve_port
+from tests.support.sru_servers import (
     ISBN,
     build_record,
     build_response,
@@ -20,8 +22,6 @@ from tests.support.catalogues import (
     start_catalogue,
     stay_silent,
 )
-from tests.support.receivers import respond_with
-from tests.support.server import reserve_port
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
 

@@ -6,7 +6,7 @@ import pytest
 
 from books.files.catalogues.entries import CatalogueFailed
 from books.files.catalogues.sru import read_answer
-from tests.support.catalogues import DIAGNOSTICS, ISBN, build_record, build_response
+from tests.support.sru_servers import DIAGNOSTICS, ISBN, build_record, build_response
 
 pytestmark = pytest.mark.database_independent
 
@@ -97,6 +97,14 @@ def test_version_2_and_a_missing_number_are_read_as_well() -> None:
 
 def test_a_refusal_is_passed_on() -> None:
     assert read_failure(build_response(diagnostics=DIAGNOSTICS)) == "It refused the question: Unsupported index"
+
+
+def test_a_warning_beside_records_refuses_nothing() -> None:
+    assert read_answer(build_response(build_record(), diagnostics=DIAGNOSTICS), ISBN) == VALUES
+
+
+def test_an_accent_is_a_part_of_its_letter() -> None:
+    assert read(build_record(m245a="Cafe\u0301"))["title"] == "Café"
 
 
 def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
