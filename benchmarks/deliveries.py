@@ -26,7 +26,7 @@ for path in {paths!r}:
 PUBLISH_EVENTS_CODE = """
 from django.db import transaction
 from django.utils import timezone
-from books.events import BOOK_CREATED
+from books.writing.events import BOOK_CREATED
 from webhooks.outbox import EventData, publish
 time = "2026-01-31T09:30:00.000000Z"
 book = {{"id": 1, "title": "Pride and Prejudice", "author": "Jane Austen", "year": 1813, "isbn": "9799900000012",

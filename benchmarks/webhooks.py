@@ -27,7 +27,7 @@ PUBLISH_SINGLE_EVENTS_CODE = """
 import random, time
 from django.db import transaction
 from django.utils import timezone
-from books.events import BOOK_CREATED
+from books.writing.events import BOOK_CREATED
 from webhooks.models import Event
 from webhooks.outbox import EventData, publish
 for n in range({events}):
