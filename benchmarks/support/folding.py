@@ -29,17 +29,17 @@ class StoredChange(NamedTuple):
 
 
 def list_broken_histories(fetch: Callable[[str], Sequence[tuple[Any, ...]]], seeded: int) -> list[str]:
-    """What is wrong, for each book with an id above `seeded`: the seeded ones have no creation."""
+    """What is wrong, for each book. Those with an id up to `seeded` have no creation."""
     changes, problems = defaultdict(list), []
     for pk, version, kind, before, after in fetch(CHANGES_SQL):
         changes[pk].append(StoredChange(version, kind, parse_members(before), parse_members(after)))
     books = {pk: (version, parse_book(values)) for pk, version, *values in fetch(BOOKS_SQL)}
     for pk in {*changes, *books}:
-        if pk > seeded:
-            try:
-                fold(changes[pk], *books.get(pk, (None, None)))
-            except BrokenHistory as error:
-                problems.append(f"book {pk}: {error}")
+        try:
+            version, book = books.get(pk, (None, None))
+            fold(changes[pk], version, book, is_seeded=pk <= seeded)
+        except BrokenHistory as error:
+            problems.append(f"book {pk}: {error}")
     return problems
 
 
@@ -53,18 +53,20 @@ def parse_book(values: Sequence[Any]) -> dict[str, Any]:
     return {**book, "available": bool(book["available"])}
 
 
-def fold(changes: Sequence[StoredChange], version: int | None, book: State) -> None:
+def fold(changes: Sequence[StoredChange], version: int | None, book: State, is_seeded: bool) -> None:
     """Undoes the changes from the present book backwards; `book` is None if there is none any more.
 
     Raises BrokenHistory where they do not lead to it.
     """
-    require([change.version for change in changes] == list(range(1, len(changes) + 1)), "a version is missing")
-    require(bool(changes) and changes[0].kind == CREATED, "it has no creation")
-    require(version in (None, len(changes)), f"the book has version {version}, the last change {len(changes)}")
+    first = 2 if is_seeded else 1
+    last = first + len(changes) - 1
+    require([change.version for change in changes] == list(range(first, last + 1)), "a version is missing")
+    require(is_seeded or (bool(changes) and changes[0].kind == CREATED), "it has no creation")
+    require(version in (None, last), f"the book has version {version}, the last change {last}")
     state = book
     for change in reversed(changes):
         state = undo(change, state)
-    require(state is None, "there is a book before its creation")
+    require(is_seeded or state is None, "there is a book before its creation")
 
 
 def undo(change: StoredChange, state: State) -> State:
