@@ -167,7 +167,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         file=file,
         head=head,
         form=form,
-        encodings={name: encoding.name for name, encoding in ENCODINGS.items()} if head.warning else {},
+        encodings={name: ENCODINGS[name].name for name in FORMATS[head.format].encodings},
     )
 
 

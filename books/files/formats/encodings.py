@@ -34,9 +34,11 @@ class Encoding(NamedTuple):
 UTF_8, WINDOWS_1252 = Encoding("UTF-8", "utf-8"), Encoding("Windows-1252", "cp1252")
 UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-16-be")
 MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
-# Those that can be demanded of a file that is not in UTF-8. Latin-1 is read as Windows-1252, as browsers do (WHATWG,
-# Encoding, 4.2).
-ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252}
+# pymarc's name of the encoding of old records, which Python does not know.
+MARC_8 = Encoding("MARC-8", "iso8859-1")
+# Those that can be demanded of a file. Latin-1 is read as Windows-1252, as browsers do (WHATWG, Encoding, 4.2).
+ENCODINGS = {"utf-8": UTF_8, "utf-16": UTF_16_LE, "windows-1252": WINDOWS_1252, "marc-8": MARC_8}
+TEXT_ENCODINGS, MARC_ENCODINGS = ("utf-8", "utf-16", "windows-1252"), ("utf-8", "marc-8", "windows-1252")
 
 
 class FoundEncoding(NamedTuple):

@@ -6,6 +6,7 @@ records, sets the lengths right, and compares each directory with its fields.
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from io import StringIO
@@ -16,7 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from pymarc.exceptions import PymarcException
 
-from books.files.formats.marc_fields import build_record, read_values
+from books.files.formats.encodings import ENCODINGS, MARC_8, UTF_8, Encoding
+from books.files.formats.marc_fields import build_record, describe_unimarc, read_values
 from books.files.formats.records import (
     CHUNK_BYTES,
     COLUMNS,
@@ -41,7 +43,7 @@ LEADER_BEHIND_FIELD = re.compile(rb"(?<=\x1e)(?=[0-9]{5}[a-z]{2}[a-z ][a ][a ]22
 ENTRY_PATTERN = re.compile(rb"[0-9A-Za-z]{3}[0-9]{9}")
 # What may stand between records.
 PADDING = b"\r\n \0\x1a"
-UNICODE = "a"
+UNICODE = b"a"
 # Escapes that name no character set, control characters, and accents (from E0 on) at the end of a text: each belongs to
 # the letter behind it (MARC 21, Character Sets, MARC-8).
 UNKNOWN_MARC_8 = re.compile(
@@ -52,6 +54,7 @@ MANY_ACCENTS = re.compile(rb"[\xe0-\xfe]{100}")
 # Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
 NOTE_TAG = "998"
 NOTE_LEADER = "00000nam a2200000   4500"
+NOTE_PATTERN = re.compile(rb".{9}a.{14}%b[0-9]{9}\x1e" % NOTE_TAG.encode(), re.DOTALL)
 
 
 class DamagedRecord(Exception):
@@ -59,19 +62,52 @@ class DamagedRecord(Exception):
 
 
 def read_marc(stream: BinaryIO, encoding_name: str = "") -> Table:
-    return Table(COLUMNS, iter_records(stream), "MARC 21")
+    """A chosen encoding counts more than the leaders of the records. Raises UnreadableFile."""
+    encoding = ENCODINGS.get(encoding_name)
+    records = iter_records(stream, encoding)
+    if encoding:
+        return Table(COLUMNS, records, f"MARC 21, {encoding.name}")
+    found = count_wrong_leaders(stream)
+    return Table(COLUMNS, records, "MARC 21", describe_wrong_utf_8(found[UTF_8]), notes=describe_utf_8(found[MARC_8]))
 
 
-def iter_records(stream: BinaryIO) -> Iterator[Record]:
+def count_wrong_leaders(stream: BinaryIO) -> Counter[Encoding]:
+    """Returns how many records name each encoding and are in another one, as far as bytes tell."""
+    pieces = (piece.lstrip(PADDING) for piece in iter_pieces(stream))
+    named = ((UTF_8 if piece[9:10] == UNICODE else MARC_8, piece) for piece in pieces)
+    return Counter(name for name, piece in named if not piece.isascii() and is_utf_8(piece) != (name is UTF_8))
+
+
+def describe_wrong_utf_8(count: int) -> str:
+    """Returns the warning about records that are not in UTF-8, which their leaders name."""
+    sentence = ngettext(
+        "%(count)d record says that it is in UTF-8, and is not. It may be in MARC-8 or Windows-1252 (Latin-1).",
+        "%(count)d records say that they are in UTF-8, and are not. They may be in MARC-8 or Windows-1252 (Latin-1).",
+        count,
+    )
+    return sentence % {"count": count} if count else ""
+
+
+def describe_utf_8(count: int) -> list[str]:
+    """Returns what is said of records in UTF-8 whose leaders name MARC-8."""
+    sentence = ngettext(
+        "%(count)d record says that it is in MARC-8, and is read as UTF-8, because its bytes are.",
+        "%(count)d records say that they are in MARC-8, and are read as UTF-8, because their bytes are.",
+        count,
+    )
+    return [sentence % {"count": count}] if count else []
+
+
+def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator[Record]:
     """Yields a record for each piece of the file that ends like one. Raises UnreadableFile."""
     for number, raw in enumerate(iter_pieces(stream), 1):
         try:
-            record, doubts = read_record(raw.lstrip(PADDING))
+            record, doubts = read_record(raw.lstrip(PADDING), encoding)
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_member("record", str(error)))
             continue
         if not is_note(record):
-            yield Record(number, read_values(record), raw, doubts=doubts)
+            yield Record(number, read_values(record), raw, describe_unimarc(record, number), doubts)
 
 
 def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
@@ -95,27 +131,44 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
         yield record + END_OF_RECORD if record.endswith(END_OF_FIELD) else record
 
 
-def read_record(data: bytes) -> tuple[pymarc.Record, tuple[str, ...]]:
+def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the doubts about it. Raises DamagedRecord."""
-    data = repair_leader(data)
+    encoding = find_encoding(data) if chosen is None or NOTE_PATTERN.match(data) else chosen
+    data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
-    if MANY_ACCENTS.search(data) and not is_in_utf_8(data):
+    if encoding is MARC_8 and MANY_ACCENTS.search(data):
         raise DamagedRecord(_("It has more accents on a letter than can be read."))
     # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
     messages = StringIO()
     try:
         with redirect_stderr(messages):
-            record = pymarc.Record(data=data, force_utf8=is_in_utf_8(data))
+            record = pymarc.Record(data=data, file_encoding=encoding.codec)
     except UnicodeDecodeError as error:
-        raise DamagedRecord(_("It is not in the encoding that its leader names.")) from error
+        raise DamagedRecord(_("It is not in %(encoding)s.") % {"encoding": encoding.name}) from error
     except (PymarcException, ValueError, LookupError, TypeError) as error:
         raise DamagedRecord(_("It cannot be read: %(error)s.") % {"error": type(error).__name__}) from error
-    has_doubt = bool(messages.getvalue()) or has_unknown_characters(data)
+    has_doubt = encoding is MARC_8 and (bool(messages.getvalue()) or bool(UNKNOWN_MARC_8.search(data)))
     return record, (_("It has characters that its encoding, MARC-8, does not know."),) if has_doubt else ()
 
 
-def repair_leader(data: bytes) -> bytes:
-    """Returns the record with its own length, and the address at which its fields begin. Raises DamagedRecord."""
+def find_encoding(data: bytes) -> Encoding:
+    """Returns that of a record: UTF-8 if its leader names it, or if it has characters of UTF-8. Plain ASCII is both."""
+    return UTF_8 if data[9:10] == UNICODE or (not data.isascii() and is_utf_8(data)) else MARC_8
+
+
+def is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def repair_leader(data: bytes, coding: bytes) -> bytes:
+    """Returns the record with its own length, the coding scheme, and the address at which its fields begin.
+
+    Raises DamagedRecord.
+    """
     if not data.endswith(END_OF_RECORD):
         raise DamagedRecord(_("It is cut off: the end of the record is missing."))
     leader, directory_end = data[:LEADER_BYTES], data.find(END_OF_FIELD, LEADER_BYTES)
@@ -123,7 +176,8 @@ def repair_leader(data: bytes) -> bytes:
         raise DamagedRecord(_("It has no leader and no directory."))
     # A length of five digits is all that fits; longer records are read all the same.
     length, address = min(len(data), 99_999), directory_end + 1
-    return b"%05d%b%05d%b" % (length, leader[5:12], address, leader[17:]) + data[LEADER_BYTES:]
+    head = b"%05d%b%b%b%05d%b" % (length, leader[5:9], coding, leader[10:12], address, leader[17:])
+    return head + data[LEADER_BYTES:]
 
 
 def require_whole_directory(data: bytes) -> None:
@@ -151,22 +205,6 @@ def require_whole_directory(data: bytes) -> None:
             len(fields),
         )
         raise DamagedRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
-
-
-def is_in_utf_8(data: bytes) -> bool:
-    """Whether a record is in UTF-8, also if its leader says MARC-8. Plain ASCII is both."""
-    if chr(data[9]) == UNICODE:
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return not data.isascii()
-
-
-def has_unknown_characters(data: bytes) -> bool:
-    """Whether pymarc would skip a part of a record in MARC-8 without a word."""
-    return bool(UNKNOWN_MARC_8.search(data)) and not is_in_utf_8(data)
 
 
 def is_note(record: pymarc.Record) -> bool:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from django.utils.translation import gettext as _
 from pymarc import Field, Indicators, Record, Subfield
 
-from books.files.formats.records import AVAILABILITIES, ExportedBook, iter_texts
+from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_member
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE
@@ -25,7 +26,22 @@ LONGEST_STOP = 3
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 QUALIFIER_PUNCTUATION = ":;"
+# The day on which the record was made, and the kind of the date of publication.
+UNIMARC_FIELD_100 = re.compile(r"[0-9]{8}[a-z]")
 TITLE_CODES = ("a", "b", "n", "p")
+
+
+def describe_unimarc(record: Record, number: int) -> str:
+    """Returns what is wrong with a record in UNIMARC, empty for one in MARC 21, which must have a field 245 and has no
+    200. In both formats other things stand in the fields. Raises UnreadableFile if it is the first of its file.
+    """
+    fixed_text = find_text(record, ("100",), "a")
+    if record.get_fields("245") or not (record.get_fields("200") or UNIMARC_FIELD_100.match(fixed_text)):
+        return ""
+    advice = _("Where it comes from, choose MARC 21, CSV or RIS instead.")
+    if number == 1:
+        raise UnreadableFile(" ".join([_("The file is in UNIMARC, which is not MARC 21."), advice]))
+    return name_member("record", " ".join([_("It is in UNIMARC, which is not MARC 21."), advice]))
 
 
 def read_values(record: Record) -> dict[str, Any]:

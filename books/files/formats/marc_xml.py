@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from books.files.formats.limits import require_few_names, require_flat
-from books.files.formats.marc_fields import build_record, read_values
+from books.files.formats.marc_fields import build_record, describe_unimarc, read_values
 from books.files.formats.records import (
     COLUMNS,
     MAX_RECORD_BYTES,
@@ -113,7 +113,8 @@ def get_name(element: Element) -> str:
 def parse_element(number: int, element: Element) -> Record:
     raw = tostring(element, encoding="utf-8").strip() + b"\n"
     try:
-        return Record(number, read_values(build_pymarc_record(element)), raw)
+        record = build_pymarc_record(element)
+        return Record(number, read_values(record), raw, describe_unimarc(record, number))
     except ValueError as error:
         return Record(number, {}, raw, name_member("record", str(error)))
 

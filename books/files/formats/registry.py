@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from books.files.formats.bibtex import BibTeXRejectedFile, read_bibtex, write_bibtex
 from books.files.formats.csv_files import CSVRejectedFile, read_csv, write_csv
+from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
 from books.files.formats.json_lines import JSONLinesRejectedFile, read_json_lines, write_json_lines
 from books.files.formats.limits import bound_table
 from books.files.formats.records import Pages, RejectedFile, Table, UnreadableFile
@@ -22,7 +23,8 @@ from books.files.formats.ris import RISRejectedFile, read_ris, write_ris
 class Format:
     """`reader` takes a stream that can be read again, and the name of an encoding or "".
 
-    `write` is None for a format whose files cannot be written piece by piece.
+    `write` is None for a format whose files cannot be written piece by piece. Files of a format without `encodings`
+    say themselves in which they are.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Format:
     reader: Callable[[BinaryIO, str], Table]
     write: Callable[[Pages], Iterator[bytes]] | None
     rejected_file: Callable[[BinaryIO, Table], RejectedFile]
+    encodings: tuple[str, ...] = TEXT_ENCODINGS
 
     @property
     def content_type(self) -> str:
@@ -39,6 +42,9 @@ class Format:
 
     def read(self, stream: BinaryIO, encoding_name: str) -> Table:
         """Raises UnreadableFile, also for a file that is too large or too nested."""
+        if encoding_name and self.encodings and encoding_name not in self.encodings:
+            names = {"format": self.label, "encoding": ENCODINGS[encoding_name].name}
+            raise UnreadableFile(_("%(format)s is not read as %(encoding)s.") % names)
         return bound_table(self.reader(stream, encoding_name))
 
 
@@ -62,6 +68,7 @@ XLSX = Format(
     import_later("xlsx_files", "read_xlsx"),
     None,
     import_later("xlsx_files", "XLSXRejectedFile"),
+    encodings=(),
 )
 FORMATS = {
     format.name: format
@@ -84,6 +91,7 @@ FORMATS = {
             import_later("marc", "read_marc"),
             import_later("marc", "write_marc"),
             import_later("marc", "MARCRejectedFile"),
+            encodings=MARC_ENCODINGS,
         ),
         Format(
             "marcxml",
@@ -93,6 +101,7 @@ FORMATS = {
             import_later("marc_xml", "read_marc_xml"),
             import_later("marc_xml", "write_marc_xml"),
             import_later("marc_xml", "MARCXMLRejectedFile"),
+            encodings=(),
         ),
         Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRejectedFile),
         Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRejectedFile),

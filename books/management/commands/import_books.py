@@ -94,7 +94,7 @@ class Command(BaseCommand):
         """Raises UnreadableFile, CommandError."""
         table = failures.table = format.read(stream, options["encoding"])
         rules = read_rules(table, options)
-        self.describe_table(table, rules)
+        self.describe_table(table, format, rules)
         require_mapped_members(rules)
         now, file = timezone.now(), LocalFile(stream, format, options["encoding"], failures.add)
         if dry_run:
@@ -110,11 +110,12 @@ class Command(BaseCommand):
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
 
-    def describe_table(self, table: Table, rules: ImportRules) -> None:
+    def describe_table(self, table: Table, format: Format, rules: ImportRules) -> None:
         """Says how the file is read, and what is left out."""
         self.stderr.write(f"Read as {table.description}.")
         if table.warning:
-            self.stderr.write(f"{table.warning} If so: --encoding windows-1252")
+            others = [name for name in format.encodings if not name.startswith("utf")]
+            self.stderr.write(f"{table.warning} If so: --encoding {' or '.join(others)}")
         if profile := find_profile(table.columns).name:
             self.stderr.write(f"Recognised as {profile}.")
         for note in table.notes:

@@ -415,6 +415,20 @@ def test_windows_1252_is_offered_and_read(head: Client) -> None:
     assert Book.objects.get().author == "Zoë"
 
 
+def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
+    record = b"00035nam a2200000 a 4500245001400000\x1e00\x1fa\xe2Etranger\x1e\x1d"
+    file = upload(head, record)
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "1 record says that it is in UTF-8, and is not." in shown
+    assert "Read it as MARC-8" in shown
+    assert "UTF-16" not in shown
+    head.post(page(file, "mapping"), {"encoding": "marc-8"})
+    run_operations()
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "Étranger" in shown
+    assert "MARC 21, MARC-8" in shown
+
+
 def test_columns_are_remembered_by_their_header(head: Client) -> None:
     content = b"a,b,c,d,e\nLalka,Prus,1890,9780306406157,Novel\n"
     columns = dict(zip(["title", "author", "year", "isbn", "genre"], "abcde", strict=True))

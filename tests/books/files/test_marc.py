@@ -2,12 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable
+from io import BytesIO
 
 import pymarc
 import pytest
 
+from books.files.formats.encodings import ENCODINGS
 from books.files.formats.marc_fields import build_record
-from books.files.formats.records import Record
+from books.files.formats.marc_xml import format_record
+from books.files.formats.records import Record, UnreadableFile
+from books.files.formats.registry import FORMATS
 from tests.support.book_files import build_exported_book, read_records, refuse_records, write_books
 
 pytestmark = pytest.mark.database_independent
@@ -70,7 +74,7 @@ def test_each_damage_is_named() -> None:
     assert problems == {
         "wrong length": [""],
         "cut off": ["record: Its directory does not fit field 005."],
-        "broken UTF-8": ["record: It is not in the encoding that its leader names."],
+        "broken UTF-8": ["record: It is not in UTF-8."],
         "without an end": [""],
         "end in the middle": [
             "record: Its directory does not fit field 020.",
@@ -129,6 +133,95 @@ def test_what_marc_8_does_not_know_is_doubtful(
     record = read_one(write_marc_8(title))
     assert (record.values.get("title", ""), bool(record.doubts)) == (expected, is_doubtful)
     assert capsys.readouterr().err == ""
+
+
+def name_encoding(data: bytes, coding: bytes) -> bytes:
+    """Returns the record with another coding scheme in its leader."""
+    return data[:9] + coding + data[10:]
+
+
+@pytest.mark.parametrize(
+    ("coding", "title", "choice", "expected"),
+    [
+        (b"a", "Étranger".encode(), "", "Étranger"),
+        (b"a", "Étranger".encode(), "utf-8", "Étranger"),
+        (b" ", "Étranger".encode(), "", "Étranger"),
+        (b" ", "Étranger".encode(), "utf-8", "Étranger"),
+        (b" ", "Étranger".encode(), "windows-1252", "Ã‰tranger"),
+        (b"a", b"\xe2Etranger", "", None),
+        (b"a", b"\xe2Etranger", "marc-8", "Étranger"),
+        (b" ", b"\xe2Etranger", "", "Étranger"),
+        (b" ", b"\xe2Etranger", "utf-8", None),
+        (b"a", b"\xc9tranger", "windows-1252", "Étranger"),
+        (b" ", b"\xc9tranger", "windows-1252", "Étranger"),
+        (b"a", b"\x81tranger", "windows-1252", None),
+    ],
+)
+def test_a_chosen_encoding_counts_more_than_the_leader(
+    coding: bytes, title: bytes, choice: str, expected: str | None
+) -> None:
+    [record] = read_records("marc", name_encoding(write_marc_8(title), coding), choice)
+    encoding = ENCODINGS[choice or "utf-8"].name
+    problem = "" if expected else f"record: It is not in {encoding}."
+    assert (record.values.get("title"), record.problem, record.doubts) == (expected, problem, ())
+
+
+def test_leaders_that_name_another_encoding_are_counted() -> None:
+    in_utf_8, in_marc_8 = write_marc_8("Étranger".encode()), write_marc_8(b"\xe2Etranger")
+    plain = write_marc_8(b"Stranger")
+    right = [in_marc_8, name_encoding(in_utf_8, b"a"), plain, name_encoding(plain, b"a")]
+    table = FORMATS["marc"].read(BytesIO(b"".join(right)), "")
+    assert (table.description, table.warning, table.notes) == ("MARC 21", "", [])
+    wrong = [*[in_utf_8] * 2, name_encoding(in_marc_8, b"a")]
+    table = FORMATS["marc"].read(BytesIO(b"".join([*right, *wrong])), "")
+    assert table.notes == ["2 records say that they are in MARC-8, and are read as UTF-8, because their bytes are."]
+    assert table.warning == (
+        "1 record says that it is in UTF-8, and is not. It may be in MARC-8 or Windows-1252 (Latin-1)."
+    )
+    table = FORMATS["marc"].read(BytesIO(b"".join(wrong)), "marc-8")
+    assert (table.description, table.warning, table.notes) == ("MARC 21, MARC-8", "", ())
+
+
+@pytest.mark.parametrize("choice", FORMATS["marc"].encodings)
+def test_records_that_came_back_are_read_in_each_encoding(choice: str) -> None:
+    table = FORMATS["marc"].read(BytesIO(write_marc_8(b"Emma")), choice)
+    stream = BytesIO()
+    FORMATS["marc"].rejected_file(stream, table).add(next(table.records), "“Zoë” is no year.")
+    assert [record.values["title"] for record in read_records("marc", stream.getvalue(), choice)] == ["Emma"]
+
+
+@pytest.mark.parametrize(("name", "choice"), [("marc", "utf-16"), ("csv", "marc-8"), ("ris", "marc-8")])
+def test_an_encoding_that_a_format_does_not_have_is_refused(name: str, choice: str) -> None:
+    with pytest.raises(UnreadableFile, match="is not read as"):
+        FORMATS[name].read(BytesIO(b"title\n"), choice)
+
+
+UNIMARC = [
+    build_field("010", a="2-07-036002-4"),
+    build_field("100", a="20210305d1972    m  y0frey50      ba"),
+    build_field("200", a="L'Étranger", f="Albert Camus"),
+]
+
+
+@pytest.mark.parametrize("fields", [UNIMARC, UNIMARC[1:2], UNIMARC[2:]])
+def test_unimarc_is_refused_with_what_to_do(fields: list[pymarc.Field]) -> None:
+    advice = "Where it comes from, choose MARC 21, CSV or RIS instead."
+    emma, other = write_record(build_field("245", a="Emma")), write_record(*fields)
+    assert read_records("marc", emma + other)[1].problem == (
+        f"record: It is in UNIMARC, which is not MARC 21. {advice}"
+    )
+    with pytest.raises(UnreadableFile, match=f"The file is in UNIMARC, which is not MARC 21. {advice}"):
+        read_records("marc", other + emma)
+    record = pymarc.Record(leader=ISBD_LEADER)
+    record.add_field(*fields)
+    with pytest.raises(UnreadableFile, match=advice):
+        read_records("marcxml", format_record(record).encode())
+
+
+@pytest.mark.parametrize("fields", [[build_field("200", a="Local")], [build_field("100", a="20210305d")]])
+def test_what_stands_in_fields_of_unimarc_is_marc_21_beside_a_title(fields: list[pymarc.Field]) -> None:
+    assert read_one(write_record(*fields, build_field("245", a="Emma"))).values["title"] == "Emma"
+    assert read_one(write_record(build_field("100", a="Austen, Jane"))).problem == ""
 
 
 def test_line_ends_between_records_are_no_records() -> None:
