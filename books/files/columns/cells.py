@@ -89,12 +89,11 @@ def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]
 
 def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
     """Returns the column that counts, and its cell: the first one that is enough, else the first that is not empty."""
-    readings: list[tuple[str, Reading]] = []
     for column, read in sources:
         reading = read(values.get(column))
         if reading[2]:
             return column, reading
-        readings.append((column, reading))
+    readings = [(column, read(values.get(column))) for column, read in sources]
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 
@@ -107,7 +106,9 @@ def read_any(cell: Any) -> Reading:
 
 
 def read_text(cell: Any) -> Reading:
-    text = cell if type(cell) is str else read_number(cell)
+    if type(cell) is str:
+        return cell, "", bool(cell) and not cell.isspace()
+    text = read_number(cell)
     return text, "", not is_blank(text)
 
 
@@ -126,6 +127,8 @@ def read_first_value(cell: Any) -> Reading:
 
 
 def read_year(cell: Any) -> Reading:
+    if isinstance(cell, str) and (year := parse_integer(cell)) is not None:
+        return year, "", True
     text = cell if isinstance(cell, str) else read_number(cell)
     if not isinstance(text, str) or isinstance(text, FailedFormula):
         return text, "", text is not None
@@ -154,6 +157,8 @@ def read_exact_isbn(cell: Any) -> Reading:
 
 
 def read_isbn(cell: Any) -> Reading:
+    if type(cell) is str and normalize_isbn(cell) is not None:
+        return cell, "", True
     text = read_number(cell)
     if not isinstance(text, str) or isinstance(text, FailedFormula):
         return text, "", False

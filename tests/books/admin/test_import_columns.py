@@ -6,8 +6,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from books.models import Book
+from books.files.import_tasks import find_head
+from books.files.uploads import find_mapping, remember_mapping
+from books.models import Book, Operation
 from tests.support import program_files
+from tests.support.book_files import build_exported_book, write_books
 from tests.support.books_admin import delete_book
 from tests.support.imports import choose, confirm, page, upload
 from tests.support.program_files import write_workbook
@@ -38,6 +41,26 @@ def test_columns_that_were_chosen_are_remembered_also_that_there_is_none(head: C
     ]
 
 
+def test_a_mapping_of_the_release_before_is_completed(db: None) -> None:
+    """It knew one column of each member."""
+    columns = ["Title", "Author", "Author l-f", "ISBN", "ISBN13"]
+    remember_mapping(columns, {"title": "Title", "isbn": "ISBN13"})
+    assert find_mapping(columns) == {
+        "title": "Title",
+        "author": "Author",
+        "author_2": "Author l-f",
+        "isbn": "ISBN13",
+        "isbn_2": "ISBN13",
+    }
+
+
+def test_the_name_of_an_uploaded_file_is_a_hint(head: Client) -> None:
+    upload(head, b"1.\nTY  - BOOK\nER  - \n", name="books.ris")
+    head_of_file = find_head(Operation.objects.get())
+    assert head_of_file
+    assert head_of_file.format == "ris"
+
+
 def test_a_file_is_the_same_through_both_doors(head: Client, tmp_path: Path) -> None:
     file = upload(head, program_files.ZOTERO.encode())
     choose(head, file)
@@ -51,6 +74,28 @@ def test_a_file_is_the_same_through_both_doors(head: Client, tmp_path: Path) -> 
         delete_book(book)
     call_command("import_books", path)
     assert list(Book.objects.order_by("pk").values_list(*HEADER)) == through_admin
+
+
+def test_our_own_exports_keep_their_texts_through_both_doors(head: Client, tmp_path: Path) -> None:
+    isbns = ["9780141439518 0141439513", "[1]"]
+    content = write_books("csv", [build_exported_book(id=number, isbn=isbn) for number, isbn in enumerate(isbns, 1)])
+    file = upload(head, content)
+    choose(head, file)
+    confirm(head, file, take_doubtful="on")
+    path = tmp_path / "books.csv"
+    path.write_bytes(content)
+    assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns
+    for book in Book.objects.all():
+        delete_book(book)
+    call_command("import_books", path, take_doubtful=True)
+    assert list(Book.objects.order_by("pk").values_list("isbn", flat=True)) == isbns
+
+
+def test_a_second_column_of_isbns_can_be_chosen_in_every_file(head: Client) -> None:
+    file = upload(head, b"title,author,year,isbn,genre,other\nT,A,1999,,G,0743273567\n")
+    choose(head, file, column_isbn_2="other")
+    confirm(head, file)
+    assert Book.objects.get().isbn == "0743273567"
 
 
 def test_what_a_form_asks_about_is_doubtful_by_the_name_of_its_column(head: Client) -> None:

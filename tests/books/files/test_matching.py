@@ -221,7 +221,7 @@ def test_isbns_that_became_numbers_are_mended_or_doubtful(text: str, expected: s
 
 @pytest.mark.database_independent
 def test_columns_are_guessed_by_their_names() -> None:
-    columns = ["Nr.", "TITEL", "Verfasser", "Erscheinungsjahr", "ISBN-13", "isbn", "Sachgebiet"]
+    columns = ["Nr.", "TITEL", "Verfasser", "Erscheinungsjahr", "Date", "ISBN-13", "isbn", "Sachgebiet"]
     assert guess_mapping(columns) == {
         "title": "TITEL",
         "author": "Verfasser",

@@ -15,7 +15,7 @@ from books.files.columns.mapping import guess_mapping
 from books.files.columns.profiles import PROFILES, find_profile
 from books.files.formats.csv_files import format_rows
 from books.files.formats.json_lines import iter_records
-from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
+from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, FailedFormula, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
 from books.files.matching import find_doubts
 from books.files.parsing import ImportRules, ParsedRecord, parse_records
@@ -383,6 +383,14 @@ def test_a_formula_counts_as_its_result(year: str, isbn: str, expected: tuple[An
     assert (*describe(record)[2:4], describe(record)[-1]) == expected
     [again] = parse_file("xlsx", refuse_records("xlsx", data))
     assert (again.values, bool(again.problem)) == (record.values, bool(record.problem))
+
+
+@pytest.mark.database_independent
+def test_an_empty_cell_behind_a_formula_is_empty() -> None:
+    cells = ["<c><f>B2</f></c>", "<c/>", '<c><f>"x"</f></c>', "<c><v></v></c>"]
+    [record] = read_records("xlsx", build_sheet(*cells))
+    assert list(record.values.values()) == ["", "", "x", "", ""]
+    assert [isinstance(value, FailedFormula) for value in record.values.values()] == [True, False, False, False, False]
 
 
 @pytest.mark.database_independent
