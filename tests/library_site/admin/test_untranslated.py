@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 from django.utils.translation import trans_real
+from pytest_django import Settings
 
 from books.models import Book
 from books.operations.edits import Edit
@@ -147,6 +147,7 @@ def list_wrong_forms() -> list[tuple[str, dict[str, Any]]]:
         *((f"/admin/{table}/add/", {}) for table in ("books/book", "auth/user", "oauth/apikey", "webhooks/source")),
         ("/admin/oauth2_provider/application/add/", {"redirect_uris": "http://x", "name": "\u200b"}),
         (f"{books}add/", build_book(year=5, isbn="9780141439519")),
+        *((f"{books}catalogue/", {"isbn": isbn}) for isbn in ("x", "9780141439518")),
         (f"{books}add/", build_book(isbn=Book.objects.get().isbn)),
         *((books, {"action": name, **selected}) for name in ("mark_lent", "mark_available", "delete_books")),
         (books, {"action": "mark_lent", "select_across": "1", **selected}),
@@ -170,7 +171,9 @@ def read_found(answer: Any) -> set[str]:
     return {text for text in reader.found if not DATA.fullmatch(text)}
 
 
-def test_each_text_of_each_page_has_a_german_one(root: Client, marks: None) -> None:
+def test_each_text_of_each_page_has_a_german_one(root: Client, marks: None, settings: Settings) -> None:
+    # An address that is not public is not asked.
+    settings.SRU_SERVERS = ["http://127.0.0.1/{isbn}"]
     root.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
     addresses = [*fill_library(User.objects.get()), *import_refused(root)]
     as_browser = {"accept": "text/html"}
