@@ -23,12 +23,16 @@ LoadBooks = Callable[[Collection[int]], Mapping[int, BookRow]]
 
 
 class Verdict(StrEnum):
-    """What becomes of a record. A book that it leaves is there, or is not to be added."""
+    """What becomes of a record. A book that it leaves is there, or is not to be added.
+
+    Records without an ISBN are left out where the rules say so.
+    """
 
     NEW = "new"
     CHANGED = "changed"
     SAME = "same"
     LEFT = "left"
+    WITHOUT_ISBN = "no isbn"
     DOUBTFUL = "doubtful"
     REFUSED = "refused"
 
@@ -65,7 +69,7 @@ def decide_records(
 ) -> list[Decision]:
     """Returns a decision of each record, in order, and remembers the records as earlier ones. `today` is in UTC."""
     earlier.begin_batch(records[0].position)
-    matches = find_matches([record for record in records if not record.problem], rules, earlier)
+    matches = find_matches([record for record in records if not (record.problem or record.is_left_out)], rules, earlier)
     books = load_books({match.pk for match in matches.values()})
     return [decide_record(record, matches.get(record.position), books, rules, earlier, today) for record in records]
 
@@ -80,6 +84,8 @@ def decide_record(
 ) -> Decision:
     if record.problem:
         return Decision(record, Verdict.REFUSED, record.problem)
+    if record.is_left_out:
+        return Decision(record, Verdict.WITHOUT_ISBN)
     book = books.get(match.pk) if match else None
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):

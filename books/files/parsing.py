@@ -9,7 +9,7 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.columns.cells import Source, is_blank, list_sources, read_cells, read_member
+from books.files.columns.cells import Source, has_no_isbn, is_blank, list_sources, read_cells, read_member
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
@@ -51,7 +51,8 @@ class ImportRules(msgspec.Struct, frozen=True):
     leaves empty. A record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first,
     with "id" first of all the one with its id. What becomes of a record that matches, of one that matches none, and
     whether doubtful ones are taken. The texts of an exact file are kept as they are.
-    With `complete_missing` catalogues complete what a record leaves empty, before the defaults do.
+    With `complete_missing` catalogues complete what a record leaves empty, before the defaults do. With
+    `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it.
     """
 
     mapping: Mapping[str, str]
@@ -62,6 +63,7 @@ class ImportRules(msgspec.Struct, frozen=True):
     defaults: Mapping[str, str] = {}
     is_exact: bool = False
     complete_missing: bool = False
+    leave_without_isbn: bool = False
 
 
 class Completion(NamedTuple):
@@ -73,7 +75,7 @@ class Completion(NamedTuple):
 
 
 class ParsedRecord(NamedTuple):
-    """A record with values of a book, or with the problem because of which it has none.
+    """A record with values of a book, or with the problem because of which it has none, or left out.
 
     `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `completion`
     is what catalogues say of what it leaves empty, None if they were not asked. `sources` are the columns of members.
@@ -87,6 +89,7 @@ class ParsedRecord(NamedTuple):
     doubts: tuple[str, ...] = ()
     completion: Completion | None = None
     sources: Mapping[str, Sequence[Source]] = {}
+    is_left_out: bool = False
 
     def name_reason(self, member: str, sentence: str) -> str:
         """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
@@ -131,6 +134,8 @@ def parse_record(
     read, doubts = read_cells(record.values, sources)
     cells = {**(completion.values if completion else {}), **(drop_gaps(read) if rules.complete_missing else read)}
     cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
+    if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
+        return ParsedRecord(position, record, {}, completion=completion, sources=sources, is_left_out=True)
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None

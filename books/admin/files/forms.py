@@ -19,6 +19,8 @@ from books.members import MAX_LENGTHS
 MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
 # Many files have a second column of ISBNs, under any name.
 ALWAYS_SHOWN = ("isbn_2",)
+# What the form says for a rule that holds.
+MARKED_CHOICES = {"complete_missing": "catalogues", "leave_without_isbn": "leave"}
 
 
 def label_place(place: str) -> str:
@@ -35,7 +37,15 @@ class ImportRulesForm(forms.Form):
     )
     complete_missing = forms.ChoiceField(
         label=_("What a record leaves empty"),
-        choices=[("", _("stays empty")), ("catalogues", _("is looked up in catalogues, by its ISBN"))],
+        choices=[
+            ("", _("stays empty")),
+            (MARKED_CHOICES["complete_missing"], _("is looked up in catalogues, by its ISBN")),
+        ],
+        required=False,
+    )
+    leave_without_isbn = forms.ChoiceField(
+        label=_("A record without an ISBN"),
+        choices=[("", _("comes back")), (MARKED_CHOICES["leave_without_isbn"], _("is left out"))],
         required=False,
     )
     match_by = forms.ChoiceField(
@@ -104,5 +114,6 @@ class ImportRulesForm(forms.Form):
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
             complete_missing=bool(values.get("complete_missing")),
+            leave_without_isbn=bool(values["leave_without_isbn"]),
             is_exact=self.profile.is_exact,
         )

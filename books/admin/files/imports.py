@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import format_value
-from books.admin.files.forms import MEMBER_LABELS, ImportRulesForm
+from books.admin.files.forms import MARKED_CHOICES, MEMBER_LABELS, ImportRulesForm
 from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
 from books.admin.views import render_page
 from books.files.catalogues.completion import count_completed, load_completions
@@ -197,8 +197,13 @@ def build_form(request: HttpRequest, file: ImportFile, columns: Sequence[str]) -
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of the form that stored rules were chosen with."""
-    completes = "catalogues" if rules.get("complete_missing") else ""
-    return {**rules, "default_genre": rules["defaults"].get("genre", ""), "complete_missing": completes}
+    choices = {name: value for name, value in MARKED_CHOICES.items() if rules.get(name)}
+    return {
+        **rules,
+        **dict.fromkeys(MARKED_CHOICES, ""),
+        "default_genre": rules["defaults"].get("genre", ""),
+        **choices,
+    }
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
@@ -256,6 +261,7 @@ def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, i
         Verdict.CHANGED: _("Changed"),
         Verdict.SAME: _("The same already"),
         Verdict.LEFT: _("Left as they are"),
+        Verdict.WITHOUT_ISBN: _("Without ISBN, left out"),
         Verdict.DOUBTFUL: _("Doubtful"),
         Verdict.REFUSED: _("Refused"),
     }

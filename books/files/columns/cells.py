@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
+from stdnum import issn
 
 from books.files.columns.names import LIST_COLUMNS, MEMBERS_BY_PLACE, simplify_name
 from books.files.formats.records import FailedFormula, NumberText, name_member
@@ -46,6 +47,9 @@ SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
 TEXT_MEMBERS = frozenset(member.name for member in MEMBER_TABLE if isinstance(member.example, str))
 VALUE_SEPARATORS = re.compile("[,;]")
+ISSN_PATTERN = re.compile("[0-9]{4}-?[0-9]{3}[0-9X]", re.IGNORECASE)
+# What stands before and behind an ISSN: `ISSN: 0317-8471 (Print)`.
+ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)
 # Shelves of Goodreads that every reader has.
 READING_STATES = frozenset({"read", "to-read", "currently-reading"})
 
@@ -99,6 +103,16 @@ def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[s
 
 def is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip() and not isinstance(value, FailedFormula))
+
+
+def has_no_isbn(cell: Any) -> bool:
+    """Whether it is empty, or has nothing but ISSNs, which stand in the same fields of journals and articles."""
+    return is_blank(cell) or (isinstance(cell, str) and has_only_issns(cell))
+
+
+def has_only_issns(text: str) -> bool:
+    pieces = SEPARATORS.split(ISSN_LABEL.sub("", text).strip()) if len(text) <= MAX_LIST_LENGTH else []
+    return bool(pieces) and all(ISSN_PATTERN.fullmatch(piece) and issn.is_valid(piece) for piece in pieces)
 
 
 def read_any(cell: Any) -> Reading:

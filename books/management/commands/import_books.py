@@ -29,6 +29,7 @@ COUNTED = {
     Verdict.CHANGED: "changed",
     Verdict.SAME: "the same already",
     Verdict.LEFT: "left as they are",
+    Verdict.WITHOUT_ISBN: "without ISBN, left out",
 }
 
 
@@ -67,6 +68,7 @@ class Command(BaseCommand):
             help="refuse the record, replace the book's members, fill its empty ones, or leave it",
         )
         parser.add_argument("--on-none", choices=["add", "leave"], default="add", help="of a record without a match")
+        parser.add_argument("--leave-without-isbn", action="store_true", help="leave out records that have no ISBN")
         parser.add_argument("--take-doubtful", action="store_true", help="import doubtful records, too")
         parser.add_argument("--no-events", action="store_true", help="publish none, of more than 1,000 records")
 
@@ -134,6 +136,7 @@ def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
         on_match=options["on_match"],
         on_none=options["on_none"],
         take_doubtful=options["take_doubtful"],
+        leave_without_isbn=options["leave_without_isbn"],
         defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
         is_exact=find_profile(table.columns).is_exact,
     )

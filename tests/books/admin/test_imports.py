@@ -429,6 +429,19 @@ def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
     assert "MARC 21, MARC-8" in shown
 
 
+def test_records_without_an_isbn_are_left_out(head: Client) -> None:
+    file = upload(head, f"{HEADER}Emma;Jane;1815;9780306406157;Novel\nRings;Doe;1999;;Novel\n".encode())
+    assert count_kinds(choose(head, file)) == {"new": 1, "refused": 1}
+    answer = choose(head, file, leave_without_isbn="leave")
+    assert count_kinds(answer) == {"new": 1, "no isbn": 1}
+    assert "Without ISBN, left out: 1" in answer.content.decode()
+    form = head.get(page(file, "mapping")).context["form"]
+    assert form["leave_without_isbn"].value() == "leave"
+    operation = confirm(head, file)
+    assert (operation.changed, operation.unchanged, operation.refused) == (1, 1, 0)
+    assert [book.title for book in Book.objects.all()] == ["Emma"]
+
+
 def test_columns_are_remembered_by_their_header(head: Client) -> None:
     content = b"a,b,c,d,e\nLalka,Prus,1890,9780306406157,Novel\n"
     columns = dict(zip(["title", "author", "year", "isbn", "genre"], "abcde", strict=True))

@@ -294,3 +294,61 @@ def test_what_a_record_leaves_as_it_is_is_not_doubtful(api: httpx.Client, tmp_pa
 def test_next_year_is_that_of_the_day_on_which_an_operation_was_asked_for() -> None:
     operation = Operation(created_at=datetime(2026, 12, 31, 23, 59, tzinfo=UTC))
     assert get_day(operation) == date(2026, 12, 31)
+
+
+SCHOLARS = """\
+@article{a, title = {Lattices}, author = {Doe, Jane}, journal = {Annals}}
+@article{b, title = {Rings}, author = {Doe, Jane}, year = {not yet}, isbn = {0317-8471 (Print), 1050-124X}}
+@book{c, title = {Emma}, author = {Austen, Jane}, year = 1815, isbn = {978-0-14-143951-8}}
+@book{d, title = {Fields}, author = {Doe, Jane}, year = 1999, isbn = {LOC 17}}
+@book{e, title = {Broken, year = 1999}
+"""
+
+
+def import_scholars(tmp_path: Path, **options: Any) -> None:
+    file = tmp_path / "in.bib"
+    file.write_text(SCHOLARS, encoding="utf-8")
+    with pytest.raises(CommandError):
+        call_command("import_books", file, default=["genre=Science"], **options)
+
+
+def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_scholars(tmp_path, dry_run=True)
+    assert "isbn: This field is required." in capsys.readouterr().err
+    import_scholars(tmp_path, leave_without_isbn=True)
+    assert "1 books added.\n2 without isbn, left out." in capsys.readouterr().out
+    assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]
+    came_back = tmp_path.joinpath("in.failed.bib").read_text(encoding="utf-8")
+    assert [title in came_back for title in ("Lattices", "Rings", "Emma", "Fields", "Broken")] == [
+        False, False, False, True, True,
+    ]  # fmt: skip
+    operation = Operation.objects.get()
+    assert (operation.unchanged, operation.refused, (operation.parameters or {})["rules"]["leave_without_isbn"]) == (
+        2,
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("isbn", "is_left_out"),
+    [
+        ("", True),
+        (" ", True),
+        ("0317-8471", True),
+        ("ISSN: 0317-8471", True),
+        ("03178471; 1050-124X", True),
+        ("0317-8472", False),
+        ("0317-8471 LOC 17", False),
+        ("LOC 17", False),
+        ("()", False),
+        ("0317-8471 " * 21, False),
+        (ISBN, False),
+    ],
+)
+def test_an_issn_is_no_isbn(isbn: str, is_left_out: bool) -> None:
+    rules = ImportRules({"isbn": "isbn"}, leave_without_isbn=True)
+    [record] = parse_records([Record(1, {"isbn": isbn}, None)], rules)
+    assert record.is_left_out == is_left_out
+    [record] = parse_records([Record(1, {"isbn": isbn}, None)], ImportRules({"isbn": "isbn"}))
+    assert not record.is_left_out
