@@ -46,7 +46,10 @@ def compress_answers(application: "WSGIApplication") -> "WSGIApplication":
         body = application(environ, start_compressed_response)
         if not is_compressed:
             return body
-        return [b"".join(compress(body))] if isinstance(body, list) else compress(body)
+        if isinstance(body, list):
+            # The server may ask for the head alone.
+            return list(compress(body)) if any(body) else body
+        return CompressedBody(body)
 
     return wrapper
 
@@ -76,13 +79,22 @@ def change_value(name: str, value: str, is_compressed: bool) -> str:
     return value
 
 
+class CompressedBody:
+    """Is closed by the server, also before its first piece is asked for (PEP 3333)."""
+
+    def __init__(self, body: Iterable[bytes]) -> None:
+        self.body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        return compress(self.body)
+
+    def close(self) -> None:
+        getattr(self.body, "close", lambda: None)()
+
+
 def compress(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Sends each piece at once. Closes the body, as a server does (PEP 3333)."""
+    """Yields each piece at once."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW)
-    try:
-        for part in body:
-            if data := compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH):
-                yield data
-        yield compressor.flush()
-    finally:
-        getattr(body, "close", lambda: None)()
+    for part in body:
+        yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)
+    yield compressor.flush()

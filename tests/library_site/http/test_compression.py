@@ -124,4 +124,18 @@ def test_the_layer_closes_what_it_compresses() -> None:
     first = next(parts)
     assert len(first) > 10
     assert gzip.decompress(first + b"".join(parts)) == b"a" * 600 + b"b" * 600
-    assert closed == [True]
+    unread = compress_answers(application)(environ, lambda *_: lambda _: None)
+    for answer in (body, unread):
+        answer.close()  # type: ignore[attr-defined]
+    assert closed == [True, True]
+
+
+def test_an_empty_body_stays_empty() -> None:
+    """An application may leave out the body of a HEAD request, but not its length."""
+
+    def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> list[bytes]:
+        start_response("200 OK", [("Content-Length", "2000")])
+        return []
+
+    environ = {"PATH_INFO": "/api/x", "REQUEST_METHOD": "HEAD", "HTTP_ACCEPT_ENCODING": "gzip"}
+    assert compress_answers(application)(environ, lambda *_: lambda _: None) == []
