@@ -35,6 +35,12 @@ def test_members_have_the_bounds_of_the_columns() -> None:
         assert member.is_required is (member.name not in MEMBER_DEFAULTS), member
 
 
+def test_every_reader_of_rows_and_files_knows_the_types_of_members() -> None:
+    """docs/recipes/member.md says what another type needs; a list in JSON, say, would be shown as text on SQLite."""
+    types = {Book._meta.get_field(name).get_internal_type() for name in MEMBERS}
+    assert types <= {"CharField", "IntegerField", "BooleanField"}
+
+
 @pytest.mark.parametrize(
     ("place", "names", "expected"),
     [
