@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, cast
 from unicodedata import normalize
@@ -13,7 +14,7 @@ from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
 from books.files.catalogues.entries import CatalogueFailed
-from books.files.formats.marc_fields import list_isbn13s, read_values
+from books.files.formats.marc_fields import describe_unimarc, list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
 from books.files.formats.records import UnreadableFile
 from books.files.parsing import COMPLETED_MEMBERS, parse_values
@@ -23,6 +24,8 @@ RESPONSE_NAME = "searchRetrieveResponse"
 RECORD_TAG = f"{{{NAMESPACE}}}record"
 # Begin and end of what is left out where titles are sorted (ISO 6630), which German catalogues put around articles.
 SORTING_MARKS = re.compile("[\x88\x89\x98\x9c]")
+# What is wrong with a record is the same wherever it stands, but the first one of a file.
+ANY_NUMBER = 2
 # What is shown of a sentence of another server.
 MAX_DIAGNOSTIC = 200
 
@@ -58,7 +61,7 @@ def require_absence(root: Element) -> None:
     if message := find_diagnostic(root):
         raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
     if count_records(root) not in ("", "0"):
-        raise CatalogueFailed(_("It has the book, and sent no record in MARCXML."))
+        raise CatalogueFailed(_("It has the book, and sent no record of MARC 21 in MARCXML."))
 
 
 def find_diagnostic(root: Element) -> str:
@@ -75,12 +78,13 @@ def count_records(root: Element) -> str:
 
 
 def iter_records(root: Element) -> Iterator[pymarc.Record]:
+    """Yields the records of MARC 21. Some catalogues send UNIMARC under the same name."""
     for element in root.iter(RECORD_TAG):
-        try:
-            yield build_pymarc_record(element)
-        except ValueError:
-            # A record without fields says nothing.
-            continue
+        # A record without fields says nothing.
+        with suppress(ValueError):
+            record = build_pymarc_record(element)
+            if not describe_unimarc(record, ANY_NUMBER):
+                yield record
 
 
 def read_members(record: pymarc.Record) -> dict[str, Any]:

@@ -76,15 +76,17 @@ def test_other_books_are_a_failure() -> None:
 
 
 DUBLIN_CORE = build_response('<record xmlns="http://purl.org/dc/elements/1.1/"><title>Emma</title></record>')
-UNIMARC = build_response(build_record().replace("http://www.loc.gov/MARC21/slim", "info:lc/xmlns/marcxchange-v2"))
+MARCXCHANGE = build_response(build_record().replace("http://www.loc.gov/MARC21/slim", "info:lc/xmlns/marcxchange-v2"))
+UNIMARC = build_response(build_record(m245a="", m100a="", m200a="Emma", m010a=ISBN))
 NOT_SENT = build_response().replace(b"numberOfRecords>0", b"numberOfRecords> 1 ")
 
 
 @pytest.mark.parametrize(
-    "content", [DUBLIN_CORE, UNIMARC, NOT_SENT, build_response('<record xmlns="http://www.loc.gov/MARC21/slim"/>')]
+    "content",
+    [DUBLIN_CORE, MARCXCHANGE, UNIMARC, NOT_SENT, build_response('<record xmlns="http://www.loc.gov/MARC21/slim"/>')],
 )
 def test_a_book_without_a_record_in_marcxml_is_not_absent(content: bytes) -> None:
-    assert read_failure(content) == "It has the book, and sent no record in MARCXML."
+    assert read_failure(content) == "It has the book, and sent no record of MARC 21 in MARCXML."
 
 
 def test_version_2_and_a_missing_number_are_read_as_well() -> None:
