@@ -9,7 +9,15 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 
-from books.files.columns.cells import Source, has_no_isbn, is_blank, list_sources, read_cells, read_member
+from books.files.columns.cells import (
+    Source,
+    UnknownDate,
+    has_no_isbn,
+    is_blank,
+    list_sources,
+    read_cells,
+    read_member,
+)
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
@@ -229,6 +237,8 @@ def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> Validati
 
 
 def describe_year(text: str) -> str:
+    if isinstance(text, UnknownDate):
+        return _("The date is not known: Calibre writes 1 January 101 then.")
     if not text.strip():
         return _("This field may not be blank.")
     return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_YEAR]}

@@ -54,6 +54,12 @@ ISSN_LABEL = re.compile(r"e?-?ISSN:?|\([^)]*\)", re.IGNORECASE)
 READING_STATES = frozenset({"read", "to-read", "currently-reading"})
 
 
+class UnknownDate(str):
+    """What a cell has by which a program says that it knows no date: nothing."""
+
+    __slots__ = ()
+
+
 class Source(NamedTuple):
     """A column, and how its cells are read."""
 
@@ -150,7 +156,9 @@ def read_year(cell: Any) -> Reading:
     year = parse_integer(text)
     if year is not None:
         return year, "", True
-    return ("", "", False) if not text or UNKNOWN_DATE.fullmatch(text) else read_date(text)
+    if UNKNOWN_DATE.fullmatch(text):
+        return UnknownDate(), "", False
+    return read_date(text) if text else ("", "", False)
 
 
 def read_date(text: str) -> Reading:

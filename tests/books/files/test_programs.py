@@ -66,7 +66,7 @@ def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
         ]),
         ("Calibre", "csv", program_files.CALIBRE, [
             ("The Left Hand of Darkness", "Ursula K. Le Guin", 1969, "9780441478125", "Science Fiction", ""),
-            (None, None, None, None, None, "pubdate: This field may not be blank."),
+            (None, None, None, None, None, "pubdate: The date is not known: Calibre writes 1 January 101 then."),
         ]),
         ("", "csv", program_files.PANDAS_CSV, [
             ("Emma", "Jane Austen", 1815, "9780141439587", "Novel", ""),
