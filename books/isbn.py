@@ -15,8 +15,12 @@ SURROUNDING_TEXT = re.compile(r"^\s*(?:urn:)?isbn(?:[-\s]?1[03](?![0-9]))?\s*:?\
 ISBN_PATTERN = re.compile(r"[0-9]{9}[0-9X]|[0-9]{13}")
 # 979-0 numbers are for printed music (ISO 10957).
 ISBN13_PATTERN = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
-# Longer texts are not read as ISBNs.
-MAX_ISBN_TEXT = 64
+# Longer texts are not read as ISBNs, or as several.
+MAX_ISBN_TEXT, MAX_LIST_TEXT = 64, 200
+MIN_DIGITS = 10
+# What stands between ISBNs, and around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
+LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
+SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
 
 
 def normalize_isbn(text: str) -> str | None:
@@ -31,6 +35,17 @@ def normalize_short(text: str) -> str | None:
         return text if ean.calc_check_digit(text[:12]) == text[12] else None
     number = isbns.compact(SURROUNDING_TEXT.sub("", INVISIBLE_CHARACTERS.sub("", text)))
     return to_isbn13(number) if ISBN_PATTERN.fullmatch(number) and isbns.is_valid(number) else None
+
+
+def find_isbn(text: str) -> str:
+    """Returns the first valid ISBN of a text that may have several, as it is written there; empty if it has none."""
+    if len(text) > MAX_LIST_TEXT:
+        return ""
+    for piece in (*LIST_SEPARATORS.split(text), *SEPARATORS.split(text)):
+        isbn = SURROUNDING_TEXT.sub("", piece).strip(' []="')
+        if len(isbn) >= MIN_DIGITS and normalize_isbn(isbn):
+            return isbn
+    return ""
 
 
 def compact_number(text: str) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as _
 from rest_framework.exceptions import ValidationError
 
 from books.files.catalogues.entries import CatalogueFailed
+from books.files.columns.cells import read_year
 from books.files.formats.marc_fields import describe_unimarc, list_isbn13s, read_values
 from books.files.formats.marc_xml import NAMESPACE, build_pymarc_record, get_name, iter_elements
 from books.files.formats.records import UnreadableFile
@@ -91,7 +92,10 @@ def read_members(record: pymarc.Record) -> dict[str, Any]:
     """Returns the valid values, without those that no book may have."""
     texts = {name: text for name, text in read_values(record).items() if name in COMPLETED_MEMBERS}
     # Some catalogues write an accent as a character of its own.
-    cells = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
+    cells: dict[str, Any] = {name: normalize("NFC", SORTING_MARKS.sub("", text)) for name, text in texts.items()}
+    if "year" in cells:
+        # Who asks looks at what a catalogue proposes, so a doubtful year is better than none.
+        cells["year"] = read_year(cells["year"])[0]
     try:
         return parse_values(cells)
     except ValidationError as error:

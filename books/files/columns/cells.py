@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 from stdnum import issn
 
+from books import isbn as isbns
 from books.files.columns.names import LIST_COLUMNS, MEMBERS_BY_PLACE, simplify_name
 from books.files.formats.records import FailedFormula, NumberText, name_member
-from books.isbn import SURROUNDING_TEXT, normalize_isbn
+from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The value of a cell, the doubt about it, and whether it is enough: else the next column of the member is read.
 Reading = tuple[Any, str, bool]
-# Longer cells are no dates, and no lists of ISBNs.
-MAX_DATE_LENGTH, MAX_LIST_LENGTH = 64, 200
+# Longer cells are no dates.
+MAX_DATE_LENGTH = 64
 
 DAY, MONTH = "[0-9]{1,2}", "(?:0?[0-9]|1[0-2])"
 MONTH_NAME = r"(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[^\W\d_]*\.?"
@@ -41,9 +42,6 @@ MIN_ISBN_DIGITS = 6
 # How programs show a long number: with a fraction that is none, or with an exponent.
 WHOLE_NUMBER = re.compile(r"([0-9]{9,13})[.,]0+")
 SCIENTIFIC_NUMBER = re.compile(r"([0-9])[.,]([0-9]+)E\+([0-9]+)", re.IGNORECASE)
-# What stands between ISBNs, and around one: LibraryThing writes `[0261102214]`, Goodreads `="0261102214"`.
-LIST_SEPARATORS = re.compile(r"[,;|/\n]+")
-SEPARATORS = re.compile(r"[\s,;|/\[\](){}\"=]+")
 WRAPPED_TEXT = re.compile(r'\s*(?:\[(.*)\]|="(.*)")\s*', re.DOTALL)
 TEXT_MEMBERS = frozenset(member.name for member in MEMBER_TABLE if isinstance(member.example, str))
 VALUE_SEPARATORS = re.compile("[,;]")
@@ -117,7 +115,7 @@ def has_no_isbn(cell: Any) -> bool:
 
 
 def has_only_issns(text: str) -> bool:
-    pieces = SEPARATORS.split(ISSN_LABEL.sub("", text).strip()) if len(text) <= MAX_LIST_LENGTH else []
+    pieces = isbns.SEPARATORS.split(ISSN_LABEL.sub("", text).strip()) if len(text) <= isbns.MAX_LIST_TEXT else []
     return bool(pieces) and all(ISSN_PATTERN.fullmatch(piece) and issn.is_valid(piece) for piece in pieces)
 
 
@@ -191,15 +189,11 @@ def read_isbn(cell: Any) -> Reading:
 
 def find_isbn(text: str) -> str:
     """Returns the first valid ISBN of a text that is none itself; of others the text without what is around it."""
-    if len(text) > MAX_LIST_LENGTH:
-        return text
     if number := find_whole_number(text.strip()):
         return NumberText(number)
-    for piece in (*LIST_SEPARATORS.split(text), *SEPARATORS.split(text)):
-        isbn = SURROUNDING_TEXT.sub("", piece).strip(' []="')
-        if len(isbn) >= ISBN_10_LENGTH and normalize_isbn(isbn):
-            return isbn
-    wrapped = WRAPPED_TEXT.fullmatch(text)
+    if isbn := isbns.find_isbn(text):
+        return isbn
+    wrapped = WRAPPED_TEXT.fullmatch(text) if len(text) <= isbns.MAX_LIST_TEXT else None
     return (wrapped[1] or wrapped[2] or "") if wrapped else text
 
 

@@ -31,7 +31,6 @@ DIRECTIVES = ("comment", "preamble", "string")
 # The characters that abbreviations may fill in for each character of the file.
 MAX_EXPANSION = 10
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
-YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:-[0-9-]+)?")
 BLANKS = " \t\r\n"
 # It begins only at the first of several blanks, and no blank is tried twice.
 AUTHOR_SEPARATOR = re.compile(rf"(?<![{BLANKS}])[{BLANKS}]++and[{BLANKS}]+")
@@ -247,8 +246,6 @@ def read_values(key: str, fields: Mapping[str, str]) -> dict[str, Any]:
     }
     values: dict[str, Any] = {member: decode_tex(text) for member, text in found.items()}
     values["author"] = "; ".join(map(decode_tex, split_authors(found["author"])))
-    match = YEAR_PATTERN.fullmatch(values["year"])
-    values["year"] = match[1] if match else values["year"]
     values["available"] = AVAILABILITIES.get(values["available"], "")
     if match := CITATION_KEY_PATTERN.fullmatch(key):
         values["id"] = match[1]

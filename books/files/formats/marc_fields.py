@@ -12,7 +12,7 @@ from pymarc import Field, Indicators, Record, Subfield
 
 from books.files.formats.records import AVAILABILITIES, ExportedBook, UnreadableFile, iter_texts, name_member
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
-from books.isbn import normalize_isbn
+from books.isbn import find_isbn, normalize_isbn
 from books.members import MEMBER_TABLE
 
 # Leader/18: without ISBD punctuation.
@@ -24,6 +24,8 @@ PUNCTUATION = ("/", ":", ";", ",", "=")
 OWN_STOP = re.compile(r"[\s.][A-Z]\.|\.\.")
 LONGEST_STOP = 3
 YEAR_PATTERN = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
+# A year as catalogues write it where it is sure: from elsewhere than the title page in brackets, or of the copyright.
+SURE_YEAR = re.compile(r"\[?(?:[cp]\.?|©|℗|copyright)? ?([0-9]{4})\]?[ .,;:)]*", re.IGNORECASE)
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,10}")
 QUALIFIER_PUNCTUATION = ":;"
 # The day on which the record was made, and the kind of the date of publication.
@@ -97,20 +99,29 @@ def clean_text(text: str) -> str:
 
 
 def find_year(record: Record) -> str:
-    """Returns the year of publication: whole, or the first four digits, such as of `c1962.`; else that of field 008."""
-    for text in list_texts(record, ("264", "260"), "c"):
-        if INTEGER_PATTERN.fullmatch(text.strip()):
-            return text.strip()
-        if match := YEAR_PATTERN.search(text):
-            return match[0]
+    """Returns the year of publication: the first sure one, else that of field 008, else the text that has one.
+
+    Field 008 says nothing where a text names other years.
+    """
+    texts = [text.strip() for text in list_texts(record, ("264", "260"), "c")]
+    for text in texts:
+        if INTEGER_PATTERN.fullmatch(text):
+            return text
+        if match := SURE_YEAR.fullmatch(text):
+            return match[1]
+    coded, dated = find_coded_year(record), list(filter(YEAR_PATTERN.search, texts))
+    return coded if coded and (not dated or coded in dated[0]) else next(iter([*dated, *texts]), "")
+
+
+def find_coded_year(record: Record) -> str:
     fixed_field = next((field.data or "" for field in record.get_fields("008")), "")
     return fixed_field[7:11] if YEAR_PATTERN.fullmatch(fixed_field[7:11]) else ""
 
 
 def choose_isbn(texts: Iterable[str], is_exact: bool) -> str:
-    """Returns the first that is an ISBN, else the first."""
+    """Returns the first that has an ISBN, else the first."""
     records = [text if is_exact else cut_qualifier(text) for text in texts]
-    return next(filter(normalize_isbn, records), records[0] if records else "")
+    return next(filter(find_isbn, records), records[0] if records else "")
 
 
 def cut_qualifier(text: str) -> str:

@@ -112,8 +112,21 @@ FORMATS = {
 write_xlsx = import_later("xlsx_files", "write_xlsx")
 # Those that can be sent while they are written, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
-HEAD_BYTES = 4096
-ARRAY_BEGINNING = re.compile(r"\[\s*[\[{\]]")
+HEAD_BYTES = 2**16
+MARC_PADDING = b"\r\n \0"
+# What the files of a format begin with, and nearly no others. Some programs number the records of RIS.
+BEGINNINGS = {
+    "marcxml": re.compile("<"),
+    "jsonl": re.compile(r"\{|\[\s*[\[{\]]"),
+    "bibtex": re.compile("[@%]"),
+    "ris": re.compile(r"(?:[0-9]{1,9}\.?\s+)?(?:TY|N1)  -"),
+}
+# What is somewhere in the beginning of each file of a format: another file has its extension by mistake.
+SIGNS = {
+    "marc": re.compile("[\x1d\x1e]"),
+    "bibtex": re.compile(r"@\s*[A-Za-z]+\s*[{(]"),
+    "ris": re.compile("^TY  -", re.MULTILINE),
+}
 # The formats of files whose first bytes may be anything, by the extensions of their names.
 HINTS = {
     **{format.extension: format.name for format in FORMATS.values() if format.name not in ("xlsx", "marcxml")},
@@ -137,12 +150,14 @@ def find_format(stream: BinaryIO, file_name: str = "") -> Format:
         return XLSX
     if head.startswith(OLD_WORKBOOK):
         raise UnreadableFile(_("It is an old workbook (.xls). Save it as XLSX or as CSV."))
-    if head[:5].isdigit() and head[20:22] == b"45":
+    leader = head.lstrip(MARC_PADDING)
+    if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]
     text = decode_head(head).lstrip()
-    beginnings = {"<": "marcxml", "{": "jsonl", "@": "bibtex", "%": "bibtex", "TY  -": "ris", "N1  -": "ris"}
-    hint = "jsonl" if ARRAY_BEGINNING.match(text) else HINTS.get(PurePath(file_name).suffix.lower(), "csv")
-    return FORMATS[next((name for beginning, name in beginnings.items() if text.startswith(beginning)), hint)]
+    if name := next((name for name, pattern in BEGINNINGS.items() if pattern.match(text)), ""):
+        return FORMATS[name]
+    hint = HINTS.get(PurePath(file_name).suffix.lower(), "csv")
+    return FORMATS[hint if hint not in SIGNS or SIGNS[hint].search(text) else "csv"]
 
 
 def decode_head(head: bytes) -> str:

@@ -21,12 +21,15 @@ from books.files.formats.records import (
     name_member,
 )
 from books.files.formats.references import AMBIGUOUS, escape_characters, unescape_characters
+from books.isbn import find_isbn
 from books.members import MEMBER_TABLE
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
 BEGIN, END_TAG, NOTE = "TY", "ER", "N1"
 MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
+# Some programs number the records.
+NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
 # A value is one line, and blanks around it have no meaning.
 UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f]|^ | \Z|{AMBIGUOUS}")
 LINE_ENDS = "\r\n"
@@ -48,7 +51,7 @@ def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
             piece, size = [], 0
-        if piece or line.strip():
+        if piece or (line.strip() and not NUMBER_PATTERN.fullmatch(line)):
             start = start if piece else number
             piece.append(line)
             size += len(line)
@@ -97,6 +100,7 @@ def read_fields(lines: list[str]) -> dict[str, list[str]]:
 def read_values(fields: dict[str, list[str]]) -> dict[str, Any]:
     found = {member: next((fields[tag] for tag in tags if tag in fields), [""]) for member, tags in MEMBER_TAGS.items()}
     values: dict[str, Any] = {member: unescape_characters(texts[0]) for member, texts in found.items()}
+    values["isbn"] = next(filter(find_isbn, map(unescape_characters, found["isbn"])), values["isbn"])
     values["author"] = "; ".join(map(unescape_characters, found["author"]))
     match = YEAR_PATTERN.fullmatch(values["year"])
     values["year"] = match[1] if match else values["year"]

@@ -211,7 +211,7 @@ def test_bibtex_of_others_is_read() -> None:
     assert record.values == {
         "title": "L'Étranger über alles ß",
         "author": "Camus, Albert; Smith and Sons",
-        "year": "1942",
+        "year": "1942-05",
         "isbn": "2-07-036002-4",
         "genre": "Union des Écrivains",
     }
@@ -226,3 +226,53 @@ def test_ris_of_others_is_read() -> None:
         "record: It does not begin with a line TY.",
         "",
     ]
+
+
+@pytest.mark.parametrize("number", ["1.\n", "1.\r\n\r\n", "1\n", " 12. \n", "\n1.\n"])
+def test_numbers_before_the_records_of_ris_are_no_records(number: str) -> None:
+    data = f"{number}TY  - BOOK\nTI  - 1984\n1949.\nER  - \n\n{number}TY  - BOOK\nTI  - Emma\nER  - \n".encode()
+    assert find_format(BytesIO(data), "books.csv") is FORMATS["ris"]
+    for content in (data, refuse_records("ris", data)):
+        assert [(record.values, record.problem) for record in read_records("ris", content)] == [
+            ({"title": "1984 1949."}, ""), ({"title": "Emma"}, ""),
+        ]  # fmt: skip
+
+
+RIS, BIB = "TY  - BOOK\nTI  - Café\nER  - \n", "@book{x, title = {Café}}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "format"),
+    [
+        ("books.ris", f"Provider: Ångström\n{RIS}", "ris"),
+        ("books.txt", RIS, "ris"),
+        ("books.bib", f"Exported, with commas\n{BIB}", "bibtex"),
+        ("books.csv", BIB, "bibtex"),
+        ("books.bib", RIS, "ris"),
+        ("books.ris", "title,author\nTY,x\n", "csv"),
+        ("books.bib", "title,author\n@home,x\n", "csv"),
+        ("books.mrc", "title,author\nx,y\n", "csv"),
+        ("books.mrc", "garbage\x1e\x1d", "marc"),
+        ("books.dat", "\r\n00035nam a2200000 a 4500", "marc"),
+    ],
+)
+def test_the_content_of_a_file_counts_more_than_its_name(name: str, data: str, format: str) -> None:
+    assert find_format(BytesIO(data.encode()), name) is FORMATS[format]
+
+
+@pytest.mark.parametrize(("name", "text"), [("ris", RIS), ("bibtex", BIB)])
+def test_ris_and_bibtex_are_read_as_windows_1252(name: str, text: str) -> None:
+    data = text.encode("cp1252")
+    table = FORMATS[name].read(BytesIO(data), "")
+    assert "Windows-1252" in table.warning
+    assert "\udce9" in next(table.records).values["title"]
+    [record] = read_records(name, data, "windows-1252")
+    assert record.values["title"] == "Café"
+    [record] = read_records(name, refuse_records(name, data, "windows-1252"), "windows-1252")
+    assert record.values["title"] == "Café"
+
+
+@pytest.mark.parametrize("year", ["c1999", "[1999?]", "1999-2001", "1999--2001", "1999/2000"])
+def test_a_year_of_bibtex_is_read_as_that_of_a_table(year: str) -> None:
+    [record] = read_records("bibtex", f"@book{{x, year = {{{year}}}}}".encode())
+    assert record.values["year"] == year

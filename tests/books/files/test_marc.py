@@ -7,11 +7,13 @@ from io import BytesIO
 import pymarc
 import pytest
 
+from books.files.columns.cells import list_sources, read_cells
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.marc_fields import build_record
 from books.files.formats.marc_xml import format_record
 from books.files.formats.records import Record, UnreadableFile
 from books.files.formats.registry import FORMATS
+from books.isbn import normalize_isbn
 from tests.support.book_files import build_exported_book, read_records, refuse_records, write_books
 
 pytestmark = pytest.mark.database_independent
@@ -91,7 +93,7 @@ def test_a_record_of_another_catalogue_is_read() -> None:
         build_field("020", a="0141439513 (pbk.) :"),
         build_field("100", a="Austen, Jane,", d="1775-1817."),
         build_field("245", a="Pride and prejudice :", b="a novel /", c="by Jane Austen."),
-        build_field("260", a="London :", c="[c1813?]."),
+        build_field("260", a="London :", c="[c1813]."),
         build_field("650", a="Sisters", v="Fiction."),
     )
     assert read_one(data).values == {
@@ -133,6 +135,54 @@ def test_what_marc_8_does_not_know_is_doubtful(
     record = read_one(write_marc_8(title))
     assert (record.values.get("title", ""), bool(record.doubts)) == (expected, is_doubtful)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("texts", "coded", "year"),
+    [
+        (["c1999."], "", "1999"),
+        (["[1999],"], "", "1999"),
+        (["©1999"], "", "1999"),
+        (["copyright 1999"], "", "1999"),
+        (["p1999;"], "", "1999"),
+        (["[date of publication not identified]", "©1999"], "", "1999"),
+        (["1999, c1998."], "", "1999, c1998."),
+        (["1999, c1998."], "1999", "1999"),
+        (["[1999?]"], "", "[1999?]"),
+        (["[1999?]"], "1999", "1999"),
+        (["1999-2001"], "", "1999-2001"),
+        (["1999-2001"], "1998", "1999-2001"),
+        (["MCMXCIX"], "1999", "1999"),
+        (["MCMXCIX"], "", "MCMXCIX"),
+        (["[199-?]", "ca. 1999"], "", "ca. 1999"),
+        (["-44"], "1999", "-44"),
+        ([], "1999", "1999"),
+        ([], "19uu", None),
+    ],
+)
+def test_a_year_that_a_catalogue_is_sure_of_is_no_text(texts: list[str], coded: str, year: str | None) -> None:
+    fixed_field = pymarc.Field("008", data=f"760403s{coded}    nyu") if coded else pymarc.Field("003", data="x")
+    fields = [build_field("264", c=text) for text in texts]
+    assert read_one(write_record(fixed_field, *fields)).values.get("year") == year
+
+
+@pytest.mark.parametrize(
+    ("texts", "isbn"),
+    [
+        (["0141439513 (pbk.) : $5"], "0141439513"),
+        (["invalid", "0141439513 pbk. : $5"], "0141439513"),
+        (["978-0-14-143951-4", "978-0-14-143951-8 (hardback ; alk. paper)"], "978-0-14-143951-8"),
+        (["ISBN 0-14-143951-3 (cloth)", "9780141439587"], "0-14-143951-3"),
+        (["LOC 17", "LOC 18"], "LOC 17"),
+    ],
+)
+def test_the_first_valid_isbn_of_a_record_counts(texts: list[str], isbn: str) -> None:
+    record = read_one(write_record(*[build_field("020", a=text) for text in texts]))
+    sources = list_sources({"isbn": "isbn"}, is_exact=False)
+    assert normalize_isbn(read_cells(record.values, sources)[0]["isbn"]) == normalize_isbn(isbn)
+    ris = "".join(["TY  - BOOK\n", *[f"SN  - {text}\n" for text in texts], "ER  - \n"])
+    [record] = read_records("ris", ris.encode())
+    assert normalize_isbn(read_cells(record.values, sources)[0]["isbn"]) == normalize_isbn(isbn)
 
 
 def name_encoding(data: bytes, coding: bytes) -> bytes:

@@ -415,7 +415,7 @@ def test_a_formula_without_result_has_no_default_and_hides_nothing() -> None:
     [
         ("a.ris", b"1.\nTY  - BOOK\n", "ris"),
         ("A.BIB", b"Some words\n@book{a,}", "bibtex"),
-        ("a.mrc", b"lost bytes", "marc"),
+        ("a.mrc", b"lost bytes\x1d", "marc"),
         ("a.json", b"\n1", "jsonl"),
         ("a.tsv", b"title\tisbn", "csv"),
         ("a.ris", b"<collection/>", "marcxml"),
