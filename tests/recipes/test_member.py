@@ -80,6 +80,9 @@ def test_the_history_has_it(api: httpx.Client, book: dict[str, Any], key: dict[s
     assert (changed["before"], changed["after"]) == ({"language": "de"}, {"language": "en"})
     assert (reverted["before"], reverted["after"]) == ({"language": "en"}, {"language": "de"})
     assert deleted["before"]["language"] == "de"
+    # The state before a deletion is what the deletion took away.
+    api.patch(path, json={"language": "it"})
+    assert api.post(f"{path}/revert", json={"version": 3}).json()["language"] == "de"
 
 
 def test_events_have_it(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -100,6 +103,10 @@ def test_many_books_get_it(api: httpx.Client, book: dict[str, Any], key: dict[st
     api.post("/api/v2/operations", json={"kind": "edit", "filter": {}, "replace": replacement}, headers=key)
     run_operations()
     assert Book.objects.get().language == "De"
+    values = {"isbn": "0306406152", "language": "fr"}
+    api.post("/api/v2/operations", json={"kind": "edit", "filter": {}, "set": values}, headers=key)
+    run_operations()
+    assert Book.objects.values("isbn", "language").get() == values
 
 
 @pytest.mark.unannounced
