@@ -22,7 +22,7 @@ class PayloadTooLarge(APIException):
     default_code = "payload_too_large"
 
 
-class CompressedBody(Refusal):
+class ContentCodingRefused(Refusal):
     """The body has a content coding (RFC 9110, 8.4 and 15.5.16)."""
 
     status = 415
@@ -49,7 +49,7 @@ class JSONNegotiation(BaseContentNegotiation):
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise PayloadTooLarge(f"The body is over {limit} bytes.")
         if request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
-            raise CompressedBody
+            raise ContentCodingRefused
         if not request.content_type:
             return next(iter(parsers))
         media_type = request.content_type.partition(";")[0].strip().lower()

@@ -20,8 +20,6 @@ GZIP_WINDOW = 16 + zlib.MAX_WBITS
 SUFFIX = '-gzip"'
 CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 
-Headers = list[tuple[str, str]]
-
 
 def compress_answers(application: "WSGIApplication") -> "WSGIApplication":
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -32,7 +30,7 @@ def compress_answers(application: "WSGIApplication") -> "WSGIApplication":
         may_compress = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
         is_compressed = False
 
-        def start_compressed_response(status: str, headers: Headers, *arguments: Any) -> Any:
+        def start_compressed_response(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
             nonlocal is_compressed
             values = {name.lower(): value for name, value in headers}
             is_compressed = may_compress and is_compressible(status, values)

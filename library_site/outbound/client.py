@@ -15,7 +15,7 @@ from library_site.outbound.addresses import make_socket_factory
 # The most answers before the final one, such as `100 Continue` (RFC 9110, 15.2).
 MAX_INTERIM_ANSWERS = 10
 # The bytes that are parsed without a look at these limits.
-PART_SIZE = 4096
+READ_SIZE = 4096
 # No compression: what is read of an answer has a limit, and nothing grows when it is unpacked.
 HEADERS = {"User-Agent": "Library-API", "Accept-Encoding": "identity"}
 
@@ -50,8 +50,8 @@ class BoundedResponseHandler(ResponseHandler):
         """The event loop calls it with what has arrived; aiohttp itself, with nothing, to resume parsing."""
         if not data:
             super().data_received(data)
-        for start in range(0, len(data), PART_SIZE):
-            self.receive_part(data[start : start + PART_SIZE])
+        for start in range(0, len(data), READ_SIZE):
+            self.receive_part(data[start : start + READ_SIZE])
 
     def receive_part(self, part: bytes) -> None:
         self.bytes_left -= len(part)

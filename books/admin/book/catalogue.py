@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from books.admin.book.forms import write_isbn
 from books.admin.descriptions import label_member
-from books.files.catalogues.entries import Lookup
+from books.files.catalogues.entries import CatalogueLookup
 from books.files.catalogues.lookup import find_remembered, has_catalogues, look_up
 from books.files.parsing import COMPLETED_MEMBERS
 from books.isbn import normalize_isbn
@@ -46,7 +46,7 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     """Answers the part of the page that shows what was found, or says why nothing was."""
     if not has_catalogues():
         raise Http404
-    lookup, status, message, headers = Lookup(), 200, "", {}
+    lookup, status, message, headers = CatalogueLookup(), 200, "", {}
     try:
         lookup = find_lookup(request, write_isbn(request.POST.get("isbn", "")))
         require_entry(lookup)
@@ -62,7 +62,7 @@ def show_entry(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/books/book/catalogue_entry.html", context, status=status, headers=headers)
 
 
-def find_lookup(request: HttpRequest, isbn: str) -> Lookup:
+def find_lookup(request: HttpRequest, isbn: str) -> CatalogueLookup:
     """Raises NoEntry."""
     isbn13 = normalize_isbn(isbn)
     if not isbn13:
@@ -70,7 +70,7 @@ def find_lookup(request: HttpRequest, isbn: str) -> Lookup:
     return find_remembered(isbn13) or ask(request, isbn13)
 
 
-def ask(request: HttpRequest, isbn13: str) -> Lookup:
+def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
     """Raises NoEntry."""
     counter = get_counter(settings.REDIS_URL, QUESTION_PERIOD)
     if counter.count(f"catalogue:{request.user.pk}", time.monotonic()).requests > MAX_QUESTIONS:
@@ -87,7 +87,7 @@ def ask(request: HttpRequest, isbn13: str) -> Lookup:
     return lookup
 
 
-def require_entry(lookup: Lookup) -> None:
+def require_entry(lookup: CatalogueLookup) -> None:
     """Raises NoEntry."""
     if lookup.entry:
         return

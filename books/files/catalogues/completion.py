@@ -8,7 +8,7 @@ from itertools import islice
 
 from django.utils.translation import gettext as _
 
-from books.files.catalogues.entries import Lookup
+from books.files.catalogues.entries import CatalogueLookup
 from books.files.catalogues.lookup import find_remembered, look_up
 from books.files.columns.cells import is_blank
 from books.files.parsing import (
@@ -51,19 +51,19 @@ class Completer:
             if (isbn13 := isbn13s[record.position]) in lookups and isbn13
         }
 
-    def look_up_all(self, isbn13s: Iterable[str], keep_alive: Callable[[], None]) -> dict[str, Lookup]:
-        lookups: dict[str, Lookup] = {}
+    def look_up_all(self, isbn13s: Iterable[str], keep_alive: Callable[[], None]) -> dict[str, CatalogueLookup]:
+        lookups: dict[str, CatalogueLookup] = {}
         rest = iter(dict.fromkeys(isbn13s))
         while group := list(islice(rest, BOOKS_AT_A_TIME)):
             lookups |= self.look_up(group)
             keep_alive()
         return lookups
 
-    def look_up(self, isbn13s: Sequence[str]) -> dict[str, Lookup]:
+    def look_up(self, isbn13s: Sequence[str]) -> dict[str, CatalogueLookup]:
         remembered = {isbn13: lookup for isbn13 in isbn13s if (lookup := find_remembered(isbn13))}
         unknown = [isbn13 for isbn13 in isbn13s if isbn13 not in remembered]
         if self.failures >= MAX_FAILURES_IN_A_ROW:
-            silent = Lookup(problems=(_("No catalogue answers, so none is asked any more."),))
+            silent = CatalogueLookup(problems=(_("No catalogue answers, so none is asked any more."),))
             return {**dict.fromkeys(unknown, silent), **remembered}
         found = look_up(unknown, BOOK_SECONDS) if unknown else []
         for lookup in found:
@@ -83,7 +83,7 @@ def list_held(isbn13s: Collection[str | None], rules: ImportRules) -> set[str | 
     return {isbn13 for isbn13, *values in rows if not any(map(is_blank, values))}
 
 
-def build_completion(record: ParsedRecord, rules: ImportRules, lookup: Lookup) -> Completion:
+def build_completion(record: ParsedRecord, rules: ImportRules, lookup: CatalogueLookup) -> Completion:
     if lookup.entry:
         gaps = list_gaps(record.raw, rules)
         values = {name: value for name, value in lookup.entry.values.items() if name in gaps}

@@ -5,17 +5,17 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 
 
-class Entry(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """What the catalogue at a host says about a book: valid values of its members."""
 
     host: str
     values: dict[str, Any]
 
 
-class Lookup(NamedTuple):
+class CatalogueLookup(NamedTuple):
     """The first entry that was found, and why catalogues before it said nothing about the book."""
 
-    entry: Entry | None = None
+    entry: CatalogueEntry | None = None
     problems: tuple[str, ...] = ()
 
 

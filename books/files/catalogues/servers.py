@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop as _
 from yarl import URL
 
-from books.files.catalogues.entries import CatalogueFailed, Entry, Lookup
+from books.files.catalogues.entries import CatalogueEntry, CatalogueFailed, CatalogueLookup
 from books.files.catalogues.sru import read_answer
 from books.isbn import to_isbn10
 from library_site.outbound.addresses import ForbiddenAddress
@@ -24,14 +24,14 @@ MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
-async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[Lookup]:
+async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[CatalogueLookup]:
     """Asks about all at the same time. Each book gets an answer within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
     async with open_client(len(isbn13s), seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
         return await asyncio.gather(*(ask_about_book(client, isbn13, seconds) for isbn13 in isbn13s))
 
 
-async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> Lookup:
+async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueLookup:
     """Asks one server after the other. One that is slow leaves the others their share of the time."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []
@@ -46,8 +46,8 @@ async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: fl
             problems.append(f"{url.host}: {failure.describe()}")
         else:
             if values:
-                return Lookup(Entry(str(url.host), values), tuple(problems))
-    return Lookup(None, tuple(problems))
+                return CatalogueLookup(CatalogueEntry(str(url.host), values), tuple(problems))
+    return CatalogueLookup(None, tuple(problems))
 
 
 def build_url(template: str, isbn13: str) -> URL:

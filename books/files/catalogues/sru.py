@@ -37,7 +37,7 @@ def read_answer(content: bytes, isbn13: str) -> dict[str, Any]:
     Raises CatalogueFailed.
     """
     root = parse_response(content)
-    records = list(iter_records(root))
+    records = list(iter_found(root))
     if not records:
         require_absence(root)
     named = [record for record in records if isbn13 in list_isbn13s(record)]
@@ -61,7 +61,7 @@ def require_absence(root: Element) -> None:
     """Raises CatalogueFailed for an answer that has no records for another reason than that there are none."""
     if message := find_diagnostic(root):
         raise CatalogueFailed(_("It refused the question: %(message)s"), message=message)
-    if count_records(root) not in ("", "0"):
+    if count_found(root) not in ("", "0"):
         raise CatalogueFailed(_("It has the book, and sent no record of MARC 21 in MARCXML."))
 
 
@@ -73,12 +73,12 @@ def find_diagnostic(root: Element) -> str:
     return (words or "?")[:MAX_DIAGNOSTIC] if len(diagnostics) else ""
 
 
-def count_records(root: Element) -> str:
+def count_found(root: Element) -> str:
     """Returns how many records there are, sent or not."""
     return next(((child.text or "").strip() for child in root if get_name(child) == "numberOfRecords"), "")
 
 
-def iter_records(root: Element) -> Iterator[pymarc.Record]:
+def iter_found(root: Element) -> Iterator[pymarc.Record]:
     """Yields the records of MARC 21. Some catalogues send UNIMARC under the same name."""
     for element in root.iter(RECORD_TAG):
         # A record without fields says nothing.

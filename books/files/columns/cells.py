@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from stdnum import issn
 
 from books import isbn as isbns
-from books.files.columns.names import LIST_COLUMNS, MEMBERS_BY_PLACE, simplify_name
+from books.files.columns.names import MEMBERS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
 from books.files.formats.records import FailedFormula, NumberText, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE
@@ -75,7 +75,7 @@ def list_sources(mapping: Mapping[str, str], *, is_exact: bool) -> dict[str, lis
 
 
 def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], Reading]:
-    if member == "genre" and simplify_name(column) in LIST_COLUMNS:
+    if member == "genre" and simplify_name(column) in SEVERAL_VALUES_COLUMNS:
         return read_first_value
     if member == "isbn":
         return read_exact_isbn if is_exact else read_isbn
@@ -126,11 +126,11 @@ def read_any(cell: Any) -> Reading:
 def read_text(cell: Any) -> Reading:
     if type(cell) is str:
         return cell, "", bool(cell) and not cell.isspace()
-    text = read_number(cell)
+    text = read_json_number(cell)
     return text, "", not is_blank(text)
 
 
-def read_number(cell: Any) -> Any:
+def read_json_number(cell: Any) -> Any:
     """Returns a number as its text: JSON has one for a title such as 1984. Other values stay."""
     is_number = type(cell) in (int, float) and abs(cell) <= BIGINT_MAX and cell == int(cell)
     return NumberText(int(cell)) if is_number else cell
@@ -147,7 +147,7 @@ def read_first_value(cell: Any) -> Reading:
 def read_year(cell: Any) -> Reading:
     if isinstance(cell, str) and (year := parse_integer(cell)) is not None:
         return year, "", True
-    text = cell if isinstance(cell, str) else read_number(cell)
+    text = cell if isinstance(cell, str) else read_json_number(cell)
     if not isinstance(text, str) or isinstance(text, FailedFormula):
         return text, "", text is not None
     text = text.strip()
@@ -172,22 +172,22 @@ def read_date(text: str) -> Reading:
 
 
 def read_exact_isbn(cell: Any) -> Reading:
-    text = read_number(cell)
+    text = read_json_number(cell)
     return (*repair_isbn(text), True) if isinstance(text, str) else (text, "", text is not None)
 
 
 def read_isbn(cell: Any) -> Reading:
     if type(cell) is str and normalize_isbn(cell) is not None:
         return cell, "", True
-    text = read_number(cell)
+    text = read_json_number(cell)
     if not isinstance(text, str) or isinstance(text, FailedFormula):
         return text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
-    isbn, doubt = repair_isbn(find_isbn(text) if is_text else text)
+    isbn, doubt = repair_isbn(extract_isbn(text) if is_text else text)
     return isbn, doubt, not doubt and normalize_isbn(isbn) is not None
 
 
-def find_isbn(text: str) -> str:
+def extract_isbn(text: str) -> str:
     """Returns the first valid ISBN of a text that is none itself; of others the text without what is around it."""
     if number := find_whole_number(text.strip()):
         return NumberText(number)

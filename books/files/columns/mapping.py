@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from books.files.columns.names import COLUMN_NAMES, MAX_COLUMNS, PLACES, simplify_name
+from books.files.columns.names import COLUMN_COUNTS, COLUMN_NAMES, PLACES, simplify_name
 from books.files.columns.profiles import find_profile
 
 
@@ -12,7 +12,7 @@ def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
     for column in columns:
         columns_by_name.setdefault(simplify_name(column), column)
     # Other names may mean other things: only ISBNs are looked for in all columns that may have them.
-    limits = MAX_COLUMNS if find_profile(columns).columns else {"isbn": MAX_COLUMNS["isbn"]}
+    limits = COLUMN_COUNTS if find_profile(columns).columns else {"isbn": COLUMN_COUNTS["isbn"]}
     mapping: dict[str, str] = {}
     for member, names in (find_profile(columns).columns or COLUMN_NAMES).items():
         found = [columns_by_name[name] for name in map(simplify_name, names) if name in columns_by_name]

@@ -8,15 +8,15 @@ from books.members import MEMBER_TABLE
 # Names of the columns of each member, folded and without signs; the first that a file has is taken.
 COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{member.name: member.columns for member in MEMBER_TABLE}}
 # Of these, further columns count where the ones before have nothing.
-MAX_COLUMNS = {"author": 2, "year": 2, "isbn": 3, "genre": 2}
+COLUMN_COUNTS = {"author": 2, "year": 2, "isbn": 3, "genre": 2}
 # A mapping has the column of each place: `isbn`, then `isbn_2`.
 PLACES = {
-    member: [member, *(f"{member}_{number}" for number in range(2, MAX_COLUMNS.get(member, 1) + 1))]
+    member: [member, *(f"{member}_{number}" for number in range(2, COLUMN_COUNTS.get(member, 1) + 1))]
     for member in COLUMN_NAMES
 }
 MEMBERS_BY_PLACE = {place: member for member, places in PLACES.items() for place in places}
 # Columns of several values, of which the first one counts.
-LIST_COLUMNS = frozenset({"bookshelves", "tags", "manualtags", "automatictags"})
+SEVERAL_VALUES_COLUMNS = frozenset({"bookshelves", "tags", "manualtags", "automatictags"})
 SIGNS_PATTERN = re.compile(r"[\W_]+")
 
 

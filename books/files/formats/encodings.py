@@ -33,7 +33,7 @@ class Encoding(NamedTuple):
 
 UTF_8, WINDOWS_1252 = Encoding("UTF-8", "utf-8"), Encoding("Windows-1252", "cp1252")
 UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-16-be")
-MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: UTF_8, codecs.BOM_UTF16_LE: UTF_16_LE, codecs.BOM_UTF16_BE: UTF_16_BE}
 # pymarc's name of the encoding of old records, which Python does not know.
 MARC_8 = Encoding("MARC-8", "iso8859-1")
 # Those that can be demanded of a file. Latin-1 is read as Windows-1252, as browsers do (WHATWG, Encoding, 4.2).
@@ -61,7 +61,7 @@ def find_encoding(stream: BinaryIO, name: str = "") -> FoundEncoding:
     """
     stream.seek(0)
     head = stream.read(CHUNK_BYTES)
-    for mark, encoding in MARKS.items():
+    for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return FoundEncoding(encoding._replace(mark=mark))
     if name and name != "utf-8":

@@ -14,7 +14,7 @@ from books.files.formats.records import REPORT_COLUMNS, UnreadableFile
 MAX_LISTED = 20
 
 
-class Header(NamedTuple):
+class TableHeader(NamedTuple):
     """`texts` are the cells behind the columns that a file of refused rows has, of which there are `start`.
 
     A column without a name has the text "".
@@ -40,7 +40,7 @@ class Header(NamedTuple):
         return [sentence % {"letters": ", ".join([*letters[:MAX_LISTED], *(["…"] if letters[MAX_LISTED:] else [])])}]
 
 
-def build_header(cells: Sequence[str]) -> Header:
+def build_header(cells: Sequence[str]) -> TableHeader:
     """Raises UnreadableFile if no column has a name, or two the same."""
     start = len(REPORT_COLUMNS) if tuple(cells[: len(REPORT_COLUMNS)]) == REPORT_COLUMNS else 0
     texts = ["" if cell.isspace() else cell for cell in cells[start:]]
@@ -51,7 +51,7 @@ def build_header(cells: Sequence[str]) -> Header:
         if name == other:
             places = {"name": name, "first": name_column(first), "second": name_column(second)}
             raise UnreadableFile(_("The columns %(first)s and %(second)s have the same name “%(name)s”.") % places)
-    return Header(texts, start)
+    return TableHeader(texts, start)
 
 
 def name_column(number: int) -> str:

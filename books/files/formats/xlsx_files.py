@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
-from books.files.formats.headers import Header, build_header
+from books.files.formats.headers import TableHeader, build_header
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
     REPORT_COLUMNS,
@@ -96,7 +96,7 @@ def iter_rows(workbook: OpenWorkbook) -> Iterator[Row]:
         offset += number
 
 
-def iter_records(header: Header, rows: Iterable[Row]) -> Iterator[Record]:
+def iter_records(header: TableHeader, rows: Iterable[Row]) -> Iterator[Record]:
     """Yields the rows that are not empty. The values have no column without a name."""
     places = range(header.start + 1, header.start + 1 + len(header.texts))
     for number, cells in rows:

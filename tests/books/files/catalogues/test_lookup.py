@@ -9,7 +9,7 @@ from django.utils.translation import get_language
 from pytest_django import Settings
 
 from books.files.catalogues import entries, lookup
-from books.files.catalogues.entries import Entry, Lookup
+from books.files.catalogues.entries import CatalogueEntry, CatalogueLookup
 from tests.support.receivers import respond_with
 from tests.support.server import reserve_port
 from tests.support.sru_servers import (
@@ -25,17 +25,17 @@ from tests.support.sru_servers import (
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
 
-FOUND = Entry("127.0.0.1", {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"})
+FOUND = CatalogueEntry("127.0.0.1", {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"})
 # Long enough for a busy machine, where something has to arrive.
 SECONDS = 5.0
 
 
-def look_up(seconds: float = SECONDS) -> Lookup:
+def look_up(seconds: float = SECONDS) -> CatalogueLookup:
     [found] = lookup.look_up([ISBN], seconds)
     return found
 
 
-def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float = SECONDS) -> Lookup:
+def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueLookup:
     with start_catalogue(answer) as catalogue:
         settings.SRU_SERVERS = [catalogue.template]
         return look_up(seconds)
@@ -44,7 +44,7 @@ def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float
 def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
     with start_catalogue(respond_with_records(build_record())) as catalogue:
         settings.SRU_SERVERS = [catalogue.template]
-        assert look_up() == Lookup(FOUND)
+        assert look_up() == CatalogueLookup(FOUND)
     query = f"maximumRecords=5&recordSchema=marcxml&query=bath.isbn%3D{ISBN}"
     assert catalogue.paths == [f"/sru?version=1.1&operation=searchRetrieve&{query}"]
 
@@ -52,7 +52,7 @@ def test_a_server_is_asked_for_the_isbn(settings: Settings) -> None:
 def test_a_server_may_be_asked_for_ten_digits_too(settings: Settings) -> None:
     with start_catalogue(respond_with_records(build_record())) as catalogue:
         settings.SRU_SERVERS = [f"{catalogue.template}%20or%20bath.isbn%3D{{isbn10}}"]
-        assert look_up() == Lookup(FOUND)
+        assert look_up() == CatalogueLookup(FOUND)
         # There are none of a number that begins with 979.
         lookup.look_up(["9791034304783"], SECONDS)
     queries = [path.rpartition("query=")[2] for path in catalogue.paths]
@@ -86,7 +86,7 @@ def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
     ],
 )
 def test_a_failure_has_a_reason(settings: Settings, answer: Callable[[Any], None], seconds: float, reason: str) -> None:
-    assert look_up_at(settings, answer, seconds) == Lookup(None, (f"127.0.0.1: {reason}",))
+    assert look_up_at(settings, answer, seconds) == CatalogueLookup(None, (f"127.0.0.1: {reason}",))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -127,22 +127,22 @@ def test_the_first_answer_counts(settings: Settings) -> None:
         start_catalogue(respond_with_records(build_record(m245a="Other"))) as second,
     ):
         settings.SRU_SERVERS = [first.template, second.template]
-        assert look_up() == Lookup(FOUND)
+        assert look_up() == CatalogueLookup(FOUND)
     assert second.paths == []
 
 
 @pytest.mark.parametrize(
     ("first", "second", "remembered"),
     [
-        (respond_with_records(build_record()), stay_silent, Lookup(FOUND)),
-        (respond_with_records(), respond_with_records(), Lookup()),
-        (respond_with(500), respond_with_records(build_record()), Lookup(FOUND)),
+        (respond_with_records(build_record()), stay_silent, CatalogueLookup(FOUND)),
+        (respond_with_records(), respond_with_records(), CatalogueLookup()),
+        (respond_with(500), respond_with_records(build_record()), CatalogueLookup(FOUND)),
         (respond_with(500), respond_with_records(), None),
         (respond_with_records(), respond_with(500), None),
     ],
 )
 def test_what_was_found_is_remembered_and_no_failure(
-    settings: Settings, first: Callable[[Any], None], second: Callable[[Any], None], remembered: Lookup | None
+    settings: Settings, first: Callable[[Any], None], second: Callable[[Any], None], remembered: CatalogueLookup | None
 ) -> None:
     with start_catalogue(first) as one, start_catalogue(second) as other:
         settings.SRU_SERVERS = [one.template, other.template]
