@@ -17,6 +17,7 @@ from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, UnreadableFile
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import Completion, ImportRules, ParsedRecord, parse_records
+from books.files.reasons import add_reasons
 from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
 from books.files.uploads import build_source
 from books.history.actors import ActorRef
@@ -270,7 +271,21 @@ def get_counts(operation: Operation) -> Counter[str]:
 
 def add_counts(operation: Operation, decisions: Sequence[Decision]) -> dict[str, Any]:
     """Returns the result of the operation with these decisions."""
-    return {"counts": dict(get_counts(operation) + Counter(str(decision.verdict) for decision in decisions))}
+    counts = get_counts(operation) + Counter(str(decision.verdict) for decision in decisions)
+    reasons = {
+        str(kind): add_reasons(
+            get_reasons(operation, kind),
+            # A database cannot store each text that a file may have.
+            [show_storable(decision.reason) for decision in decisions if decision.verdict == kind],
+        )
+        for kind in REJECTED_VERDICTS
+    }
+    return {"counts": dict(counts), "reasons": reasons}
+
+
+def get_reasons(operation: Operation, kind: str) -> Counter[str]:
+    """Returns the numbers of the reasons of one kind so far, by their groups."""
+    return Counter((operation.result or {}).get("reasons", {}).get(kind, {}))
 
 
 def store_findings(file: ImportFile, operation: Operation, decisions: Sequence[Decision]) -> None:

@@ -9,6 +9,14 @@ from django.utils.translation import gettext as _
 
 from books.files.earlier_records import EarlierRecords, RecordKey
 from books.files.parsing import ImportRules, ParsedRecord
+from books.files.reasons import (
+    ABSENT,
+    OWNED,
+    OWNED_IN_OTHER_WRITING,
+    describe_earlier,
+    describe_other_writing,
+    describe_same_book,
+)
 from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
 from books.members import REQUIRED_MEMBERS
@@ -91,7 +99,9 @@ def decide_record(
     if repetition := find_repetition(record, isbn13, book, earlier):
         return Decision(record, Verdict.REFUSED, repetition)
     if line := earlier.find(RecordKey.ISBN13, isbn13):
-        record = record._replace(doubts=(*record.doubts, describe_other_writing(record, line)))
+        record = record._replace(
+            doubts=(*record.doubts, record.name_reason("isbn", describe_other_writing(record.format, line)))
+        )
     remember_record(record, isbn13, book, earlier)
     if match is None or book is None:
         return decide_new(record, rules, today)
@@ -114,22 +124,14 @@ def find_repetition(
 ) -> str | None:
     """Returns why a record is refused that is about the same book as an earlier one."""
     if line := earlier.find(RecordKey.ISBN, record.values.get("isbn")):
-        return record.name_reason("isbn", describe_earlier(line))
+        return record.name_reason("isbn", describe_earlier(record.format, line))
     if line := earlier.find(RecordKey.ID, record.pk):
-        return record.name_reason("id", describe_earlier(line))
+        return record.name_reason("id", describe_earlier(record.format, line))
     if book:
         line = earlier.find(RecordKey.BOOK, book.id)
-        return _("It is about the same book as line %(line)s.") % {"line": line} if line else None
+        return describe_same_book(record.format, line) if line else None
     line = earlier.find(RecordKey.ISBN13, isbn13)
-    return describe_other_writing(record, line) if line else None
-
-
-def describe_earlier(line: int) -> str:
-    return _("The book on line %(line)s has it.") % {"line": line}
-
-
-def describe_other_writing(record: ParsedRecord, line: int) -> str:
-    return record.name_reason("isbn", _("The book on line %(line)s has it in another writing.") % {"line": line})
+    return record.name_reason("isbn", describe_other_writing(record.format, line)) if line else None
 
 
 def remember_record(record: ParsedRecord, isbn13: str | None, book: BookRow | None, earlier: EarlierRecords) -> None:
@@ -163,7 +165,7 @@ def find_matches(records: Sequence[ParsedRecord], rules: ImportRules, earlier: E
     for record, isbn13 in others:
         if isbn13 in isbn13s:
             pk = isbn13s[isbn13]
-            doubt = _("Book %(id)s has it in another writing.") % {"id": pk}
+            doubt = _(OWNED_IN_OTHER_WRITING) % {"id": pk}
             matches[record.position] = BookMatch(pk, record.name_reason("isbn", doubt))
     return matches
 
@@ -191,7 +193,7 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
     if rules.on_none == "leave":
         return Decision(record, Verdict.LEFT)
     if missing:
-        reasons = [record.name_reason(name, _("This field is required.")) for name in missing]
+        reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
         reasons += [record.completion.problem] if record.completion and record.completion.problem else []
         return Decision(record, Verdict.REFUSED, " ".join(reasons))
     return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
@@ -214,7 +216,7 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: I
 
 
 def describe_owner(record: ParsedRecord) -> str:
-    return record.name_reason("isbn", _("Another book has it."))
+    return record.name_reason("isbn", _(OWNED))
 
 
 def is_gap(value: Any) -> bool:

@@ -11,7 +11,6 @@ from rest_framework.exceptions import ValidationError
 
 from books.files.columns.cells import (
     Source,
-    UnknownDate,
     has_no_isbn,
     is_blank,
     list_sources,
@@ -19,6 +18,14 @@ from books.files.columns.cells import (
     read_member,
 )
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
+from books.files.reasons import (
+    FIELD_NAMES,
+    UNDECODABLE,
+    UNKNOWN_AVAILABILITY,
+    UNKNOWN_ID,
+    describe_failure,
+    describe_year,
+)
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.serializers import NonBlankBookSerializer, make_optional
@@ -30,7 +37,7 @@ COMPLETED_MEMBERS = tuple(name for name in REQUIRED_MEMBERS if name != "isbn")
 IMPORTED_MEMBERS = NonBlankBookSerializer.Meta.fields
 INTEGER_MEMBERS = tuple(member.name for member in MEMBER_TABLE if type(member.example) is int)
 AVAILABLE_VALUES = {"true": True, "yes": True, "available": True, "false": False, "no": False, "lent": False}
-MAX_SHOWN_YEAR, MAX_SHOWN_NAME = 64, 64
+MAX_SHOWN_NAME = 64
 # Sentences of REST framework: its own German ones are too familiar for librarians.
 REWORDED_SENTENCES = (
     gettext_noop("Ensure this field has no more than {max_length} characters."),
@@ -60,7 +67,8 @@ class ImportRules(msgspec.Struct, frozen=True):
     with "id" first of all the one with its id. What becomes of a record that matches, of one that matches none, and
     whether doubtful ones are taken. The texts of an exact file are kept as they are.
     With `complete_missing` catalogues complete what a record leaves empty, before the defaults do. With
-    `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it.
+    `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it. `format` is the name of
+    the file's, by which reasons name fields and records.
     """
 
     mapping: Mapping[str, str]
@@ -72,6 +80,7 @@ class ImportRules(msgspec.Struct, frozen=True):
     is_exact: bool = False
     complete_missing: bool = False
     leave_without_isbn: bool = False
+    format: str = ""
 
 
 class Completion(NamedTuple):
@@ -98,6 +107,7 @@ class ParsedRecord(NamedTuple):
     completion: Completion | None = None
     sources: Mapping[str, Sequence[Source]] = {}
     is_left_out: bool = False
+    format: str = ""
 
     def name_reason(self, member: str, sentence: str) -> str:
         """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
@@ -137,21 +147,22 @@ def parse_record(
     completion: Completion | None = None,
 ) -> ParsedRecord:
     """`sources` are those of the rules."""
+    build = partial(ParsedRecord, position, record, completion=completion, sources=sources, format=rules.format)
     if record.problem:
-        return ParsedRecord(position, record, {}, problem=record.problem)
+        return build({}, problem=record.problem)
     read, doubts = read_cells(record.values, sources)
     cells = {**(completion.values if completion else {}), **(drop_gaps(read) if rules.complete_missing else read)}
     cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
-        return ParsedRecord(position, record, {}, completion=completion, sources=sources, is_left_out=True)
+        return build({}, is_left_out=True)
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
         require_results(cells)
     except ValidationError as error:
         problem = format_errors(explain_errors(error, cells), partial(name_cell, record, sources))
-        return ParsedRecord(position, record, {}, problem=problem, completion=completion, sources=sources)
-    return ParsedRecord(position, record, values, pk, "", (*record.doubts, *doubts), completion, sources)
+        return build({}, problem=problem)
+    return build(values, pk, doubts=(*record.doubts, *doubts))
 
 
 def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: str, sentence: str) -> str:
@@ -160,7 +171,8 @@ def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: s
 
 
 def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
-    return list_sources(rules.mapping, is_exact=rules.is_exact)
+    headings = FIELD_NAMES.get(rules.format, {})
+    return list_sources(rules.mapping, is_exact=rules.is_exact, headings=headings)
 
 
 def drop_gaps(cells: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +209,7 @@ def parse_available(cell: Any) -> bool | None:
         return cell
     text = str(cell).strip().lower()
     if text and text not in AVAILABLE_VALUES:
-        raise ValidationError({"available": [_("It is neither true nor false.")]})
+        raise ValidationError({"available": [_(UNKNOWN_AVAILABILITY)]})
     return AVAILABLE_VALUES.get(text)
 
 
@@ -206,7 +218,7 @@ def parse_id(cell: Any) -> int | None:
     text = "" if cell is None else str(cell).strip()
     number = parse_integer(text) if text else None
     if text and (number is None or abs(number) > BIGINT_MAX):
-        raise ValidationError({"id": [_("It is no number of a book.")]})
+        raise ValidationError({"id": [_(UNKNOWN_ID)]})
     return number
 
 
@@ -220,28 +232,13 @@ def list_failures(cells: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: [describe_failure(cell)] for name, cell in cells.items() if isinstance(cell, FailedFormula)}
 
 
-def describe_failure(cell: FailedFormula) -> str:
-    if cell:
-        return _("The cell shows the error %(error)s.") % {"error": cell}
-    return _("The cell has a formula without a result. Save the file in a spreadsheet program, which works it out.")
-
-
 def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
     """Says of formulas, of years, and of texts with lone surrogates, what is wrong with the cells themselves."""
     problems = cast("dict[str, list[str]]", error.detail)
     if "year" in problems and isinstance(cells["year"], str):
         problems = {**problems, "year": [describe_year(cells["year"])]}
-    sentence = _("It has bytes that the encoding of the file does not know.")
-    undecodable = {name: [sentence] for name in problems if has_surrogates(cells.get(name))}
+    undecodable = {name: [_(UNDECODABLE)] for name in problems if has_surrogates(cells.get(name))}
     return ValidationError({**problems, **undecodable, **list_failures(cells)})
-
-
-def describe_year(text: str) -> str:
-    if isinstance(text, UnknownDate):
-        return _("The date is not known: Calibre writes 1 January 101 then.")
-    if not text.strip():
-        return _("This field may not be blank.")
-    return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_YEAR]}
 
 
 def has_surrogates(text: Any) -> bool:

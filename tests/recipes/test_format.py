@@ -19,7 +19,7 @@ def test_a_file_of_others_is_imported(db: None, tmp_path: Path) -> None:
         call_command("import_books", file, failed=rejected)
     assert [(book.title, book.year, book.available) for book in Book.objects.all()] == [("Emma", 1815, True)]
     note, begin, title = rejected.read_text().splitlines()
-    assert note.startswith("%Z Line 8: author: This field is required.")
+    assert note.startswith("%Z Line 8: author: It is missing.")
     assert (begin, title) == ("%0 Book", "%T Persuasion")
 
 

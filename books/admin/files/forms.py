@@ -69,9 +69,10 @@ class ImportRulesForm(forms.Form):
         label=_("If there is none"), choices=[("add", _("add the book")), ("leave", _("leave the record out"))]
     )
 
-    def __init__(self, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
+    def __init__(self, format: str, columns: Sequence[str], mapping: Mapping[str, str], **options: Any) -> None:
         """Shows the places of `mapping`, of what the names say, and one for each member."""
         super().__init__(**options)
+        self.format = format
         if not has_catalogues():
             del self.fields["complete_missing"]
         self.profile, self.ignored = find_profile(columns), list_ignored(columns, mapping)
@@ -116,4 +117,5 @@ class ImportRulesForm(forms.Form):
             complete_missing=bool(values.get("complete_missing")),
             leave_without_isbn=bool(values["leave_without_isbn"]),
             is_exact=self.profile.is_exact,
+            format=self.format,
         )

@@ -1,7 +1,7 @@
 """Imports a file: it is uploaded, its columns are chosen, it is checked, and then imported by a worker."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from django.contrib import messages
@@ -30,10 +30,12 @@ from books.files.import_operations import (
     count_writable,
     delete_unused_file,
 )
-from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts
+from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts, get_reasons, get_rules
 from books.files.matching import Verdict
 from books.files.parsing import Completion
+from books.files.reasons import list_groups, name_place
 from books.files.rejected_records import iter_rejected_file
+from books.files.sandbox.client import Head
 from books.files.uploads import (
     KEPT_DAYS,
     PART_BYTES,
@@ -58,12 +60,13 @@ MAX_FINGERPRINT_LENGTH = 300
 
 
 class ReportSection(NamedTuple):
-    """The samples of one kind, and the number of all of the kind."""
+    """The samples of one kind, the number of all of the kind, and those of their reasons, where several have one."""
 
     kind: str
     title: str
     total: int
     lines: list[dict[str, Any]]
+    groups: list[tuple[int, str]]
 
 
 def show_import(request: HttpRequest) -> HttpResponse:
@@ -155,7 +158,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
     head = find_head(file.preview_operation)
     if head is None:
         return show_preview(request, file)
-    form = build_form(request, file, head.columns)
+    form = build_form(request, file, head)
     if request.method == "POST" and form.is_valid():
         remember_mapping(head.columns, form.mapping)
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
@@ -188,11 +191,11 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
     )
 
 
-def build_form(request: HttpRequest, file: ImportFile, columns: Sequence[str]) -> ImportRulesForm:
+def build_form(request: HttpRequest, file: ImportFile, head: Head) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
-    mapping = file.rules["mapping"] if file.rules else find_mapping(columns)
-    return ImportRulesForm(columns, mapping, data=data, initial=initial)
+    mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns)
+    return ImportRulesForm(head.format, head.columns, mapping, data=data, initial=initial)
 
 
 def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,7 +269,9 @@ def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, i
         Verdict.REFUSED: _("Refused"),
     }
     return [
-        ReportSection(kind, title, counts[kind], list_samples(file, operation, kind))
+        ReportSection(
+            kind, title, counts[kind], list_samples(file, operation, kind), list_groups(get_reasons(operation, kind))
+        )
         for kind, title in titles.items()
         if counts.get(kind)
     ]
@@ -276,10 +281,13 @@ def list_samples(file: ImportFile, operation: Operation, kind: Verdict) -> list[
     findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
     shown = list(findings.order_by("position")[:MAX_SHOWN_RECORDS])
     completions = load_completions(file, file.check_operation_id or 0, [finding.position for finding in shown])
-    return [describe_finding(finding, completions.get(finding.position, Completion())) for finding in shown]
+    format_name = get_rules(operation).format
+    return [
+        describe_finding(format_name, finding, completions.get(finding.position, Completion())) for finding in shown
+    ]
 
 
-def describe_finding(finding: ImportFinding, completion: Completion) -> dict[str, Any]:
+def describe_finding(format_name: str, finding: ImportFinding, completion: Completion) -> dict[str, Any]:
     after, before = finding.after or {}, finding.before or {}
     values = [
         (
@@ -291,7 +299,8 @@ def describe_finding(finding: ImportFinding, completion: Completion) -> dict[str
         for name, value in after.items()
         if value not in (None, "")
     ]
-    return {"line": finding.line, "reason": finding.reason, "book_id": finding.book_id, "values": values}
+    place = name_place(format_name, finding.line)
+    return {"place": place, "reason": finding.reason, "book_id": finding.book_id, "values": values}
 
 
 def format_text(value: Any) -> str:

@@ -59,18 +59,25 @@ class UnknownDate(str):
 
 
 class Source(NamedTuple):
-    """A column, and how its cells are read."""
+    """A column, how its cells are read, and what people call it."""
 
     column: str
     read: Callable[[Any], Reading]
+    heading: str
 
 
-def list_sources(mapping: Mapping[str, str], *, is_exact: bool) -> dict[str, list[Source]]:
-    """Returns the columns of each member in the order in which they count. The texts of an exact file stay."""
+def list_sources(
+    mapping: Mapping[str, str], *, is_exact: bool, headings: Mapping[str, str] = {}
+) -> dict[str, list[Source]]:
+    """Returns the columns of each member in the order in which they count. The texts of an exact file stay.
+
+    `headings` are by column, which stands for its own.
+    """
     sources: dict[str, list[Source]] = {}
     for place in filter(mapping.__contains__, MEMBERS_BY_PLACE):
         member, column = MEMBERS_BY_PLACE[place], mapping[place]
-        sources.setdefault(member, []).append(Source(column, find_reader(member, column, is_exact=is_exact)))
+        source = Source(column, find_reader(member, column, is_exact=is_exact), headings.get(column, column))
+        sources.setdefault(member, []).append(source)
     return sources
 
 
@@ -89,19 +96,19 @@ def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]
     cells: dict[str, Any] = {}
     doubts: list[str] = []
     for member, columns in sources.items():
-        column, (cells[member], doubt, _is_enough) = read_member(values, columns)
+        heading, (cells[member], doubt, _is_enough) = read_member(values, columns)
         if doubt:
-            doubts.append(name_member(column, doubt))
+            doubts.append(name_member(heading, doubt))
     return cells, doubts
 
 
 def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[str, Reading]:
-    """Returns the column that counts, and its cell: the first one that is enough, else the first that is not empty."""
-    for column, read in sources:
+    """Returns the heading of the column that counts, and its cell: the first that is enough, else that is not empty."""
+    for column, read, heading in sources:
         reading = read(values.get(column))
         if reading[2]:
-            return column, reading
-    readings = [(column, read(values.get(column))) for column, read in sources]
+            return heading, reading
+    readings = [(heading, read(values.get(column))) for column, read, heading in sources]
     return next((reading for reading in readings if not is_blank(reading[1][0])), readings[0])
 
 

@@ -1,4 +1,5 @@
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,7 @@ from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.local_imports import LocalFile, check_books, import_books
 from books.files.matching import Decision, Verdict
 from books.files.parsing import ImportRules, require_mapped_members
+from books.files.reasons import add_reasons, list_groups, name_place
 from books.history.actors import find_actor
 from books.models import Actor
 from books.operations.tasks import OperationFailed
@@ -24,6 +26,8 @@ from library_site.jobs.leases import LeaseLost
 from library_site.jobs.worker import CONNECTION_ERRORS
 
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
+# The largest groups of reasons.
+MAX_SHOWN_GROUPS = 20
 # In the order in which they are printed.
 COUNTED = {
     Verdict.CHANGED: "changed",
@@ -87,6 +91,8 @@ class Command(BaseCommand):
                 self.import_stream(stream, format, failures, dry_run, options)
         except (OSError, OperationFailed, OperationalError, UnreadableFile) as error:
             raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
+        for count, reason in list_groups(failures.groups)[:MAX_SHOWN_GROUPS]:
+            self.stderr.write(f"{count} × {reason}")
         if failures.count:
             raise CommandError(f"{failures.count} rows failed{f': see {path}' if path else ''}.")
 
@@ -95,7 +101,7 @@ class Command(BaseCommand):
     ) -> None:
         """Raises UnreadableFile, CommandError."""
         table = failures.table = format.read(stream, options["encoding"])
-        rules = read_rules(table, options)
+        rules = read_rules(table, format, options)
         self.describe_table(table, format, rules)
         require_mapped_members(rules)
         now, file = timezone.now(), LocalFile(stream, format, options["encoding"], failures.add)
@@ -126,7 +132,7 @@ class Command(BaseCommand):
             self.stderr.write(f"Left out: {', '.join(ignored)}.")
 
 
-def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
+def read_rules(table: Table, format: Format, options: Mapping[str, Any]) -> ImportRules:
     columns = read_pairs("--column", options["column"], MEMBERS_BY_PLACE)
     if unknown := [column for column in columns.values() if column not in table.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
@@ -139,6 +145,7 @@ def read_rules(table: Table, options: Mapping[str, Any]) -> ImportRules:
         leave_without_isbn=options["leave_without_isbn"],
         defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
         is_exact=find_profile(table.columns).is_exact,
+        format=format.name,
     )
 
 
@@ -159,6 +166,7 @@ class Failures:
     def __init__(self, path: Path | None, write: Callable[[str], object], format: Format) -> None:
         self.path, self.write, self.format = path, write, format
         self.count = 0
+        self.groups: Counter[str] = Counter()
         self.table: Table
         self.stream: BinaryIO | None = None
         self.file: RejectedFile | None = None
@@ -173,9 +181,10 @@ class Failures:
 
     def add(self, decision: Decision) -> None:
         self.count += 1
+        self.groups = add_reasons(self.groups, [decision.reason])
         record = decision.record.raw
         if not self.path:
-            self.write(f"Line {record.line}: {decision.reason}")
+            self.write(f"{name_place(self.format.name, record.line)}: {decision.reason}")
             return
         if not self.file:
             self.stream = self.path.open("wb")

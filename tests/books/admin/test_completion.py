@@ -110,7 +110,7 @@ def test_the_import_writes_what_the_check_showed(head: Client, catalogue: Catalo
         (respond_with_records(), "The catalogue does not have this ISBN."),
         (respond_with(500), "127.0.0.1: It answered with the status 500."),
         (respond_with_records(build_record(m020a="9780141439518")), "It answered with other books"),
-        (respond_with_records(build_record(m655a="")), "genre: This field is required."),
+        (respond_with_records(build_record(m655a="")), "genre: It is missing."),
     ],
 )
 def test_a_record_that_is_not_completed_comes_back_with_the_reason(

@@ -8,7 +8,8 @@ from django.utils.translation import get_language
 
 from books.models import ImportFinding, Operation
 from tests.support.admin_pages import read_inputs, read_text
-from tests.support.imports import choose, page, upload
+from tests.support.book_files import build_exported_book, write_books
+from tests.support.imports import choose, confirm, page, upload
 from tests.support.operations import run_operations
 
 pytestmark = pytest.mark.database_independent
@@ -98,3 +99,14 @@ def test_an_operation_fails_in_the_language_of_who_began_it(
     berta.groups.clear()
     run_operations()
     assert Operation.objects.get().error == reason
+
+
+def test_the_page_of_a_check_counts_the_reasons_and_names_the_fields(head: Client) -> None:
+    books = [build_exported_book(id=number, isbn=isbn) for number, isbn in enumerate(["LOC 17", "LOC 18", "1"], 1)]
+    file = upload(head, write_books("marc", books), "books.mrc")
+    shown = choose(head, file).content.decode()
+    assert "<li>3 × 020$a: This is no valid ISBN.</li>" in shown
+    assert "Record 2:" in shown
+    assert "Line " not in shown
+    operation = confirm(head, file, take_doubtful="on")
+    assert (operation.result or {})["reasons"] == {"doubtful": {}, "refused": {}}

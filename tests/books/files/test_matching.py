@@ -15,6 +15,7 @@ from books.files.formats.records import NumberText, Record
 from books.files.formats.registry import FORMATS
 from books.files.import_tasks import get_day
 from books.files.parsing import ImportRules, parse_records
+from books.files.reasons import FIELD_NAMES
 from books.models import Book, Change, Operation
 from books.search.doubts import doubt_isbn
 from tests.support.book_files import build_exported_book, write_books
@@ -271,10 +272,12 @@ def test_every_format_says_what_is_doubtful(tmp_path: Path, name: str, capsys: p
     file.write_bytes(write_books(name, [build_exported_book(isbn="12345"), build_exported_book(id=18, year=19999)]))
     with pytest.raises(CommandError, match="2 rows failed"):
         call_command("import_books", file, dry_run=True)
-    reasons = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Line")]
-    assert [reason.partition(": ")[2] for reason in reasons] == [
-        "isbn: This is no valid ISBN.",
-        "year: This year is improbable for a book.",
+    reasons = [line.split(": ") for line in capsys.readouterr().err.splitlines() if line.startswith(("Line", "Record"))]
+    place = "Record" if name.startswith("marc") else "Line"
+    isbn, year = FIELD_NAMES.get(name, {}).get("isbn", "isbn"), FIELD_NAMES.get(name, {}).get("year", "year")
+    assert [(where.split()[0], *others) for where, *others in reasons] == [
+        (place, isbn, "This is no valid ISBN."),
+        (place, year, "This year is improbable for a book."),
     ]
 
 
@@ -314,7 +317,7 @@ def import_scholars(tmp_path: Path, **options: Any) -> None:
 
 def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import_scholars(tmp_path, dry_run=True)
-    assert "isbn: This field is required." in capsys.readouterr().err
+    assert "Line 1: year: It is missing. isbn: It is missing." in capsys.readouterr().err
     import_scholars(tmp_path, leave_without_isbn=True)
     assert "1 books added.\n2 without isbn, left out." in capsys.readouterr().out
     assert [(book.title, book.genre) for book in Book.objects.all()] == [("Emma", "Science")]

@@ -1,0 +1,103 @@
+"""Why records come back, in the words of a person: with the fields and the numbers that the file itself has.
+
+Readers say what is wrong with a record that they cannot read; all else that is said of records is here.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from books.files.columns.cells import UnknownDate
+from books.files.formats.records import FailedFormula
+from books.members import MEMBER_TABLE
+
+MARC_FIELDS = {"id": "001", **{member.name: "{0}${2}".format(*member.marc) for member in MEMBER_TABLE}}
+# What formats without columns call what their readers give as columns.
+FIELD_NAMES = {
+    "marc": MARC_FIELDS,
+    "marcxml": MARC_FIELDS,
+    "bibtex": {member.name: member.bibtex[0] for member in MEMBER_TABLE},
+    "ris": {"id": "ID", **{member.name: member.ris[0] for member in MEMBER_TABLE}},
+}
+# Formats whose records have numbers, and no lines.
+NUMBERED_FORMATS = ("marc", "marcxml")
+MAX_SHOWN_TEXT = 64
+OWNED = gettext_noop("Another book has it.")
+OWNED_IN_OTHER_WRITING = gettext_noop("Book %(id)s has it in another writing.")
+ABSENT = gettext_noop("It is missing.")
+UNKNOWN_AVAILABILITY = gettext_noop("It is neither true nor false.")
+UNKNOWN_ID = gettext_noop("It is no number of a book.")
+UNDECODABLE = gettext_noop("It has bytes that the encoding of the file does not know.")
+# What differs between records of one group: quoted texts, and numbers that are no part of the name of a field.
+VARIABLE_PARTS = re.compile(r"“[^”]*”|„[^“]*“|(?<![\w$])[0-9]+(?:[.,][0-9]+)*(?![\w$])")
+MAX_GROUPS, MAX_GROUP_LENGTH = 50, 300
+# The group of the reasons that are in none of the first groups.
+OTHER_REASONS = ""
+
+
+def name_place(format_name: str, number: int) -> str:
+    """Returns where a record is in its file."""
+    sentence = _("Record %(number)s") if format_name in NUMBERED_FORMATS else _("Line %(number)s")
+    return sentence % {"number": number}
+
+
+def describe_earlier(format_name: str, number: int) -> str:
+    has_numbers = format_name in NUMBERED_FORMATS
+    sentence = _("The book of record %(line)s has it.") if has_numbers else _("The book on line %(line)s has it.")
+    return sentence % {"line": number}
+
+
+def describe_other_writing(format_name: str, number: int) -> str:
+    sentence = (
+        _("The book of record %(line)s has it in another writing.")
+        if format_name in NUMBERED_FORMATS
+        else _("The book on line %(line)s has it in another writing.")
+    )
+    return sentence % {"line": number}
+
+
+def describe_same_book(format_name: str, number: int) -> str:
+    sentence = (
+        _("It is about the same book as record %(line)s.")
+        if format_name in NUMBERED_FORMATS
+        else _("It is about the same book as line %(line)s.")
+    )
+    return sentence % {"line": number}
+
+
+def describe_year(text: str) -> str:
+    if isinstance(text, UnknownDate):
+        return _("The date is not known: Calibre writes 1 January 101 then.")
+    if not text.strip():
+        return _("This field may not be blank.")
+    return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_TEXT]}
+
+
+def describe_failure(cell: FailedFormula) -> str:
+    if cell:
+        return _("The cell shows the error %(error)s.") % {"error": cell}
+    return _("The cell has a formula without a result. Save the file in a spreadsheet program, which works it out.")
+
+
+def group_reason(reason: str) -> str:
+    """Returns what the reason has in common with others that differ only in numbers and in texts of the file."""
+    return VARIABLE_PARTS.sub("…", reason)[:MAX_GROUP_LENGTH]
+
+
+def add_reasons(groups: Counter[str], reasons: Iterable[str]) -> Counter[str]:
+    """Returns the numbers of reasons by their groups, of which there are never very many, with these reasons."""
+    counts = Counter(groups)
+    for group in map(group_reason, reasons):
+        counts[group if group in counts or len(counts) < MAX_GROUPS else OTHER_REASONS] += 1
+    return counts
+
+
+def list_groups(groups: Counter[str]) -> list[tuple[int, str]]:
+    """Returns the numbers and the groups, the largest first, and the rest last; nothing if each reason is another."""
+    if all(count == 1 for count in groups.values()):
+        return []
+    ordered = sorted(groups.items(), key=lambda item: (item[0] == OTHER_REASONS, -item[1]))
+    return [(count, group or _("other reasons")) for group, count in ordered]
