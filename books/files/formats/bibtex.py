@@ -91,8 +91,8 @@ TEX_PATTERN = re.compile(
 ESCAPES = {sign: rf"\{sign}" for sign in "%&$#_"} | {
     SYMBOLS[name]: f"{{\\{name}}}" for name in SYMBOLS if name.startswith(("textb", "textasc"))
 }
-# Control characters, and blanks that TeX would skip.
-UNSAFE_CHARACTERS = re.compile(r"[\\{}~^%&$#_\x00-\x1f\x7f]|^ | \Z|(?<= ) ")
+# Control characters, and blanks that TeX or another program would skip.
+UNSAFE_CHARACTERS = re.compile(r"[\\{}~^%&$#_\x00-\x1f\x7f-\x9f]|(?! )\s|^ | \Z|(?<= ) ")
 
 
 class InvalidEntry(Exception):

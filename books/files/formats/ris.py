@@ -30,8 +30,8 @@ MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TA
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # Some programs number the records.
 NUMBER_PATTERN = re.compile(r"\s*[0-9]+\.?\s*")
-# A value is one line, and blanks around it have no meaning.
-UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f]|^ | \Z|{AMBIGUOUS}")
+# A value is one line, and blanks around it have no meaning. Other programs know more line ends and blanks than we do.
+UNSAFE_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029]|^\s|\s\Z|{AMBIGUOUS}")
 LINE_ENDS = "\r\n"
 
 

@@ -37,8 +37,8 @@ NO_ROW = Row(0, {})
 # What a cell shows whose formula has no result.
 NO_RESULT = "#N/A"
 # Other texts would not be the same after reading: XML has no control characters, and reads CR as LF. `_x0041_` is an
-# escape itself.
-UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+# escape itself, and `_x0041` before an escape becomes one.
+UNSAFE_CHARACTERS = re.compile("[{0}]|_(?=x[0-9A-Fa-f]{{4}}[_{0}])".format("\x00-\x08\x0b-\x1f\ufffe\uffff"))
 
 
 def read_xlsx(stream: BinaryIO, encoding_name: str = "") -> Table:

@@ -276,3 +276,20 @@ def test_ris_and_bibtex_are_read_as_windows_1252(name: str, text: str) -> None:
 def test_a_year_of_bibtex_is_read_as_that_of_a_table(year: str) -> None:
     [record] = read_records("bibtex", f"@book{{x, year = {{{year}}}}}".encode())
     assert record.values["year"] == year
+
+
+@every_format
+@pytest.mark.parametrize(
+    "text", ["_x1999\r", "_x1999_x000D_", "_x1999\uffff_", "a\x85b", "a\u2028", "\u3000a\u3000", "a \x85 and b"]
+)
+def test_blanks_and_escapes_are_read_again(name: str, text: str) -> None:
+    [record] = read_records(name, write_books(name, [build_exported_book(title=text, author=text, genre=text)]))
+    assert [record.values[member] for member in ("title", "author", "genre")] == [text] * 3
+
+
+@pytest.mark.parametrize("name", ["ris", "bibtex"])
+def test_blanks_that_other_programs_cut_off_are_not_written(name: str) -> None:
+    data = write_books(name, [build_exported_book(title="\u3000a\x85b\u2028c\u3000", author="d\u2029", genre="\x0be")])
+    text = data.decode().replace("\r\n", "\n")
+    assert text.split("\n") == [*text.splitlines(), ""]
+    assert not any("\u3000" in line for line in text.split("\n"))
