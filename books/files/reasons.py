@@ -84,7 +84,8 @@ def describe_failure(cell: FailedFormula) -> str:
 
 def group_reason(reason: str) -> str:
     """Returns what the reason has in common with others that differ only in numbers and in texts of the file."""
-    return VARIABLE_PARTS.sub("…", reason)[:MAX_GROUP_LENGTH]
+    # A cell may have made it as long as a record, and each quote in it is looked for an end.
+    return VARIABLE_PARTS.sub("…", reason[:MAX_GROUP_LENGTH])
 
 
 def add_reasons(groups: Counter[str], reasons: Iterable[str]) -> Counter[str]:

@@ -74,7 +74,8 @@ class Record(NamedTuple):
 class Table(NamedTuple):
     """A file of books, whose records are read one by one. To iterate over them may raise UnreadableFile.
 
-    `description` says how the file is read, `warning` what may be wrong with that, and `notes` what is left out.
+    `description` says how the file is read, `warning` what may be wrong with that, and `notes` what else
+    is worth to know, such as what is left out.
     """
 
     columns: Sequence[str]

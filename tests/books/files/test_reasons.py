@@ -81,6 +81,7 @@ def test_a_line_is_named_only_where_there_are_lines() -> None:
         ("020$a: The book of record 12 has it.", "020$a: The book of record … has it."),
         ("ISBN13: It is missing.", "ISBN13: It is missing."),
         ("x" * 1_000, "x" * MAX_GROUP_LENGTH),
+        ("“" * 1_000_000, "“" * MAX_GROUP_LENGTH),
     ],
 )
 def test_reasons_that_differ_in_numbers_and_texts_are_one_group(reason: str, group: str) -> None:
