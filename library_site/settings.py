@@ -403,9 +403,9 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "library_site.api.openapi.mark_required_bodies",
-        "library_site.api.openapi.document_files",
         "library_site.api.openapi.declare_versions",
         "webhooks.api.openapi.document_events",
+        "library_site.api.client_documents.name_schemas",
     ],
 }
 

@@ -112,6 +112,7 @@ class KeysetPagination(BasePagination):
             "example": 400,
         }
         return {
+            "title": "BookPage",
             "type": "object",
             "required": ["results", "next", "previous"],
             "properties": {"results": schema, "next": url, "previous": url, "count": count},

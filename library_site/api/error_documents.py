@@ -9,13 +9,20 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_serializer
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from library_site.api.query import MAX_PAGE_SIZE
 from library_site.api.suggestions import describe_nearest
 from library_site.http import versions
-from library_site.http.errors import UNAVAILABLE, ErrorFormat, detail_format, envelope_format
+from library_site.http.errors import (
+    CODES_BY_DRF_CODE,
+    CODES_BY_STATUS,
+    UNAVAILABLE,
+    ErrorFormat,
+    detail_format,
+    envelope_format,
+)
 from library_site.http.refusals import Failure, Problem, Refusal
 
 Operation = dict[str, Any]
@@ -50,17 +57,29 @@ INVALID_LIMIT = document_invalid(
 )
 
 
-class DetailSerializer(serializers.Serializer[Any]):
+class ErrorDetailSerializer(serializers.Serializer[Any]):
     """One thing that is wrong with a request."""
 
     field = serializers.CharField()
     message = serializers.CharField()
 
 
-class FailureSerializer(serializers.Serializer[Any]):
-    code = serializers.CharField()
+@extend_schema_field(
+    {
+        "type": "string",
+        "title": "ErrorCode",
+        "enum": sorted({*CODES_BY_STATUS.values(), *CODES_BY_DRF_CODE.values()}),
+        "description": "Others may follow.",
+    }
+)
+class ErrorCodeField(serializers.CharField):
+    """What kind of error it is."""
+
+
+class ErrorContentSerializer(serializers.Serializer[Any]):
+    code = ErrorCodeField()
     message = serializers.CharField()
-    details = DetailSerializer(many=True, required=False)
+    details = ErrorDetailSerializer(many=True, required=False)
     requestId = serializers.CharField(help_text="The same as in X-Request-ID and in the logs.")  # noqa: N815
 
 
@@ -68,7 +87,7 @@ class FailureSerializer(serializers.Serializer[Any]):
 class EnvelopeSerializer(serializers.Serializer[Any]):
     """Any error."""
 
-    error = FailureSerializer()
+    error = ErrorContentSerializer()
 
 
 @extend_schema_serializer(component_name="Error")

@@ -67,14 +67,6 @@ def mark_required_bodies(result: Document, **_: Any) -> Document:
     return result
 
 
-def document_files(result: Document, **_: Any) -> Document:
-    """A hook: an operation with `x-file-types` also answers 200 with a file of one of these media types."""
-    for operation in iter_operations(result):
-        for media_type in operation.pop("x-file-types", []):
-            operation["responses"]["200"]["content"][media_type] = {"schema": {"type": "string"}}
-    return result
-
-
 def declare_versions(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
     """A hook: info.version is the service's version; the operations of a deprecated version are marked.
 

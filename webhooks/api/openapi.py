@@ -20,7 +20,7 @@ def event_schema(kinds: list[str], data: dict[str, Any]) -> dict[str, Any]:
     """The body of an event of one of these kinds."""
     properties = {
         "id": {"type": "string", "format": "uuid", "description": "The same at each attempt: deduplicate by it."},
-        "event": {"type": "string", "enum": kinds},
+        "event": {"type": "string", "enum": kinds, **({"title": "EventKind"} if len(kinds) > 1 else {})},
         "timestamp": {"type": "string", "format": "date-time"},
         "api_version": {"type": "integer", "enum": [settings.EVENT_API_VERSION]},
         "data": data,
@@ -35,7 +35,8 @@ def stream_schema() -> dict[str, Any]:
         payload = import_string(kind.document).payload
         if payload not in payloads:
             payloads.append(payload)
-    return event_schema(list(EVENT_KINDS), payloads[0] if len(payloads) == 1 else {"anyOf": payloads})
+    schema = event_schema(list(EVENT_KINDS), payloads[0] if len(payloads) == 1 else {"anyOf": payloads})
+    return {"title": "Event", **schema}
 
 
 def event_example(kind: EventKind) -> dict[str, Any]:

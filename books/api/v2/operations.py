@@ -20,7 +20,7 @@ from books.api.operations import (
     represent_operation,
 )
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
-from books.api.v2.serializers import REPRESENTATION, MassChangeSerializer, OperationStateSerializer
+from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
 from books.api.views import make_response, read_query
 from books.models import Operation
 from books.operations.edits import Edit
@@ -41,8 +41,8 @@ class OperationViewSet(APIViewSet):
     permission_classes = [HasViewScope]
     scope = "write"
     queryset = Operation.objects.order_by("pk")
-    serializer_class = OperationStateSerializer
-    body_serializers = {"create": MassChangeSerializer}
+    serializer_class = OperationSerializer
+    body_serializers = {"create": OperationRequestSerializer}
     representation: ClassVar[Representation] = REPRESENTATION
 
     @idempotent

@@ -67,14 +67,14 @@ class BookChangeSerializer(BookReplaceSerializer):
         extra_kwargs = make_optional(BookReplaceSerializer.Meta)
 
 
-class CreateSerializer(RejectUnknownMixin):
+class BulkCreateSerializer(RejectUnknownMixin):
     """A book to be created."""
 
     op = serializers.ChoiceField(["create"])
     book = BookCreateSerializer()
 
 
-class UpdateSerializer(RejectUnknownMixin):
+class BulkUpdateSerializer(RejectUnknownMixin):
     """Members of a book to be changed."""
 
     op = serializers.ChoiceField(["update"])
@@ -83,7 +83,7 @@ class UpdateSerializer(RejectUnknownMixin):
     book = BookChangeSerializer()
 
 
-class DeleteSerializer(RejectUnknownMixin):
+class BulkDeleteSerializer(RejectUnknownMixin):
     """A book to be deleted."""
 
     op = serializers.ChoiceField(["delete"])
@@ -91,7 +91,7 @@ class DeleteSerializer(RejectUnknownMixin):
     version = StrictIntegerField(required=False, help_text="Go on only if the book is at this version.")
 
 
-class RevertSerializer(RejectUnknownMixin):
+class RevertRequestSerializer(RejectUnknownMixin):
     """The version to go back to."""
 
     version = StrictIntegerField(min_value=1, help_text="A version that the book had.")
@@ -104,7 +104,7 @@ class BookFilterSerializer(RejectUnknownMixin):
         return build_members(BookSearchFilter)
 
 
-class ReplaceSerializer(RejectUnknownMixin):
+class TextReplacementSerializer(RejectUnknownMixin):
     """A text to be replaced wherever the member has it, in exactly this writing."""
 
     member = StrictChoiceField(list(MAX_LENGTHS))
@@ -115,13 +115,13 @@ class ReplaceSerializer(RejectUnknownMixin):
         return {**super().get_fields(), "with": StringField(max_length=MAX_LENGTHS["title"])}
 
 
-class MassChangeSerializer(RejectUnknownMixin):
+class OperationRequestSerializer(RejectUnknownMixin):
     """What is to be done with all books that match the filter."""
 
     kind = StrictChoiceField(["edit", "delete"])
     filter = BookFilterSerializer()
     set = BookChangeSerializer(required=False, help_text="New values of members; for an edit.")
-    replace = ReplaceSerializer(required=False, help_text="For an edit, in place of `set`.")
+    replace = TextReplacementSerializer(required=False, help_text="For an edit, in place of `set`.")
     events = StrictBooleanField(
         default=True, help_text="Whether webhooks are told of each book; false is for more than 1,000 books only."
     )
@@ -135,7 +135,7 @@ class MassChangeSerializer(RejectUnknownMixin):
         return values
 
 
-class OperationStateSerializer(serializers.Serializer[None]):
+class OperationSerializer(serializers.Serializer[None]):
     """An operation on many books. Numbers are null while they are not known."""
 
     id = serializers.IntegerField()
@@ -153,7 +153,7 @@ class OperationStateSerializer(serializers.Serializer[None]):
     finished_at = UTCDateTimeField(allow_null=True)
 
 
-class SampleSerializer(serializers.Serializer[None]):
+class PreviewSampleSerializer(serializers.Serializer[None]):
     """A book that would change: the members before and after; of a deletion all, and no `after`."""
 
     id = serializers.IntegerField()
@@ -161,12 +161,12 @@ class SampleSerializer(serializers.Serializer[None]):
     after = serializers.DictField(allow_null=True)
 
 
-class PreviewSerializer(serializers.Serializer[None]):
+class OperationPreviewSerializer(serializers.Serializer[None]):
     """What an operation would do now."""
 
     matched = serializers.IntegerField()
     would_change = serializers.IntegerField()
-    samples = SampleSerializer(many=True)
+    samples = PreviewSampleSerializer(many=True)
 
 
 class ChangeFilterSerializer(serializers.Serializer[None]):
@@ -192,7 +192,7 @@ class ActorSerializer(serializers.Serializer[None]):
     source = serializers.CharField(allow_null=True)  # type: ignore[assignment]  # not the option of a field
 
 
-class EntrySerializer(serializers.Serializer[None]):
+class ChangeSerializer(serializers.Serializer[None]):
     """A change of a book."""
 
     version = serializers.IntegerField(help_text="The book's version after the change. A deletion is one, too.")
@@ -207,7 +207,7 @@ class EntrySerializer(serializers.Serializer[None]):
     )
 
 
-class RecentEntrySerializer(EntrySerializer):
+class RecentChangeSerializer(ChangeSerializer):
     """A change, with the id of its book."""
 
     book = serializers.IntegerField()

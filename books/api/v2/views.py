@@ -29,10 +29,10 @@ from books.api.v2.serializers import (
     BookCreateSerializer,
     BookReplaceSerializer,
     BookSerializer,
-    CreateSerializer,
-    DeleteSerializer,
-    RevertSerializer,
-    UpdateSerializer,
+    BulkCreateSerializer,
+    BulkDeleteSerializer,
+    BulkUpdateSerializer,
+    RevertRequestSerializer,
 )
 from books.api.views import BookViewSet, get_caller, make_response, read_query
 from books.history.actors import find_actor
@@ -53,7 +53,7 @@ class BookViewSetV2(BookViewSet):
         "update": BookReplaceSerializer,
         "partial_update": BookChangeSerializer,
         "bulk": bulk.BulkSerializer,
-        "revert": RevertSerializer,
+        "revert": RevertRequestSerializer,
     }
     decoders = make_decoders(body_serializers, "create", "update", "partial_update")
     representation = REPRESENTATION
@@ -63,9 +63,9 @@ class BookViewSetV2(BookViewSet):
     deletion = Answer(204)
     profile_class = VersionProfileV2
     operations: ClassVar[bulk.ItemSerializers] = {
-        "create": CreateSerializer(),
-        "update": UpdateSerializer(),
-        "delete": DeleteSerializer(),
+        "create": BulkCreateSerializer(),
+        "update": BulkUpdateSerializer(),
+        "delete": BulkDeleteSerializer(),
     }
 
     def list(self, request: Request) -> HttpResponseBase:

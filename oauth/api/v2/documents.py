@@ -32,7 +32,7 @@ NOT_FOUND = {404: ErrorDocument("You have no valid key with this id.", Failure(4
 
 
 @extend_schema_serializer(many=False)
-class APIKeysSerializer(serializers.Serializer[None]):
+class APIKeyPageSerializer(serializers.Serializer[None]):
     """All webhooks; there is never more than one page."""
 
     results = APIKeySerializer(many=True)
@@ -48,7 +48,7 @@ document_api_keys = extend_schema_view(
         tags=["API keys"],
         responses={
             200: OpenApiResponse(
-                APIKeysSerializer,
+                APIKeyPageSerializer,
                 "The keys.",
                 [OpenApiExample("Keys", {"results": [KEY_EXAMPLE], "next": None, "previous": None})],
             ),

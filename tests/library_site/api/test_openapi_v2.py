@@ -113,7 +113,7 @@ def test_each_document_is_valid_openapi_3_1(api: httpx.Client, address: str) -> 
     document = api.get(address).json()
     assert document["openapi"].startswith("3.1.")
     OpenAPIV31SpecValidator(document).validate()
-    assert document["info"] == {
+    assert {name: value for name, value in document["info"].items() if name != "license"} == {
         "title": "Library API",
         "description": "A RESTful API for managing books in a library",
         "version": "1.0.0",
@@ -297,12 +297,12 @@ def test_real_answers_are_as_documented(api: httpx.Client, document: dict[str, A
     answers = [
         ("get", "/", api.get("/")),
         ("get", BOOKS, api.get(f"{BOOKS}?count=true")),
-        ("get", BOOKS, api.get(f"{BOOKS}?fields=id,title")),
+        ("get", BOOKS, api.get(f"{BOOKS}?genre=x")),
         ("get", BOOKS, api.get(BOOKS, headers={"If-None-Match": "*"})),
         ("post", BOOKS, api.post(BOOKS, json=build_book(isbn="0-14-143951-3"))),
         ("post", BOOKS, api.post(BOOKS, json=build_book(isbn="no isbn"))),
         ("get", BOOK, api.get(book_address)),
-        ("get", BOOK, api.get(f"{book_address}?fields=isbn13")),
+        ("get", BOOK, api.get(f"{book_address}?fields={','.join(MEMBERS)}")),
         ("put", BOOK, api.put(book_address, json=build_book(available=False))),
         ("patch", BOOK, api.patch(book_address, json={"year": 2000})),
         ("post", BULK, api.post(f"{BULK}?dry_run=true", json={"operations": operations})),

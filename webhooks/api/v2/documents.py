@@ -21,14 +21,14 @@ from webhooks.api.v2.serializers import (
     KEY_ENCODING_HELP,
     KEY_ENCODINGS,
     DeliverySerializer,
-    EndpointChangeSerializer,
-    EndpointCreateSerializer,
-    EndpointSerializer,
     KindsField,
-    NewEndpointSerializer,
-    ReplaySerializer,
-    SecretCreateSerializer,
+    NewWebhookSerializer,
+    ReplayRequestSerializer,
     SecretField,
+    WebhookChangeSerializer,
+    WebhookCreateSerializer,
+    WebhookSecretCreateSerializer,
+    WebhookSerializer,
     WholeDeliverySerializer,
 )
 from webhooks.models import EVENT_RETENTION
@@ -77,16 +77,16 @@ EVENTS_EXAMPLE = {"results": [event_example(KIND_EXAMPLE)], "next": None, "curso
 
 
 @extend_schema_serializer(many=False)
-class EndpointsSerializer(serializers.Serializer[None]):
+class WebhookPageSerializer(serializers.Serializer[None]):
     """All webhooks; there is never more than one page."""
 
-    results = EndpointSerializer(many=True)
+    results = WebhookSerializer(many=True)
     next = serializers.CharField(allow_null=True)
     previous = serializers.CharField(allow_null=True)
 
 
 @extend_schema_serializer(many=False)
-class DeliveriesSerializer(serializers.Serializer[None]):
+class DeliveryPageSerializer(serializers.Serializer[None]):
     """The list is read in one direction: `previous` is always null."""
 
     results = DeliverySerializer(many=True)
@@ -94,12 +94,12 @@ class DeliveriesSerializer(serializers.Serializer[None]):
     previous = serializers.CharField(allow_null=True)
 
 
-class SecretSerializer(serializers.Serializer[None]):
+class WebhookSecretSerializer(serializers.Serializer[None]):
     secret = serializers.CharField()
     key_encoding = serializers.ChoiceField(KEY_ENCODINGS, help_text=KEY_ENCODING_HELP)
 
 
-class CountSerializer(serializers.Serializer[None]):
+class ReplayCountSerializer(serializers.Serializer[None]):
     deliveries = serializers.IntegerField(help_text="The number of deliveries that will be sent.")
 
 
@@ -113,6 +113,7 @@ class SentDeliverySerializer(WholeDeliverySerializer):
 
 
 EVENTS_PAGE = {
+    "title": "EventPage",
     "type": "object",
     "properties": {
         "results": {"type": "array", "items": stream_schema()},
@@ -155,7 +156,7 @@ document_endpoints = extend_schema_view(
         tags=TAGS,
         responses={
             200: document_answer(
-                EndpointsSerializer, "The webhooks.", {"results": [ENDPOINT_EXAMPLE], "next": None, "previous": None}
+                WebhookPageSerializer, "The webhooks.", {"results": [ENDPOINT_EXAMPLE], "next": None, "previous": None}
             ),
         },
     ),
@@ -167,12 +168,12 @@ document_endpoints = extend_schema_view(
         " Webhooks or Svix. Receivers in Python may verify each form with a copy of this module:"
         f"\n\n```python\n{getsource(signing)}```",
         tags=TAGS,
-        request=EndpointCreateSerializer,
+        request=WebhookCreateSerializer,
         examples=[request_example("A webhook", NEW_ENDPOINT_EXAMPLE)],
         parameters=[response_header("Location", "The address of the new webhook.", 201)],
         responses={
             201: document_answer(
-                NewEndpointSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
+                NewWebhookSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
             ),
             **document_refusal(
                 endpoints.TooManyEndpoints, "You have the largest number of webhooks that a user may have."
@@ -186,7 +187,7 @@ document_endpoints = extend_schema_view(
         description="Everything except its secret.",
         tags=TAGS,
         parameters=[WEBHOOK_ID],
-        responses={200: document_answer(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_NOT_FOUND},
+        responses={200: document_answer(WebhookSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_NOT_FOUND},
     ),
     partial_update=extend_schema(
         operation_id="change_webhook",
@@ -194,11 +195,11 @@ document_endpoints = extend_schema_view(
         description="Only the members present in the body change. A webhook that is set active loses its reason. It can"
         " get form C if its secrets are those of form C; the library makes such secrets.",
         tags=TAGS,
-        request=EndpointChangeSerializer,
+        request=WebhookChangeSerializer,
         examples=[request_example("Active again", {"state": "active"})],
         parameters=[WEBHOOK_ID],
         responses={
-            200: document_answer(EndpointSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
+            200: document_answer(WebhookSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
             **document_refusal(endpoints.NewSecretNeeded, "Form C cannot sign with the secret."),
             **ENDPOINT_NOT_FOUND,
             **INVALID_URL,
@@ -221,12 +222,12 @@ document_add_secret = extend_schema(
     " accept both first. In form C both sign until then: the receiver may change its own at any time before. An older"
     " pending secret is deleted.",
     tags=TAGS,
-    request=SecretCreateSerializer,
+    request=WebhookSecretCreateSerializer,
     extensions={"x-body-optional": True},
     examples=[request_example("Made by the library", {})],
     parameters=[WEBHOOK_ID],
     responses={
-        201: document_answer(SecretSerializer, "The secret, shown this once.", NEW_SECRET_EXAMPLE),
+        201: document_answer(WebhookSecretSerializer, "The secret, shown this once.", NEW_SECRET_EXAMPLE),
         **ENDPOINT_NOT_FOUND,
         **INVALID_SECRET,
     },
@@ -240,7 +241,7 @@ document_promote = extend_schema(
     request=None,
     parameters=[WEBHOOK_ID],
     responses={
-        200: document_answer(EndpointSerializer, "The webhook.", ENDPOINT_EXAMPLE),
+        200: document_answer(WebhookSerializer, "The webhook.", ENDPOINT_EXAMPLE),
         **document_refusal(endpoints.NoPendingSecret, "No secret is pending."),
         **ENDPOINT_NOT_FOUND,
     },
@@ -262,11 +263,11 @@ document_replay = extend_schema(
     description=f"The events from `after` on and before `before`, at most {EVENT_RETENTION.days} days. `*` is for all"
     " kinds that the webhook takes.",
     tags=TAGS,
-    request=ReplaySerializer,
+    request=ReplayRequestSerializer,
     examples=[request_example("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"})],
     parameters=[WEBHOOK_ID],
     responses={
-        202: document_answer(CountSerializer, "They will be sent.", {"deliveries": 12}),
+        202: document_answer(ReplayCountSerializer, "They will be sent.", {"deliveries": 12}),
         **ENDPOINT_NOT_FOUND,
         **CANNOT_SEND,
         **INVALID_KINDS,
@@ -294,7 +295,9 @@ document_deliveries = extend_schema_view(
         ],
         responses={
             200: document_answer(
-                DeliveriesSerializer, "The deliveries.", {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None}
+                DeliveryPageSerializer,
+                "The deliveries.",
+                {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None},
             ),
             **ENDPOINT_NOT_FOUND,
             **INVALID_LIMIT,

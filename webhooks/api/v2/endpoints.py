@@ -31,11 +31,11 @@ from webhooks.api.v2.documents import (
 )
 from webhooks.api.v2.serializers import (
     DeliverySerializer,
-    EndpointChangeSerializer,
-    EndpointCreateSerializer,
-    EndpointSerializer,
-    ReplaySerializer,
-    SecretCreateSerializer,
+    ReplayRequestSerializer,
+    WebhookChangeSerializer,
+    WebhookCreateSerializer,
+    WebhookSecretCreateSerializer,
+    WebhookSerializer,
 )
 from webhooks.models import Delivery, Endpoint
 
@@ -49,15 +49,15 @@ class WebhookViewSet(APIViewSet):
 class EndpointViewSet(WebhookViewSet):
     queryset = Endpoint.objects.order_by("pk")
     body_serializers = {
-        "create": EndpointCreateSerializer,
-        "partial_update": EndpointChangeSerializer,
-        "add_secret": SecretCreateSerializer,
-        "replay": ReplaySerializer,
+        "create": WebhookCreateSerializer,
+        "partial_update": WebhookChangeSerializer,
+        "add_secret": WebhookSecretCreateSerializer,
+        "replay": ReplayRequestSerializer,
     }
 
     def list(self, request: Request) -> HttpResponse:
         check_parameters(request, [])
-        results = EndpointSerializer(get_own_endpoints(request), many=True).data
+        results = WebhookSerializer(get_own_endpoints(request), many=True).data
         return json_response({"results": results, "next": None, "previous": None}, headers=NO_STORE)
 
     def create(self, request: Request) -> HttpResponse:
@@ -69,13 +69,13 @@ class EndpointViewSet(WebhookViewSet):
             with name_refused_secret():
                 endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
-        body = {**EndpointSerializer(endpoint).data, "secret": secret}
+        body = {**WebhookSerializer(endpoint).data, "secret": secret}
         return json_response(body, 201, {"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         check_parameters(request, [])
-        return json_response(EndpointSerializer(endpoint).data, headers=NO_STORE)
+        return json_response(WebhookSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
@@ -83,7 +83,7 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         with transaction.atomic():
             endpoints.change_endpoint(endpoint, values, lock_creator(request))
-        return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
+        return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
@@ -112,7 +112,7 @@ class EndpointViewSet(WebhookViewSet):
         with transaction.atomic():
             lock_creator(request)
             endpoints.promote_secret(endpoint)
-        return json_response(EndpointSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
+        return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:

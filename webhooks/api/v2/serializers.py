@@ -41,7 +41,9 @@ ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
         "type": "array",
         "minItems": 1,
         "uniqueItems": True,
-        "anyOf": [{"items": {"enum": list(EVENT_KINDS)}}, {"items": {"enum": [ALL_KINDS]}}],
+        "items": {"type": "string", "enum": [*EVENT_KINDS, ALL_KINDS], "title": "EventSelector"},
+        "not": {"contains": {"const": ALL_KINDS}, "minItems": 2},
+        "description": f"Kinds of events, or `{ALL_KINDS}` alone for all of them.",
     }
 )
 class KindsField(serializers.Field[str, Any, list[str], Any]):
@@ -79,7 +81,7 @@ class SecretField(serializers.RegexField):
         return super().run_validation(data)
 
 
-class EndpointChangeSerializer(RejectUnknownMixin):
+class WebhookChangeSerializer(RejectUnknownMixin):
     """The members of a change: each may be absent. Members that only answers have are ignored."""
 
     ignored_fields = frozenset({"id", "reason", "created_at", "pending_secret", "key_encoding"})
@@ -99,10 +101,10 @@ class EndpointChangeSerializer(RejectUnknownMixin):
         return url
 
 
-class EndpointCreateSerializer(EndpointChangeSerializer):
+class WebhookCreateSerializer(WebhookChangeSerializer):
     """The members of a new webhook."""
 
-    ignored_fields = EndpointChangeSerializer.ignored_fields | {"state"}
+    ignored_fields = WebhookChangeSerializer.ignored_fields | {"state"}
 
     url = StringField(max_length=MAX_URL_LENGTH)
     events = KindsField(source="kinds")
@@ -110,13 +112,13 @@ class EndpointCreateSerializer(EndpointChangeSerializer):
     secret = SecretField(required=False, help_text=SECRET_HELP)
 
 
-class SecretCreateSerializer(RejectUnknownMixin):
+class WebhookSecretCreateSerializer(RejectUnknownMixin):
     """The new secret; the library makes one if it is absent."""
 
     secret = SecretField(required=False, help_text=SECRET_HELP)
 
 
-class ReplaySerializer(RejectUnknownMixin):
+class ReplayRequestSerializer(RejectUnknownMixin):
     """The events to send: of these kinds, from `after` on, and before `before`."""
 
     events = KindsField(source="kinds")
@@ -129,7 +131,7 @@ class ReplaySerializer(RejectUnknownMixin):
         return attrs
 
 
-class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
+class WebhookSerializer(serializers.ModelSerializer[Endpoint]):
     """An endpoint without its secret."""
 
     events = KindsField(source="kinds")
@@ -158,13 +160,13 @@ class EndpointSerializer(serializers.ModelSerializer[Endpoint]):
         extra_kwargs = {name: {"required": True} for name in ("description", "reason")}
 
 
-class NewEndpointSerializer(EndpointSerializer):
+class NewWebhookSerializer(WebhookSerializer):
     """With its secret, this once."""
 
     secret = serializers.CharField()
 
-    class Meta(EndpointSerializer.Meta):
-        fields = (*EndpointSerializer.Meta.fields, "secret")
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
@@ -200,7 +202,7 @@ class DecodedBytesField(serializers.Field[bytes, Any, str, Any]):
         return bytes(value).decode(errors="replace")
 
 
-class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+class DeliveryAttemptSerializer(serializers.ModelSerializer[Attempt]):
     """One request: its answer, or the reason why there is none."""
 
     started_at = UTCDateTimeField()
@@ -217,7 +219,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 class WholeDeliverySerializer(DeliverySerializer):
     """With what was sent and what came of it; the body is as it was stored, and not of this serializer's making."""
 
-    attempt_log = AttemptSerializer(source="attempts", many=True)
+    attempt_log = DeliveryAttemptSerializer(source="attempts", many=True)
 
     class Meta(DeliverySerializer.Meta):
         fields = (*DeliverySerializer.Meta.fields, "attempt_log")

@@ -34,10 +34,10 @@ from books.api.v2.serializers import (
     BookCreateSerializer,
     BookReplaceSerializer,
     BookSerializer,
-    CreateSerializer,
-    DeleteSerializer,
-    RevertSerializer,
-    UpdateSerializer,
+    BulkCreateSerializer,
+    BulkDeleteSerializer,
+    BulkUpdateSerializer,
+    RevertRequestSerializer,
 )
 from books.files.formats.registry import STREAMED_FORMATS
 from books.members import EXAMPLE, MEMBER_TABLE
@@ -62,7 +62,7 @@ VALUES = {
 BOOK_EXAMPLE = {name: VALUES[name] for name in BookSerializer.Meta.fields}
 
 
-class ResultSerializer(serializers.Serializer[Any]):
+class BulkResultSerializer(serializers.Serializer[Any]):
     """`id` is null for a book that a dry run would create; `version` is absent for a deleted book."""
 
     op = serializers.ChoiceField(["create", "update", "delete"])
@@ -70,9 +70,9 @@ class ResultSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField(required=False)
 
 
-class ResultsSerializer(serializers.Serializer[Any]):
+class BulkResultsSerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField()
-    results = ResultSerializer(many=True)
+    results = BulkResultSerializer(many=True)
 
 
 def document_book(description: str) -> OpenApiResponse:
@@ -92,7 +92,8 @@ INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
     {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(BookSerializer.Meta.fields)}},
-    description="The members to show, repeated or with commas between them; all if it is absent.",
+    description="The members to show, repeated or with commas between them; all if it is absent. A book of the answer"
+    " has these alone, also where the schema requires others.",
 )
 IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     "Idempotency-Key",
@@ -104,22 +105,23 @@ IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
 
 @extend_schema_field(
     PolymorphicProxySerializer(
-        "Operation", {"create": CreateSerializer, "update": UpdateSerializer, "delete": DeleteSerializer}, "op"
+        "BulkItem",
+        {"create": BulkCreateSerializer, "update": BulkUpdateSerializer, "delete": BulkDeleteSerializer},
+        "op",
     )
 )
-class OperationField(serializers.JSONField):
+class BulkItemField(serializers.JSONField):
     """Any one of them."""
 
 
-class OperationsSerializer(RejectUnknownMixin):
+class BulkRequestSerializer(RejectUnknownMixin):
     """Changes to be made together."""
 
-    operations = serializers.ListField(child=OperationField(), min_length=1, max_length=MAX_ITEMS)
+    operations = serializers.ListField(child=BulkItemField(), min_length=1, max_length=MAX_ITEMS)
 
 
-SELECTED_FIELDS = {"type": "object", "minProperties": 1, "description": "The members that `fields` selects."}
-# A reference: other answers, which show whole books, add the component.
-BOOK_OR_FIELDS = {"anyOf": [{"$ref": "#/components/schemas/Book"}, SELECTED_FIELDS]}
+# A reference: other answers add the component.
+BOOK_SCHEMA = {"$ref": "#/components/schemas/Book"}
 OPERATIONS_EXAMPLE = {
     "operations": [
         {"op": "create", "book": EXAMPLE},
@@ -148,10 +150,11 @@ UPDATE_SCHEMA: dict[str, Any] = {
     },
 }
 
+FILE_TYPES = ", ".join(f"`{media_type}`" for media_type in STREAMED_FORMATS)
 LIST_DESCRIPTION = (
     "In pages; follow `next` to read on. A book must match all filters that are given. With an `Accept` that prefers"
     " another media type to JSON, the answer is a file of all books that match, in the order of their ids, and knows no"
-    " parameters but the filters."
+    f" parameters but the filters. Files are {FILE_TYPES}; the schema is that of JSON alone, so that clients are typed."
 )
 
 document_books = extend_schema_view(
@@ -159,7 +162,6 @@ document_books = extend_schema_view(
         operation_id="list_books",
         summary="List books",
         description=LIST_DESCRIPTION,
-        extensions={"x-file-types": list(STREAMED_FORMATS)},
         tags=["Books"],
         parameters=[
             FIELDS_PARAMETER,
@@ -169,7 +171,7 @@ document_books = extend_schema_view(
             response_header("Link", "The next and the previous page (RFC 8288).", 200),
         ],
         responses={
-            200: document_answer(BOOK_OR_FIELDS, "The books.", BOOK_EXAMPLE),
+            200: document_answer(BOOK_SCHEMA, "The books.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
             **PRECONDITION_FAILED,
             **INVALID_LIMIT,
@@ -194,7 +196,7 @@ document_books = extend_schema_view(
             *READ_HEADERS,
         ],
         responses={
-            200: document_answer(BOOK_OR_FIELDS, "The book.", BOOK_EXAMPLE),
+            200: document_answer(BOOK_SCHEMA, "The book.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
             **NOT_FOUND,
             **PRECONDITION_FAILED,
@@ -234,7 +236,7 @@ document_revert = extend_schema(
     summary="Bring an earlier state back",
     description="The book gets the members that it had at this version, as a change like others: with a version and an"
     " event of its own. What is equal already does not change.",
-    request=RevertSerializer,
+    request=RevertRequestSerializer,
     examples=[request_example("The first state", {"version": 1})],
     **{
         **UPDATE_SCHEMA,
@@ -273,7 +275,7 @@ document_bulk = extend_schema(
     summary="Change many books at once",
     description="In one transaction: nothing changes unless all operations succeed, and every failure is named.",
     tags=["Books"],
-    request=OperationsSerializer,
+    request=BulkRequestSerializer,
     examples=[request_example("Three changes", OPERATIONS_EXAMPLE)],
     parameters=[
         IDEMPOTENCY_KEY_HEADER,
@@ -281,7 +283,9 @@ document_bulk = extend_schema(
     ],
     responses={
         200: OpenApiResponse(
-            ResultsSerializer, "The result of each operation, in order.", [OpenApiExample("Results", RESULTS_EXAMPLE)]
+            BulkResultsSerializer,
+            "The result of each operation, in order.",
+            [OpenApiExample("Results", RESULTS_EXAMPLE)],
         ),
         409: ErrorDocument(
             "All failures are conflicts: an isbn in use, or another version.",
@@ -299,7 +303,6 @@ document_bulk = extend_schema(
 )
 
 
-BOOK_SCHEMA = {"$ref": "#/components/schemas/Book"}
 BOOK_EVENT_PAYLOAD = {
     "type": "object",
     "properties": {

@@ -14,7 +14,7 @@ from rest_framework import serializers
 
 from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.books import BOOK_EXAMPLE
-from books.api.v2.serializers import ChangeFilterSerializer, EntrySerializer, RecentEntrySerializer
+from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
 from books.writing.changes import BookNotFound
 from library_site.api.error_documents import INVALID_LIMIT, document_refusal
 from library_site.api.schema import document_answer, document_limit, response_header
@@ -46,19 +46,19 @@ URL_FIELD: dict[str, Any] = {"allow_null": True, "help_text": "Null if this is t
 
 
 @extend_schema_serializer(many=False)
-class EntriesSerializer(serializers.Serializer[None]):
+class ChangePageSerializer(serializers.Serializer[None]):
     """The changes of a book."""
 
-    results = EntrySerializer(many=True)
+    results = ChangeSerializer(many=True)
     next = serializers.URLField(**URL_FIELD)
     previous = serializers.URLField(**URL_FIELD)
 
 
 @extend_schema_serializer(many=False)
-class RecentEntriesSerializer(EntriesSerializer):
+class RecentChangePageSerializer(ChangePageSerializer):
     """The changes of all books."""
 
-    results = RecentEntrySerializer(many=True)
+    results = RecentChangeSerializer(many=True)
 
 
 def page_schema(
@@ -85,7 +85,7 @@ document_history = extend_schema_view(
         parameters=[ChangeFilterSerializer, *PAGE_PARAMETER_DOCUMENTS],
         responses={
             200: page_schema(
-                RecentEntriesSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
+                RecentChangePageSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
             ),
             **INVALID_LIMIT,
         },
@@ -98,7 +98,7 @@ document_history = extend_schema_view(
         tags=TAGS,
         parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETER_DOCUMENTS],
         responses={
-            200: page_schema(EntriesSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
+            200: page_schema(ChangePageSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
             **document_refusal(BookNotFound, "There never was a book with this id."),
             **INVALID_LIMIT,
         },

@@ -15,7 +15,7 @@ from rest_framework import serializers
 from books.api.idempotency import KeyInUse
 from books.api.v2.documents.books import IDEMPOTENCY_KEY_HEADER
 from books.api.v2.documents.history import CURSOR_PARAMETER, PAGE_LINK, URL_FIELD
-from books.api.v2.serializers import MassChangeSerializer, OperationStateSerializer, PreviewSerializer
+from books.api.v2.serializers import OperationPreviewSerializer, OperationRequestSerializer, OperationSerializer
 from books.models import Operation
 from books.operations.lifecycle import OperationEnded, OperationNotFound, OperationUndone
 from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
@@ -77,13 +77,13 @@ KEY_IN_USE = ErrorDocument(
 class OperationPageSerializer(serializers.Serializer[None]):
     """A page of operations."""
 
-    results = OperationStateSerializer(many=True)
+    results = OperationSerializer(many=True)
     next = serializers.URLField(**URL_FIELD)
     previous = serializers.URLField(**URL_FIELD)
 
 
 def document_operation(description: str, example: dict[str, object]) -> OpenApiResponse:
-    return document_answer(OperationStateSerializer, description, example)
+    return document_answer(OperationSerializer, description, example)
 
 
 document_operations = extend_schema_view(
@@ -110,7 +110,7 @@ document_operations = extend_schema_view(
         " applied again to each book that changed meanwhile. With `dry_run` nothing is changed, and the answer says"
         " what would be.",
         tags=TAGS,
-        request=MassChangeSerializer,
+        request=OperationRequestSerializer,
         examples=[
             request_example("A genre gets another name", EDIT_EXAMPLE),
             request_example("A word is replaced", REPLACE_EXAMPLE),
@@ -123,7 +123,7 @@ document_operations = extend_schema_view(
             RETRY_AFTER,
         ],
         responses={
-            200: document_answer(PreviewSerializer, "What would change.", PREVIEW_EXAMPLE),
+            200: document_answer(OperationPreviewSerializer, "What would change.", PREVIEW_EXAMPLE),
             202: document_operation("The operation waits for a worker.", WAITING_EXAMPLE),
             409: KEY_IN_USE,
             **document_invalid("filter.year_min", "Input should be a valid integer."),

@@ -234,7 +234,7 @@ def test_the_stream_needs_its_scope_even_in_an_open_library(api: httpx.Client) -
     anonymous, reader = api.get(EVENTS), api.get(EVENTS, headers=create_key_header(oauth_flows.create_reader(), "read"))
     assert (anonymous.status_code, anonymous.json()["error"]["code"]) == (401, "UNAUTHENTICATED")
     assert (reader.status_code, reader.json()["error"]["code"]) == (403, "FORBIDDEN")
-    assert reader.headers["WWW-Authenticate"].endswith('error="insufficient_scope", scope="webhooks"')
+    assert 'error="insufficient_scope", scope="webhooks"' in reader.headers["WWW-Authenticate"]
 
 
 @pytest.mark.parametrize("limit", [10, 500])

@@ -1,0 +1,94 @@
+"""Makes the documents of version 2 and later good for generators of clients: named schemas, enums and pages.
+
+Version 1's document stays as it was published.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+
+Document = dict[str, Any]
+LICENCE = {"name": "MIT", "identifier": "MIT"}
+
+
+def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
+    """A hook of drf-spectacular."""
+    if generator.api_version == "v1":
+        return result
+    # Parts of it are constants of the modules that describe them.
+    result = deepcopy(result)
+    result["info"]["license"] = LICENCE
+    result["servers"] = [{"url": settings.PUBLIC_URL}]
+    operations = [operation for methods in result["paths"].values() for operation in methods.values()]
+    result["tags"] = [{"name": name} for name in sorted({tag for operation in operations for tag in operation["tags"]})]
+    for operation in operations:
+        # What needs no credential says so.
+        operation.setdefault("security", [{}])
+    schemas = result["components"]["schemas"]
+    move_titled(result["paths"], schemas)
+    for name, schema in schemas.items():
+        copy_types(name, schema, schemas)
+    name_enums(schemas)
+    for node in iter_nodes(result):
+        node.pop("x-spec-enum-id", None)
+    return result
+
+
+def iter_nodes(node: Any) -> Iterator[Document]:
+    """Yields all objects of a document."""
+    if isinstance(node, dict):
+        yield node
+    for child in list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from iter_nodes(child)
+
+
+def move_titled(paths: Document, schemas: Document) -> None:
+    """Makes a component of each schema with a title, the inner ones first."""
+    for node in iter_nodes(paths):
+        for key in ("schema", "items"):
+            inner = node.get(key)
+            if isinstance(inner, dict) and "title" in inner:
+                name = inner["title"]
+                move_titled(inner, schemas)
+                schemas[name] = {member: value for member, value in inner.items() if member != "title"}
+                node[key] = refer_to(name)
+
+
+def refer_to(name: str) -> Document:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def copy_types(name: str, schema: Document, schemas: Document) -> None:
+    """Gives members that a body may repeat, such as the id in BookCreate, the types that they have in Book."""
+    bases = sorted((other for other in schemas if name.startswith(other) and other != name), key=len)
+    for member, property_schema in schema.get("properties", {}).items():
+        for base in bases:
+            if property_schema == {"readOnly": True} and member in schemas[base].get("properties", {}):
+                schema["properties"][member] = {**schemas[base]["properties"][member], "readOnly": True}
+
+
+def name_enums(schemas: Document) -> None:
+    """Makes a component of each choice of texts: the first that has it, of those with the shortest names, names it."""
+    names: dict[tuple[str, ...], str] = {}
+    for component in sorted(schemas, key=lambda name: (len(name), name)):
+        for member, schema in schemas[component].get("properties", {}).items():
+            holder = schema.get("items", schema)
+            values = holder.get("enum")
+            if not values or len(values) < 2 or not all(isinstance(value, str) for value in values):
+                continue
+            name = names.setdefault(tuple(sorted(values)), holder.get("title") or name_enum(component, member))
+            schemas[name] = {"type": "string", "enum": values}
+            reference = {"description": holder["description"]} if "description" in holder else {}
+            reference |= {"readOnly": True} if holder.get("readOnly") else {}
+            schema_of_choice = refer_to(name) | reference
+            if holder is schema:
+                schemas[component]["properties"][member] = schema_of_choice
+            else:
+                schema["items"] = schema_of_choice
+
+
+def name_enum(component: str, member: str) -> str:
+    return component + "".join(word.capitalize() for word in member.split("_"))

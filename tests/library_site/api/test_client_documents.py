@@ -1,0 +1,101 @@
+"""The document of version 2 names what generators of clients need, and version 1's stays as it was published."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from library_site.api.client_documents import iter_nodes
+
+pytestmark = pytest.mark.database_independent
+
+METHODS = {"get", "post", "put", "patch", "delete"}
+# Global class names that say nothing in a client.
+VAGUE_NAMES = {"Entry", "Result", "Results", "Count", "Detail", "Secret", "Sample", "Create", "Update", "Delete"}
+
+
+@pytest.fixture
+def document(api: httpx.Client) -> dict[str, Any]:
+    built: dict[str, Any] = api.get("/openapi/v2.json").json()
+    return built
+
+
+@pytest.fixture
+def schemas(document: dict[str, Any]) -> dict[str, Any]:
+    components: dict[str, Any] = document["components"]["schemas"]
+    return components
+
+
+def list_operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for path in document["paths"].values() for method, operation in path.items() if method in METHODS]
+
+
+def get_json_schema(document: dict[str, Any], path: str) -> dict[str, Any]:
+    schema: dict[str, Any] = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    return schema
+
+
+def test_books_and_pages_have_names(document: dict[str, Any], schemas: dict[str, Any]) -> None:
+    pages = {
+        "/api/v2/books": "BookPage",
+        "/api/v2/books/{book_id}": "Book",
+        "/api/v2/books/{book_id}/history": "ChangePage",
+        "/api/v2/operations": "OperationPage",
+        "/api/v2/events": "EventPage",
+        "/api/v2/webhooks": "WebhookPage",
+    }
+    for path, name in pages.items():
+        assert get_json_schema(document, path) == {"$ref": f"#/components/schemas/{name}"}
+    assert schemas["BookPage"]["properties"]["results"]["items"] == {"$ref": "#/components/schemas/Book"}
+    assert schemas["EventPage"]["properties"]["results"]["items"] == {"$ref": "#/components/schemas/Event"}
+    assert not VAGUE_NAMES & schemas.keys()
+
+
+def test_an_answer_in_json_is_typed_by_json_alone(document: dict[str, Any]) -> None:
+    for operation in list_operations(document):
+        for response in operation["responses"].values():
+            assert [*response.get("content", {"application/json": {}})] == ["application/json"]
+
+
+def test_nothing_is_left_to_guess(document: dict[str, Any]) -> None:
+    for node in iter_nodes(document):
+        assert "anyOf" not in node
+        assert "x-spec-enum-id" not in node
+        assert node.get("type") != "array" or "items" in node
+        assert node != {"readOnly": True}
+
+
+def test_choices_have_names(schemas: dict[str, Any]) -> None:
+    for name, schema in schemas.items():
+        for member, member_schema in schema.get("properties", {}).items():
+            assert len(member_schema.get("enum", member_schema.get("items", {}).get("enum", []))) < 2, (name, member)
+    assert schemas["Operation"]["properties"]["state"] == {"$ref": "#/components/schemas/OperationState"}
+    assert schemas["ErrorContent"]["properties"]["code"]["$ref"] == "#/components/schemas/ErrorCode"
+    assert schemas["RecentChange"]["properties"]["kind"] == schemas["Change"]["properties"]["kind"]
+    assert {"NOT_FOUND", "UNKNOWN_PARAMETER"} < {*schemas["ErrorCode"]["enum"]}
+
+
+def test_a_member_that_is_read_only_has_the_type_of_what_is_read(schemas: dict[str, Any]) -> None:
+    read, created = schemas["Book"]["properties"], schemas["BookCreate"]["properties"]
+    assert created["isbn13"] == {**read["isbn13"], "readOnly": True}
+    assert schemas["WebhookChange"]["properties"]["key_encoding"]["readOnly"] is True
+
+
+def test_the_document_says_where_and_under_what_licence(document: dict[str, Any], settings: Any) -> None:
+    assert document["servers"] == [{"url": settings.PUBLIC_URL}]
+    assert document["info"]["license"] == {"name": "MIT", "identifier": "MIT"}
+    used = {tag for operation in list_operations(document) for tag in operation["tags"]}
+    assert [tag["name"] for tag in document["tags"]] == sorted(used)
+    assert all("security" in operation for operation in list_operations(document))
+
+
+def test_the_document_is_built_alike_each_time(api: httpx.Client, document: dict[str, Any]) -> None:
+    """Parts of it are constants, which an earlier build must not have changed."""
+    names = {name.removeprefix("V2") for name in api.get("/openapi.json").json()["components"]["schemas"]}
+    assert document["components"]["schemas"].keys() <= names
+
+
+def test_version_1_is_as_it_was_published(api: httpx.Client) -> None:
+    document = api.get("/openapi/v1.json").json()
+    assert not {"servers", "tags"} & document.keys()
+    assert "license" not in document["info"]
