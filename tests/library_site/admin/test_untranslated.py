@@ -32,7 +32,7 @@ DATA = re.compile(
     r"""(?:›\ |“)?(?:
         English | Deutsch | UTC | [0-9]{4},\ [0-9:]+\ UTC
         | root | head | Librarians | Head\ librarians | Developers
-        | books\.csv | (?:title|author|year|isbn|genre|row):? | utf-16 | windows-1252   # of a file
+        | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16 | windows-1252   # of a file
         | BibTeX | CSV | JSON\ lines | MARC\ 21 | MARCXML | RIS | ONIX.* | Bookshop(?:\ for\ root)? | bookshop
         | Library\ documentation | library-docs
         | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ Novel\) | isbn-[0-9]+ | zzz
