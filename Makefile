@@ -13,7 +13,7 @@ OPTIONS ?=
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test check messages bench bench-scale bench-webhooks profile faults lock prepare-dev
+.PHONY: help run test check clients messages bench bench-scale bench-webhooks profile faults lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,10 @@ messages: prepare-dev ## Collects the texts to translate, and compiles the trans
 		--ignore ".venv*" --ignore tests --ignore benchmarks --ignore node_modules
 	$(MANAGE) compilemessages --ignore ".venv*"
 
+clients: ## Generates clients from the OpenAPI document, compiles them, and runs a program with each
+	@$(PREPARE) clients
+	@$(BIN)/python -m tests.clients.generated
+
 bench: ## Measures the library beside its peers, and says which goals it keeps
 	@$(PREPARE) bench
 	@$(BIN)/python -m benchmarks $(OPTIONS)
@@ -67,6 +71,7 @@ lock: ## Resolves requirements/*.in anew (needs uv)
 	$(LOCK) -o requirements/run.txt requirements/run.in
 	$(LOCK) -o requirements/dev.txt requirements/dev.in
 	$(LOCK) -o requirements/bench.txt requirements/bench.in
+	$(LOCK) -o requirements/clients.txt requirements/clients.in
 
 prepare-dev:
 	@$(PREPARE) dev

@@ -24,6 +24,8 @@ PYTHON = VENV / "bin" / "python"
 # It exists while packages are being installed. An installation that was interrupted starts anew.
 INSTALLATION_MARKER = VENV / "unfinished"
 CLIENTS = ROOT / "tests" / "clients"
+GENERATORS = CLIENTS / "generated"
+GENERATORS_VENV = DATA / "clients"
 FASTIFY_PEER = ROOT / "benchmarks" / "peers" / "fastify"
 # What pip prints for each package: from its index, from a file, and one that is there already.
 PACKAGE_LINES = ("Collecting ", "Processing ", "Requirement already satisfied")
@@ -104,6 +106,21 @@ def install_clients() -> None:
     install_node_packages(CLIENTS, "the clients of the tests")
 
 
+def install_generators() -> None:
+    """In an environment of their own. Out of reach of their index they are missing, as those of Node are."""
+    install_node_packages(GENERATORS, "the generators of clients in TypeScript")
+    requirements, installed = ROOT / "requirements" / "clients.txt", GENERATORS_VENV / "clients.txt"
+    if read_text(installed) == requirements.read_text():
+        return
+    report(f"Installing the generators of clients in Python into {GENERATORS_VENV.relative_to(ROOT)}.")
+    run(sys.executable, "-m", "venv", "--clear", str(GENERATORS_VENV))
+    pip = [str(GENERATORS_VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if subprocess.run([*pip, "--require-hashes", "-r", str(requirements)], check=False, close_fds=False).returncode:
+        shutil.rmtree(GENERATORS_VENV, ignore_errors=True)
+    else:
+        shutil.copy(requirements, installed)
+
+
 def install_fastify_peer() -> None:
     install_node_packages(FASTIFY_PEER, "the packages of the Fastify service")
 
@@ -172,6 +189,7 @@ STEPS: dict[str, list[Callable[[], None]]] = {
     "run": [install_for_run, create_secret_key, set_up_library],
     "dev": [install_for_dev, create_secret_key, create_signing_key, collect_static_files],
     "test": [install_for_dev, install_clients, create_secret_key, create_signing_key, collect_static_files],
+    "clients": [install_for_dev, install_generators, create_secret_key, create_signing_key, collect_static_files],
     "bench": [install_for_dev, install_fastify_peer, create_secret_key, create_signing_key, collect_static_files],
 }
 

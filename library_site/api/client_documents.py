@@ -12,6 +12,14 @@ from drf_spectacular.generators import SchemaGenerator
 
 Document = dict[str, Any]
 LICENCE = {"name": "MIT", "identifier": "MIT"}
+TAGS = {
+    "API keys": "Credentials of programs.",
+    "Books": "The books of the library, one by one, in pages and many together.",
+    "History": "What changed, when, by whom and through what.",
+    "Library": "The way to the documentation.",
+    "Operations": "Changes of many books, which a worker makes.",
+    "Webhooks": "Requests to other programs when books change, and the stream of events.",
+}
 
 
 def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Document:
@@ -23,17 +31,27 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     result["info"]["license"] = LICENCE
     result["servers"] = [{"url": settings.PUBLIC_URL}]
     operations = [operation for methods in result["paths"].values() for operation in methods.values()]
-    result["tags"] = [{"name": name} for name in sorted({tag for operation in operations for tag in operation["tags"]})]
+    names = sorted({tag for operation in operations for tag in operation["tags"]})
+    result["tags"] = [{"name": name, "description": TAGS[name]} for name in names]
     for operation in operations:
+        operation.setdefault("description", f"{operation['summary']}.")
+    for operation in [*operations, *(methods["post"] for methods in result.get("webhooks", {}).values())]:
         # What needs no credential says so.
         operation.setdefault("security", [{}])
     schemas = result["components"]["schemas"]
     move_titled(result["paths"], schemas)
     for name, schema in schemas.items():
         copy_types(name, schema, schemas)
+    for schema in schemas.values():
+        # The bodies of requests refuse other members. What only answers have can stand in an event, too.
+        for member in schema.get("properties", {}).values() if schema.get("additionalProperties") is not False else ():
+            member.pop("readOnly", None)
     name_enums(schemas)
     for node in iter_nodes(result):
         node.pop("x-spec-enum-id", None)
+        if "enum" in node:
+            # A choice has a length already. Generators put the bound in the place of the type.
+            node.pop("minLength", None)
     return result
 
 

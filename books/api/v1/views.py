@@ -1,5 +1,10 @@
 """The views of version 1 (specification, Sections 2-4, 7 and 8)."""
 
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
 from books.api.filters import BookFilter
 from books.api.v1.documents.books import document_books
 from books.api.v1.pagination import SkipLimitPagination
@@ -20,3 +25,7 @@ class BookViewSetV1(BookViewSet):
     pagination_class = SkipLimitPagination
     version_name = "v1"
     deletion = Answer(200, {}, b'{"message": "Book deleted successfully"}')
+
+    def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
+        """With the Content-Type that it has always had, though there is no content."""
+        return HttpResponse(status=204)

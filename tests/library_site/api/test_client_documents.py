@@ -63,6 +63,7 @@ def test_nothing_is_left_to_guess(document: dict[str, Any]) -> None:
         assert "x-spec-enum-id" not in node
         assert node.get("type") != "array" or "items" in node
         assert node != {"readOnly": True}
+        assert not {"enum", "minLength"} <= node.keys()
 
 
 def test_choices_have_names(schemas: dict[str, Any]) -> None:

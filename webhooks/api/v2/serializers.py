@@ -42,7 +42,8 @@ ENDPOINT_STATES = [Endpoint.State.ACTIVE.value, Endpoint.State.DISABLED.value]
         "minItems": 1,
         "uniqueItems": True,
         "items": {"type": "string", "enum": [*EVENT_KINDS, ALL_KINDS], "title": "EventSelector"},
-        "not": {"contains": {"const": ALL_KINDS}, "minItems": 2},
+        "if": {"contains": {"const": ALL_KINDS}},
+        "then": {"maxItems": 1},
         "description": f"Kinds of events, or `{ALL_KINDS}` alone for all of them.",
     }
 )
