@@ -37,7 +37,8 @@ from webhooks.signing import sign
 pytestmark = pytest.mark.database_independent
 SCRIPT = Path(__file__).with_name("sign_and_verify.js")
 MESSAGE_ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
-[PYTHON_RECEIVER] = list_code_blocks(APP_DEVELOPERS, "python")
+# The first is a program with a generated client.
+_, PYTHON_RECEIVER = list_code_blocks(APP_DEVELOPERS, "python")
 JAVASCRIPT_RECEIVER, JAVASCRIPT_FORM_B = list_code_blocks(APP_DEVELOPERS, "js")
 # Runs the function of the document on standard input's arguments.
 CALL_FORM_B = """

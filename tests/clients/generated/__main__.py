@@ -49,8 +49,7 @@ def main() -> int:
         lint(document)
         run_python_program(folder, url, key)
         check_models(folder, url)
-        run_typescript_program(folder, url, key)
-        compile_zod_client(folder)
+        run_typescript_programs(folder, url, key)
     return 0
 
 
@@ -156,20 +155,16 @@ def check_models(folder: Path, url: str) -> None:
     report("datamodel-code-generator", folder, "models.py")
 
 
-def run_typescript_program(folder: Path, url: str, key: str) -> None:
+def run_typescript_programs(folder: Path, url: str, key: str) -> None:
+    """With openapi-fetch, and with the schemas of zod that orval makes beside its own client."""
     run(NODE_TOOLS / "openapi-typescript", folder / "v2.json", f"--output={folder / 'schema.d.ts'}")
-    run(NODE_TOOLS / "tsc", "--project", folder / "tsconfig.json")
-    run("node", folder / "first.js")
-    run("node", folder / "program.js", url, key)
-    report("openapi-typescript", folder, "schema.d.ts")
-
-
-def compile_zod_client(folder: Path) -> None:
-    """Orval makes a client with fetch and schemas of zod."""
     for client in ("fetch", "zod"):
         output = f"./orval/{client}.ts"
         run(NODE_TOOLS / "orval", "--input", "./v2.json", "--output", output, "--client", client, cwd=folder)
     run(NODE_TOOLS / "tsc", "--project", folder / "tsconfig.json")
+    for program in ("first.js", "program.js", "validate.js"):
+        run("node", folder / program, url, key)
+    report("openapi-typescript", folder, "schema.d.ts")
     report("orval", folder / "orval", "*.ts")
 
 
