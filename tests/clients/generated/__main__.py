@@ -21,6 +21,8 @@ GUIDE = HERE.parents[2] / "docs" / "app-developers.md"
 # `requirements/bootstrap.py` installs them.
 PYTHON_TOOLS = Path(".data/clients/bin").absolute()
 NODE_TOOLS = HERE / "node_modules" / ".bin"
+# Seconds for each step.
+TIMEOUT = 300
 KEY_CODE = """
 from django.contrib.auth.models import Group
 from django.utils import timezone
@@ -57,7 +59,9 @@ def has_node() -> bool:
     """Whether there is Node 20 or later, which the linters need."""
     node = shutil.which("node")
     version = (
-        subprocess.run([node, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout if node else "v0"
+        subprocess.run([node, "--version"], check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT).stdout
+        if node
+        else "v0"
     )
     return int(version.removeprefix("v").partition(".")[0]) >= 20
 
@@ -88,7 +92,9 @@ def serve(folder: Path) -> Iterator[tuple[str, str]]:
 
 def run_manage(environment: dict[str, str], *command: str) -> str:
     full_command = [sys.executable, "manage.py", *command]
-    return subprocess.run(full_command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        full_command, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT
+    ).stdout
 
 
 def find_free_port() -> int:
@@ -171,7 +177,7 @@ def run_typescript_programs(folder: Path, url: str, key: str) -> None:
 def run(*command: str | Path, cwd: Path | None = None) -> None:
     """Raises CalledProcessError."""
     environment = {**os.environ, "REDOCLY_TELEMETRY": "off", "NO_COLOR": "1"}
-    subprocess.run([str(part) for part in command], check=True, cwd=cwd, env=environment, timeout=300)
+    subprocess.run([str(part) for part in command], check=True, cwd=cwd, env=environment, timeout=TIMEOUT)
 
 
 def report(generator: str, folder: Path, pattern: str) -> None:
