@@ -1,6 +1,6 @@
 """Django's configuration of this app, and of the OAuth toolkit."""
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.apps import DOTConfig
@@ -24,4 +24,6 @@ class OAuthConfig(AppConfig):
         from oauth.api import openapi  # noqa: F401
         from oauth.server import docs_client
 
+        # Django's users and groups, with a name that librarians understand.
+        apps.get_app_config("auth").verbose_name = _("People")
         post_migrate.connect(docs_client.sync_docs_client, sender=self)

@@ -198,7 +198,7 @@ def test_a_user_ends_the_access_of_an_app_and_signs_out(
         page.get_by_role("button", name="End access Ж").click()
         assert "has no access any more" in page.get_by_role("status").inner_text()
         assert page.get_by_role("button", name="End access Ж").count() == 0
-        page.get_by_role("link", name="Sign out").click()
+        page.locator(".bar-person summary").click()
         page.get_by_role("button", name="Sign out").click()
         assert page.get_by_role("heading").inner_text() == "You are signed out"
         page.goto("/accounts/apps")

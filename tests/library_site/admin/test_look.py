@@ -1,6 +1,7 @@
 """The look of the admin: one style sheet after Django's own, no inline style or script, and links for people."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
@@ -17,7 +18,7 @@ INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
 @pytest.fixture
 def librarian(client: Client, db: None) -> Client:
     """A client of a person who sees one model."""
-    user = User.objects.create_user("astrid", is_staff=True)
+    user = User.objects.create_user("astrid", password="a-long-phrase-1", is_staff=True)
     user.groups.add(Group.objects.get(name="Librarians"))
     client.force_login(user)
     return client
@@ -41,18 +42,71 @@ def test_a_page_has_no_inline_style_or_script(root: Client, address: str) -> Non
     assert not INLINE.search(page)
 
 
-def test_only_people_who_see_several_models_get_a_sidebar(librarian: Client) -> None:
-    assert 'id="nav-sidebar"' not in read_text(librarian.get("/admin/books/book/"))
-    user = User.objects.get(username="astrid")
-    user.groups.add(Group.objects.get(name="Developers"))
-    assert 'id="nav-sidebar"' in read_text(librarian.get("/admin/books/book/"))
+def read_bar(answer: Any) -> str:
+    return read_text(answer).partition("<header")[2].partition("</header>")[0]
 
 
-def test_the_header_leads_to_pages_for_people(librarian: Client) -> None:
-    header = read_text(librarian.get("/admin/")).partition("<header")[2].partition("</header>")[0]
-    links = re.findall(r'<a href="([^"]+)"', header)
-    assert links == ["/admin/", "/accounts/apps", "/docs"]
-    assert [librarian.get(link).headers["Content-Type"] for link in links] == ["text/html; charset=utf-8"] * 3
+def list_bar_links(answer: Any) -> list[str]:
+    return re.findall(r'<a [^>]*href="([^"]+)"', read_bar(answer))
+
+
+ACCOUNT_LINKS = ["/accounts/profile", "/accounts/two-factor", "/accounts/password", "/accounts/apps", "/docs"]
+BOOK_PAGES = ["/admin/books/book/", "/admin/books/book/lend/", "/admin/books/book/changes/"]
+MORE_PAGES = ["/admin/books/book/genres/", "/admin/books/book/deleted/", "/admin/books/book/operations/"]
+
+
+@pytest.mark.parametrize("address", ["/admin/", "/admin/books/book/", "/accounts/profile"])
+def test_the_bar_leads_a_librarian_to_what_they_may_do(librarian: Client, address: str) -> None:
+    links = list_bar_links(librarian.get(address))
+    # On a telephone the menu has what the bar has no room for.
+    assert links == ["/admin/", *BOOK_PAGES, BOOK_PAGES[-1], *MORE_PAGES, *ACCOUNT_LINKS]
+    assert [librarian.get(link).status_code for link in links] == [200] * len(links)
+
+
+def test_the_bar_leads_to_what_one_administers(librarian: Client) -> None:
+    assert "Manage" not in read_bar(librarian.get("/admin/"))
+    User.objects.get(username="astrid").groups.add(Group.objects.get(name="Developers"))
+    answer = librarian.get("/admin/oauth/apikey/")
+    assert "Manage" in read_bar(answer)
+    assert '<a href="/admin/oauth/apikey/" aria-current="page">' in read_bar(answer)
+
+
+@pytest.mark.parametrize(
+    ("address", "current"),
+    [
+        ("/admin/", []),
+        ("/admin/books/book/", ["/admin/books/book/"]),
+        ("/admin/books/book/add/", ["/admin/books/book/"]),
+        ("/admin/books/book/lend/", ["/admin/books/book/lend/"]),
+        ("/admin/books/book/genres/", ["/admin/books/book/genres/"]),
+    ],
+)
+def test_the_bar_says_where_one_is(librarian: Client, address: str, current: list[str]) -> None:
+    bar = read_bar(librarian.get(address))
+    assert re.findall(r'<a href="([^"]+)"[^>]*aria-current="page"', bar) == current
+
+
+def test_who_may_not_enter_the_admin_sees_their_account_alone(client: Client, db: None) -> None:
+    client.force_login(User.objects.create_user("ada", password="a-long-phrase-1"))
+    assert list_bar_links(client.get("/accounts/profile")) == ["/accounts/profile", *ACCOUNT_LINKS]
+
+
+@pytest.mark.parametrize(
+    ("address", "heading"),
+    [
+        ("/admin/", "Library"),
+        ("/admin/books/book/", "Books"),
+        ("/admin/auth/", "People"),
+        ("/admin/auth/user/", "Users"),
+        ("/admin/auth/user/{pk}/change/", "ada"),
+        ("/admin/auth/user/{pk}/password/", "Change password: ada"),
+    ],
+)
+def test_a_heading_names_the_thing(root: Client, address: str, heading: str) -> None:
+    person = User.objects.create_user("ada", password="a-long-phrase-1")
+    page = read_text(root.get(address.format(pk=person.pk)))
+    assert f"<h1>{heading}</h1>" in page
+    assert f"<title>{heading} | Library</title>" in page
 
 
 def test_date_and_time_have_a_name_each(root: Client) -> None:

@@ -1,0 +1,101 @@
+"""The bar of all pages: what one may do in the library, what one administers, and one's own account."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from django import template
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template import Context
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from books.admin.views import (
+    BULK_EDIT,
+    CHANGE_BOOK,
+    IMPORT_BOOKS,
+    MERGE_BOOKS,
+    SEE_BOOKS,
+    VIEW_HISTORY,
+    has_any_permission,
+)
+
+register = template.Library()
+
+
+class Place(NamedTuple):
+    """A page of the bar, by the name of its address, for those who have one of the permissions."""
+
+    label: str | Promise
+    name: str
+    permissions: Iterable[str]
+
+
+class BarLink(NamedTuple):
+    label: str
+    address: str
+    is_current: bool
+
+
+PLACES = (
+    Place(_("Books"), "books_book_changelist", SEE_BOOKS),
+    Place(_("Lend"), "lend", (CHANGE_BOOK,)),
+    Place(_("Import"), "import_books", (IMPORT_BOOKS,)),
+    Place(_("Changes"), "recent_changes", (VIEW_HISTORY,)),
+)
+MORE_PLACES = (
+    Place(_("Possible duplicates"), "duplicates", (MERGE_BOOKS,)),
+    Place(_("Genres"), "genres", SEE_BOOKS),
+    Place(_("Deleted books"), "deleted_books", (VIEW_HISTORY,)),
+    Place(_("Operations"), "operations", (VIEW_HISTORY, BULK_EDIT)),
+)
+# The first places that a telephone has room for; the others are in the menu there.
+PHONE_PLACES = 2
+
+
+@register.inclusion_tag("bar.html", takes_context=True)
+def show_bar(context: Context) -> dict[str, Any]:
+    """Shows each link to those who may follow it; people without a place in the admin see their account alone."""
+    request: HttpRequest = context["request"]
+    is_member = admin.site.has_permission(request)
+    places, more = (list_links(request, places) if is_member else [] for places in (PLACES, MORE_PLACES))
+    return {
+        "request": request,
+        "user": request.user,
+        "csrf_token": context.get("csrf_token"),
+        "is_member": is_member,
+        "places": [(link, number < PHONE_PLACES) for number, link in enumerate(places)],
+        "more": more,
+        "apps": list(iter_administered(request)) if is_member else [],
+        # Django's script for it is on the pages of the admin alone.
+        "has_scheme_choice": "available_apps" in context,
+    }
+
+
+def list_links(request: HttpRequest, places: Iterable[Place]) -> list[BarLink]:
+    """The list is current on the pages of single books, too, which no other link leads to."""
+    shown = [place for place in places if has_any_permission(request, place.permissions)]
+    current = find_current(request.path)
+    return [
+        BarLink(str(place.label), reverse(f"admin:{place.name}"), is_current=place.name == current) for place in shown
+    ]
+
+
+def find_current(path: str) -> str:
+    """Returns the name of the place whose address is the longest beginning of the path; empty if none is one."""
+    addresses = {reverse(f"admin:{place.name}"): place.name for place in (*PLACES, *MORE_PLACES)}
+    longest = max(filter(path.startswith, addresses), key=len, default="")
+    return addresses.get(longest, "")
+
+
+def iter_administered(request: HttpRequest) -> Iterator[tuple[str, list[BarLink]]]:
+    """Yields the other models that a person may see, by the names of their apps."""
+    for app in admin.site.get_app_list(request):
+        links = [
+            BarLink(str(model["name"]), model["admin_url"], request.path.startswith(model["admin_url"]))
+            for model in app["models"]
+            if model["admin_url"] and app["app_label"] != "books"
+        ]
+        if links:
+            yield app["name"], links
