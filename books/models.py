@@ -211,8 +211,8 @@ class Actor(models.Model):
 
     # Labels are English, for programs too; pages translate them.
     class Channel(models.TextChoices):
-        V1 = "v1", gettext_noop("interface, version 1")
-        V2 = "v2", gettext_noop("interface, version 2")
+        V1 = "v1", gettext_noop("API, version 1")
+        V2 = "v2", gettext_noop("API, version 2")
         BULK = "bulk", gettext_noop("bulk request")
         ADMIN = "admin", gettext_noop("admin")
         IMPORT = "import", gettext_noop("import")
@@ -359,6 +359,21 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"book {self.book_id}, version {self.version}: {self.get_kind_display()}"
+
+
+class Summary(models.Model):
+    """Numbers about all books or changes, when they were counted, and the seconds that it took (`books.summaries`)."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    numbers = models.JSONField()
+    counted_at = models.DateTimeField()
+    seconds = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class DistinctBooks(models.Model):

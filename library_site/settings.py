@@ -42,6 +42,8 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    # Its German for times like "5 minutes ago".
+    "django.contrib.humanize",
     "whitenoise.runserver_nostatic",
     "library_site.apps.StaticFilesConfig",
     "csp",

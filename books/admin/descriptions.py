@@ -58,6 +58,8 @@ class Description(NamedTuple):
     # None if the operation says the same.
     channel: Link | None
     operation: Link | None
+    # The number of books that the operation changed, if it is known.
+    operation_changed: int | None
     lines: Sequence[ValueLine]
     # The page of the state after the change, None if there is none.
     state: str | None
@@ -86,6 +88,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         describe_names(entry.actor),
         describe_channel(entry, operation),
         link_changing_operation(operation),
+        operation.changed if operation else None,
         compare_members(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
         describe_merge(entry),
@@ -125,6 +128,10 @@ def describe_channel(entry: Entry, operation: Operation | None) -> Link | None:
     channel = Actor.Channel(entry.actor.channel)
     if operation and operation.kind == channel:
         return None
+    return link_channel(channel)
+
+
+def link_channel(channel: Actor.Channel) -> Link:
     return Link(gettext(channel.label), changes_address(channel=channel.value))
 
 

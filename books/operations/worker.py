@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
@@ -25,6 +25,7 @@ from books.history.actors import ActorRef
 from books.models import Operation, OperationProblem
 from books.operations.authority import require_authority
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, RefusedItem, Task, create_task
+from books.summaries import refresh_summaries
 from books.writing.changes import ConcurrentChange
 from library_site.admin.stored_texts import translate_stored
 from library_site.db.sql import execute, get_database_time
@@ -64,6 +65,8 @@ PAUSES = {"postgresql": 0.0, "sqlite": 0.03}
 LOCK_TIMEOUT = "200ms"
 # Seconds before a batch that gave up is tried again, and between searches for operations.
 RETRY_DELAY, POLL_INTERVAL = 0.2, 0.5
+# Seconds between looks at the numbers that pages show.
+SUMMARY_INTERVAL = 60
 # An operation whose statements fail while the database answers others is put off. It fails after the last attempt
 # without progress, some four minutes.
 FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
@@ -76,6 +79,7 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
     stop = Event()
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: stop.set())
+    next_summaries = time.monotonic()
     while not stop.is_set():
         operation = claim_reconnecting(stop)
         if operation:
@@ -84,6 +88,9 @@ def run(once: bool, write_line: Callable[[str], None]) -> None:
             return
         else:
             stop.wait(POLL_INTERVAL)
+        if time.monotonic() >= next_summaries:
+            next_summaries = time.monotonic() + SUMMARY_INTERVAL
+            refresh_summaries_reconnecting(stop)
 
 
 def claim_reconnecting(stop: Event) -> Operation | None:
@@ -93,6 +100,14 @@ def claim_reconnecting(stop: Event) -> Operation | None:
     except CONNECTION_ERRORS:
         stop.wait(RECONNECT_DELAY)
         return None
+
+
+def refresh_summaries_reconnecting(stop: Event) -> None:
+    """Counts what pages show, if it is time. Nobody waits for it: where the database fails, it is for the next time."""
+    try:
+        call_reconnecting(lambda: refresh_summaries(timezone.now()))
+    except CONNECTION_ERRORS:
+        stop.wait(RECONNECT_DELAY)
 
 
 @transaction.atomic(durable=True)

@@ -1,7 +1,8 @@
 """Times for people: in the reader's zone and language."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -14,6 +15,14 @@ def format_moment(moment: datetime) -> str:
     local = localize_moment(moment)
     text = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
     return format_html('<time datetime="{}">{}</time>', local.isoformat(), text)
+
+
+def format_age(moment: datetime, now: datetime) -> str:
+    """Returns HTML: a `time` element that says how long ago it was; of what is older than a day, the date."""
+    local = localize_moment(moment)
+    text = naturaltime(local) if now - local < timedelta(days=1) else date_format(local, "j M Y")
+    full = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), full, text)
 
 
 def localize_moment(moment: datetime) -> datetime:

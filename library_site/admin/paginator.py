@@ -29,3 +29,8 @@ class BoundedCount(int):
 
     def __str__(self) -> str:
         return _("over %(count)s") % {"count": number_format(int(self), force_grouping=True)}
+
+
+def format_count(count: int) -> str:
+    """Returns a number of rows with its thousands apart."""
+    return str(count) if isinstance(count, BoundedCount) else number_format(count, force_grouping=True)

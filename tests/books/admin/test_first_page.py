@@ -1,5 +1,7 @@
-"""The first page of the admin: the scan box, what changed last and by whom, and what should be looked at."""
+"""The first page of the admin: find and lend, numbers, charts, and what changed last and by whom."""
 
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,14 +9,20 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from books.models import Book
+from books import summaries
+from books.admin import first_page
+from books.admin.charts import build_columns
+from books.history import feed
+from books.models import Actor, Book, Change, Summary
 from library_site.admin import paginator
-from tests.support.admin_pages import read_text
+from tests.support.admin_pages import read_text, read_words
 from tests.support.books import build_book, build_isbn
-from tests.support.books_admin import ADD, LIST, create_book
+from tests.support.books_admin import ADD, LIST, RECENT_CHANGES, add_actor, change_book, create_book
 
 INDEX = "/admin/"
+LEND = "/admin/books/book/lend/"
 
 
 def list_counts(answer: Any) -> dict[str, int]:
@@ -23,13 +31,18 @@ def list_counts(answer: Any) -> dict[str, int]:
 
 def test_the_scan_box_is_there_and_has_the_focus(librarian: Client) -> None:
     page = read_text(librarian.get(INDEX))
-    [box] = [line for line in page.splitlines() if 'name="code"' in line]
+    [box] = [line for line in page.splitlines() if 'id="scan-code"' in line]
     assert "autofocus" in box
     assert page.count("autofocus") == 1
 
 
-def test_the_box_leads_to_lending(librarian: Client) -> None:
-    assert '<a href="/admin/books/book/lend/">' in read_text(librarian.get(INDEX))
+def test_a_book_can_be_lent_there(librarian: Client) -> None:
+    book = create_book()
+    [form] = re.findall(rf'<form[^>]*action="{LEND}".*?</form>', read_text(librarian.get(INDEX)), re.DOTALL)
+    assert re.findall(r'name="state" value="(\w+)"', form) == ["lent", "available"]
+    page = librarian.post(LEND, {"code": book.isbn, "state": "lent"}, follow=True)
+    assert "was available, is now lent" in read_text(page)
+    assert not Book.objects.get().available
 
 
 def test_the_last_changes_name_the_book_and_the_person(librarian: Client) -> None:
@@ -37,6 +50,44 @@ def test_the_last_changes_name_the_book_and_the_person(librarian: Client) -> Non
     page = read_text(librarian.get(INDEX))
     assert f'<a href="{LIST}{Book.objects.get().pk}/history/">Emma &amp; I</a>' in page
     assert "astrid</a>" in page
+
+
+@pytest.mark.parametrize(
+    ("values", "word", "detail"),
+    [
+        ({"available": False}, "lent", ""),
+        ({"year": 1814}, "changed", "Year: 1813 → 1814"),
+        ({"year": 1814, "genre": "Novel"}, "changed", "Year: 1813 → 1814, …"),
+    ],
+)
+def test_a_change_is_one_line(librarian: Client, values: dict[str, Any], word: str, detail: str) -> None:
+    book = create_book(year=1813, genre="Romance")
+    change_book(book, **values)
+    item = librarian.get(INDEX).context["feed"][0]
+    assert (item.word, item.subject.text, item.detail) == (word, book.title, detail)
+
+
+def test_a_return_is_one_line(librarian: Client) -> None:
+    change_book(create_book(available=False), available=True)
+    assert librarian.get(INDEX).context["feed"][0].word == "taken back"
+
+
+def test_an_operation_is_one_line_however_many_books_it_changed(
+    librarian: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "SCANNED_CHANGES", 2)
+    books = [create_book(title=f"Book {number}") for number in range(4)]
+    change_book(books[0], year=1)
+    pks = [str(book.pk) for book in books]
+    for action in ("mark_lent", "mark_available"):
+        librarian.post(LIST, {"action": action, "_selected_action": pks})
+    items = librarian.get(INDEX).context["feed"]
+    assert [(item.word, item.detail) for item in items[:3]] == [
+        ("many books", "4 books"),
+        ("many books", "4 books"),
+        ("changed", items[2].detail),
+    ]
+    assert [item.subject.text for item in items[2:]] == ["Book 0", "Book 3", "Book 2", "Book 1", "Book 0"]
 
 
 def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
@@ -50,14 +101,100 @@ def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
         assert librarian.get(address).context["cl"].result_count == count
 
 
+@pytest.mark.unannounced
+@pytest.mark.unrecorded
+def test_the_numbers_are_those_of_the_lists_they_lead_to(librarian: Client) -> None:
+    for number in range(3):
+        create_book(available=number > 0)
+    Book._base_manager.filter(available=True).update(created_at=timezone.now() - timedelta(days=8))
+    answer = librarian.get(INDEX)
+    numbers = {number.label: number for number in answer.context["numbers"]}
+    assert {label: number.books for label, number in numbers.items()} == {
+        "Books": 3,
+        "Lent": 1,
+        "Added in seven days": 1,
+    }
+    for number in numbers.values():
+        assert librarian.get(number.address).context["cl"].result_count == number.books
+    assert answer.context["to_look_at"] == sum(list_counts(answer).values())
+
+
 def test_counts_stop(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paginator, "MAX_COUNT", 1)
     for _ in range(2):
         create_book()
-    assert "<strong>over 1</strong> no valid ISBN" in read_text(librarian.get(INDEX))
+    words = read_words(librarian.get(INDEX))
+    assert "over 1 &nbsp; no valid ISBN" in words
+    # A sum of numbers of which one is no more than a bound is one, too.
+    assert "To look at over 2" in words
+
+
+def test_genres_and_decades_are_charts_with_their_numbers(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_page, "MAX_SHOWN_GENRES", 1)
+    monkeypatch.setattr(first_page, "MAX_DECADES", 2)
+    for year, genre in ((1813, "Novel"), (1925, "novel"), (1926, "Drama"), (1931, "Novel"), (1, "Novel")):
+        create_book(year=year, genre=genre)
+    context = librarian.get(INDEX).context
+    assert [(bar.name, bar.books, bar.address) for bar in context["genres"]] == [
+        ("Novel", 4, f"{LIST}?genre=Novel"),
+        ("Others", 1, "/admin/books/book/genres/"),
+    ]
+    assert [(column.label, column.total, column.address) for column in context["decades"]] == [
+        ("before 1920", 1, f"{LIST}?year_from=1400&year_to=1919"),
+        ("1920–1929", 2, f"{LIST}?year_from=1920&year_to=1929"),
+        ("1930–1939", 1, f"{LIST}?year_from=1930&year_to=1939"),
+    ]
+    for bar in (*context["genres"][:1], *context["decades"]):
+        count = bar.books if hasattr(bar, "books") else bar.total
+        assert librarian.get(bar.address).context["cl"].result_count == count
+
+
+def test_the_parts_of_a_column_lie_on_each_other() -> None:
+    columns = build_columns(["a", "b"], [(1, 3), (0, 2)], ["", ""])
+    assert [[(part.series, part.y, part.height) for part in column.parts] for column in columns] == [
+        [(1, 75, 25), (2, 0, 75)],
+        [(2, 50, 50)],
+    ]
+    assert all(part.x + part.width <= 50 for part in columns[0].parts)
+    assert all(part.x >= 50 for part in columns[1].parts)
+
+
+def test_changes_are_counted_by_day_and_person(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_page, "MAX_PEOPLE", 2)
+    book = create_book(add_actor(Actor.Channel.ADMIN, user_name="ada"))
+    # One person, through two channels.
+    for channel in (Actor.Channel.ADMIN, Actor.Channel.V2):
+        change_book(book, add_actor(channel, user_name="ben"), year=book.year - len(channel))
+        book.refresh_from_db()
+    change_book(book, year=1)
+    context = librarian.get(INDEX).context
+    assert [(one.name, one.changes, one.address) for one in context["series"]] == [
+        ("ben", 2, f"{RECENT_CHANGES}?user=ben"),
+        ("ada", 1, f"{RECENT_CHANGES}?user=ada"),
+        ("Others", 1, ""),
+    ]
+    days = context["days"]
+    assert len(days) == 30
+    assert [list(day.values) for day in days[-2:]] == [[0, 0, 0], [2, 1, 1]]
+    assert (context["changes_in_days"], context["busiest_day"]) == (4, 4)
+
+
+def test_changes_before_thirty_days_are_not_counted(librarian: Client) -> None:
+    book = create_book()
+    for days, year in ((29, 1), (30, 2)):
+        change_book(book, year=year)
+        move_last_change(days)
+    assert [sum(day.values) for day in librarian.get(INDEX).context["days"]] == [1, *[0] * 28, 1]
+
+
+def move_last_change(days: int) -> None:
+    last = Change.objects.order_by("-pk").values_list("pk", flat=True)[:1]
+    at = timezone.now().replace(tzinfo=None) - timedelta(days=days)
+    Change.objects.filter(pk__in=list(last)).update(at=at)
 
 
 def test_queries_do_not_grow_with_the_changes(librarian: Client) -> None:
+    librarian.get(INDEX)
     counts = []
     for _ in range(2):
         for _ in range(3):
@@ -66,6 +203,52 @@ def test_queries_do_not_grow_with_the_changes(librarian: Client) -> None:
             librarian.get(INDEX)
         counts.append(len(queries))
     assert counts[0] == counts[1]
+
+
+class TestSummaries:
+    """What takes too long to count is stored, and says when it was counted."""
+
+    NOW = datetime(2026, 11, 23, 12, tzinfo=timezone.get_default_timezone())
+
+    @pytest.fixture
+    def is_slow(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(summaries, "LIVE_SECONDS", -1)
+
+    def read(self, **age: float) -> int:
+        return int(summaries.read_summary("books", self.NOW + timedelta(**age)).numbers["books"])
+
+    def test_what_is_quick_is_counted_by_each_page(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(summaries, "LIVE_SECONDS", 1000)
+        assert self.read() == 0
+        create_book()
+        assert self.read() == 1
+
+    def test_what_is_slow_is_counted_again_after_an_hour(self, db: None, is_slow: None) -> None:
+        assert self.read() == 0
+        create_book()
+        assert [self.read(minutes=59), self.read(hours=1), self.read(hours=1.5)] == [0, 1, 1]
+
+    def test_the_worker_counts_what_pages_show(self, db: None, is_slow: None) -> None:
+        summaries.refresh_summaries(self.NOW)
+        assert not Summary.objects.exists()
+        self.read()
+        create_book()
+        for seconds, books in ((59, 0), (60, 1)):
+            summaries.refresh_summaries(self.NOW + timedelta(seconds=seconds))
+            assert self.read(seconds=61) == books
+
+    def test_the_worker_counts_for_a_hundredth_of_its_time(self, db: None, is_slow: None) -> None:
+        self.read()
+        Summary.objects.update(seconds=3)
+        create_book()
+        for seconds, books in ((299, 0), (300, 1)):
+            summaries.refresh_summaries(self.NOW + timedelta(seconds=seconds))
+            assert self.read(seconds=301) == books
+
+    def test_the_page_says_when_that_was(self, librarian: Client, is_slow: None) -> None:
+        assert "were counted" not in read_words(librarian.get(INDEX))
+        Summary.objects.update(counted_at=timezone.now() - timedelta(minutes=5))
+        assert "Books, lent, decades and genres were counted 5 minutes ago ." in read_words(librarian.get(INDEX))
 
 
 @pytest.mark.parametrize(
@@ -79,3 +262,4 @@ def test_everybody_sees_what_they_may_see(db: None, client: Client, permissions:
     page = read_text(client.get(INDEX))
     assert ["To look at" in page, "What changed last" in page] == shown
     assert ('name="code"' in page) is shown[0]
+    assert "take back" not in page

@@ -52,9 +52,9 @@ def test_each_change_has_its_values_side_by_side(librarian: Client) -> None:
         (
             Actor.Channel.V2,
             {"user_name": "ada", "app_name": "Bindery"},
-            "by user ada , app Bindery through interface, version 2",
+            "by user ada , app Bindery through API, version 2",
         ),
-        (Actor.Channel.V1, {"api_key_name": "Till"}, "by API key Till through interface, version 1"),
+        (Actor.Channel.V1, {"api_key_name": "Till"}, "by API key Till through API, version 1"),
         (Actor.Channel.MIRROR, {"source_name": "North"}, "by source North through mirroring"),
         (Actor.Channel.COMMAND, {}, "UTC through command line"),
     ],
@@ -106,7 +106,7 @@ def test_the_names_of_a_change_link_what_else_they_did(librarian: Client) -> Non
     change_book(book, actor=key, year=1815)
     create_book(title="Persuasion", actor=key)
     page = librarian.get(history_address(book))
-    for words in ("ada", "Bindery &amp; Co", "Till", "interface, version 2"):
+    for words in ("ada", "Bindery &amp; Co", "Till", "API, version 2"):
         assert list_entries(follow_link(librarian, page, words)) == [("Persuasion", 1), ("Emma", 2)]
 
 

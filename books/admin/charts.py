@@ -1,0 +1,59 @@
+"""The geometry of charts, for templates that draw them as SVG: columns and bars in a box of 100 units each way."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+Key = TypeVar("Key", bound=tuple[Any, ...])
+SIZE = 100.0
+# Of the place of a column, the part that it fills.
+FILLED = 0.76
+
+
+class Part(NamedTuple):
+    """A rectangle, in units of the box, of a series that is numbered from 1; `title` says what it shows."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    series: int
+    title: str
+
+
+class Column(NamedTuple):
+    """A column of the chart, a row of its table."""
+
+    label: str
+    total: int
+    values: Sequence[int]
+    parts: Sequence[Part]
+    address: str = ""
+
+
+def build_columns(labels: Sequence[str], rows: Sequence[Sequence[int]], addresses: Sequence[str]) -> list[Column]:
+    """Returns a column for each label, whose values lie one on the other, the first at the bottom."""
+    highest = max(map(sum, rows), default=0) or 1
+    place = SIZE / (len(rows) or 1)
+    return [
+        Column(label, sum(values), values, list(stack(number * place, place, label, values, highest)), address)
+        for number, (label, values, address) in enumerate(zip(labels, rows, addresses, strict=True))
+    ]
+
+
+def stack(x: float, place: float, label: str, values: Sequence[int], highest: int) -> Iterable[Part]:
+    bottom = SIZE
+    for series, value in enumerate(values, 1):
+        if value:
+            height = SIZE * value / highest
+            bottom -= height
+            yield Part(x + place * (1 - FILLED) / 2, bottom, place * FILLED, height, series, f"{label}: {value}")
+
+
+def find_largest(counts: Mapping[Key, int], limit: int) -> list[Key]:
+    """Returns the keys of the largest counts; of equal ones, the first in the order of the keys."""
+    return sorted(counts, key=lambda key: (-counts[key], key))[:limit]
+
+
+def scale(value: int, highest: int) -> float:
+    """Returns the length of a bar."""
+    return round(SIZE * value / (highest or 1), 2)

@@ -1,0 +1,266 @@
+"""What the first page of the admin shows of the books: numbers, charts, and the last changes."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from books.admin.charts import Column, build_columns, find_largest, scale
+from books.admin.descriptions import Description, Link, describe_entries, describe_names, link_channel
+from books.admin.list.filters import begin_day
+from books.admin.operations.views import describe_row
+from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
+from books.history.entries import ActorNames, read_actor_names
+from books.history.feed import read_feed
+from books.history.states import DELETIONS
+from books.models import Actor, Book, Operation
+from books.search.quality import (
+    MIN_PROBABLE_YEAR,
+    QUALITIES,
+    build_quality_condition,
+    find_first_of_newest,
+)
+from books.summaries import BOOKS, CHANGES, read_summary
+from library_site.admin.badges import Tone
+from library_site.admin.paginator import BoundedCount, count_rows
+from library_site.db.integers import BIGINT_MAX
+
+MAX_CHANGES = 8
+MAX_SHOWN_OPERATIONS = 5
+MAX_SHOWN_GENRES = 8
+# The columns of the chart of decades, of which the first one has all earlier books.
+MAX_DECADES = 28
+# The people whose changes have a colour of their own; the last colour is that of all others.
+MAX_PEOPLE = 4
+# Those that need no look at all books.
+COUNTED_QUALITIES = ("no_isbn", "year", "duplicates")
+
+
+class Number(NamedTuple):
+    """A number of books, and the address of the list of them."""
+
+    label: str
+    books: int
+    address: str
+
+
+class GenreBar(NamedTuple):
+    name: str
+    books: int
+    width: float
+    address: str
+
+
+class Series(NamedTuple):
+    """The changes of one person, or of all others, whom no address lists."""
+
+    name: str
+    number: int
+    changes: int
+    address: str
+
+
+class FeedItem(NamedTuple):
+    """A change of a book, or all changes of an operation; `detail` says what it changed."""
+
+    word: str
+    tone: Tone
+    subject: Link
+    detail: str
+    who: Link | None
+    at: datetime
+
+
+def describe_first_page(request: HttpRequest) -> dict[str, Any]:
+    """Returns each part for those who may see it."""
+    now = timezone.now()
+    may_view, may_view_history = has_any_permission(request, SEE_BOOKS), request.user.has_perm(VIEW_HISTORY)
+    return {
+        "may_view": may_view,
+        "may_lend": request.user.has_perm(CHANGE_BOOK),
+        "may_view_history": may_view_history,
+        "operations": list_operations() if has_any_permission(request, (VIEW_HISTORY, BULK_EDIT)) else [],
+        **(describe_books(now) if may_view else {}),
+        **(describe_changes(now) if may_view_history else {}),
+    }
+
+
+def describe_books(now: datetime) -> dict[str, Any]:
+    summary = read_summary(BOOKS, now)
+    numbers, qualities = summary.numbers, count_qualities(now.date())
+    decades = build_decades(numbers["decades"], now.year)
+    return {
+        "numbers": [
+            Number(_("Books"), numbers["books"], list_address()),
+            Number(_("Lent"), numbers["lent"], list_address(availability="lent")),
+            count_new(now),
+        ],
+        "counts": qualities,
+        "to_look_at": add_counts([quality.books for quality in qualities]),
+        "genres": build_genre_bars(numbers["genres"], numbers["books"]),
+        "decades": decades,
+        "fullest_decade": max((column.total for column in decades), default=0),
+        "counted_at": summary.counted_at if summary.counted_at != now else None,
+    }
+
+
+def describe_changes(now: datetime) -> dict[str, Any]:
+    days = read_summary(CHANGES, now).numbers["days"]
+    names = name_actors({int(pk) for counts in days.values() for pk in counts})
+    changes = [count_by_name(counts, names) for counts in days.values()]
+    return {
+        "feed": [describe_item(change) for change in describe_entries(read_feed(MAX_CHANGES))],
+        "series": list_series(changes),
+        "days": build_days([date.fromisoformat(day) for day in days], changes),
+        "changes_in_days": sum(map(Counter.total, changes)),
+        "busiest_day": max(map(Counter.total, changes)),
+    }
+
+
+def add_counts(counts: Sequence[int]) -> int:
+    """Returns the sum, which is bounded if one of the counts is."""
+    total = sum(counts)
+    return BoundedCount(total) if any(isinstance(count, BoundedCount) for count in counts) else total
+
+
+def list_address(**filters: Any) -> str:
+    address = reverse("admin:books_book_changelist")
+    return f"{address}?{urlencode(filters)}" if filters else address
+
+
+def count_new(now: datetime) -> Number:
+    """The books of the last seven days, which begin where the reader's days do."""
+    day = timezone.localdate(now) - timedelta(days=6)
+    books = count_rows(Book.objects.filter(created_at__gte=begin_day(day)))
+    return Number(_("Added in seven days"), books, list_address(added_since=day.isoformat()))
+
+
+def count_qualities(today: date) -> list[Number]:
+    newest_from = find_first_of_newest() or -BIGINT_MAX
+    return [
+        Number(
+            str(QUALITIES[name]),
+            count_rows(Book.objects.filter(build_quality_condition(name, today, newest_from))),
+            list_address(quality=name),
+        )
+        for name in COUNTED_QUALITIES
+    ]
+
+
+def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[GenreBar]:
+    shown = genres[:MAX_SHOWN_GENRES]
+    others = books - sum(count for _name, count in shown)
+    highest = max([others, *(count for _name, count in shown)])
+    bars = [GenreBar(name, count, scale(count, highest), list_address(genre=name)) for name, count in shown]
+    if others > 0:
+        bars.append(GenreBar(_("Others"), others, scale(others, highest), reverse("admin:genres")))
+    return bars
+
+
+def build_decades(decades: Sequence[tuple[int, int]], this_year: int) -> list[Column]:
+    """The decades of probable years; the rest is among what should be looked at."""
+    probable = {
+        decade: books for decade, books in decades if MIN_PROBABLE_YEAR <= decade <= this_year + 1 and books > 0
+    }
+    if not probable:
+        return []
+    last = max(probable)
+    first = max(min(probable), last - 10 * (MAX_DECADES - 1))
+    shown = range(first, last + 10, 10)
+    columns = [(f"{decade}–{decade + 9}", probable.get(decade, 0), decade, decade + 9) for decade in shown]
+    if earlier := sum(books for decade, books in probable.items() if decade < first):
+        text = _("before %(year)s") % {"year": first}
+        columns.insert(0, (text, earlier, MIN_PROBABLE_YEAR, first - 1))
+    labels, counts, starts, ends = zip(*columns, strict=True)
+    addresses = [list_address(year_from=start, year_to=end) for start, end in zip(starts, ends, strict=True)]
+    return build_columns(labels, [(count,) for count in counts], addresses)
+
+
+def name_actors(pks: set[int]) -> dict[int, Link]:
+    """Returns who makes the changes of each actor, or through what."""
+    return {pk: name_actor(actor) for pk, actor in read_actor_names(pks).items()}
+
+
+def name_actor(actor: ActorNames) -> Link:
+    names = describe_names(actor)
+    return names[0][1] if names else link_channel(Actor.Channel(actor.channel))
+
+
+def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Counter[Link]:
+    """One person changes books through several channels, each an actor of its own."""
+    counter = Counter[Link]()
+    for pk, changes in counts.items():
+        counter[names.get(int(pk)) or link_channel(Actor.Channel.COMMAND)] += changes
+    return counter
+
+
+def list_series(changes: Sequence[Counter[Link]]) -> list[Series]:
+    """Those who changed most, and all others together."""
+    totals = sum(changes, Counter[Link]())
+    people = find_largest(totals, MAX_PEOPLE)
+    series = [Series(link.text, number, totals[link], link.address) for number, link in enumerate(people, 1)]
+    if others := totals.total() - sum(totals[link] for link in people):
+        series.append(Series(_("Others"), MAX_PEOPLE + 1, others, ""))
+    return series
+
+
+def build_days(days: Sequence[date], changes: Sequence[Counter[Link]]) -> list[Column]:
+    people = find_largest(sum(changes, Counter[Link]()), MAX_PEOPLE)
+    rows = []
+    for counts in changes:
+        known = [counts[link] for link in people]
+        rows.append((*known, *[0] * (MAX_PEOPLE - len(known)), counts.total() - sum(known)))
+    return build_columns([format_day(day) for day in days], rows, [""] * len(days))
+
+
+def format_day(day: date) -> str:
+    return date_format(datetime(day.year, day.month, day.day, tzinfo=UTC), "j M")
+
+
+def describe_item(change: Description) -> FeedItem:
+    word, tone = describe_change(change)
+    who = change.names[0][1] if change.names else change.channel
+    if change.operation:
+        return FeedItem(word, tone, change.operation, count_changed(change), who, change.entry.at)
+    return FeedItem(word, tone, change.book, describe_values(change), who, change.entry.at)
+
+
+def describe_change(change: Description) -> tuple[str, Tone]:
+    """Returns what was done in one word, and its colour."""
+    if change.operation:
+        return _("many books"), ""
+    if is_loan(change.entry.after):
+        return (_("taken back"), "good") if (change.entry.after or {})["available"] else (_("lent"), "warning")
+    return change.kind, "bad" if change.entry.kind in DELETIONS else ""
+
+
+def is_loan(after: Mapping[str, Any] | None) -> bool:
+    return bool(after) and list(after or ()) == ["available"]
+
+
+def count_changed(change: Description) -> str:
+    changed = change.operation_changed
+    return "" if changed is None else ngettext("%(count)d book", "%(count)d books", changed) % {"count": changed}
+
+
+def describe_values(change: Description) -> str:
+    """The first value that changed, before and after."""
+    lines = [line for line in change.lines if line.left is not None and line.right is not None]
+    if is_loan(change.entry.after) or not lines or change.merged_into:
+        return ""
+    first = f"{lines[0].label}: {lines[0].left} → {lines[0].right}"
+    return first if len(lines) == 1 else f"{first}, …"
+
+
+def list_operations() -> list[dict[str, Any]]:
+    """Returns the operations under way, the oldest first."""
+    operations = Operation.objects.exclude(next_at=None).select_related("actor").order_by("pk")
+    return [describe_row(operation) for operation in operations[:MAX_SHOWN_OPERATIONS]]
