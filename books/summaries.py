@@ -18,7 +18,7 @@ from books.search.counts import count_books
 
 BOOKS, CHANGES = "books", "changes"
 COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
-    BOOKS: lambda _: count_books(),
+    BOOKS: lambda now: count_books(now.astimezone(UTC)),
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
 }
 # What took fewer seconds is counted by each page that shows it, and stored once a minute.

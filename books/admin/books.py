@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -31,8 +30,17 @@ from books.admin.lending.views import STATES, change_state, find_scanned, name_s
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import change_query, describe_unknown, list_unknown_names
 from books.admin.list.genres import show_genres
-from books.admin.list.settings import LIST_COLUMNS, delete_view, list_views, save_settings, save_view
-from books.admin.operations.bulk_edit import show_bulk_edit
+from books.admin.list.settings import (
+    LIST_COLUMNS,
+    choose_default_view,
+    delete_view,
+    find_default_view,
+    list_views,
+    redirect_to_list,
+    save_settings,
+    save_view,
+)
+from books.admin.operations.bulk_edit import bulk_edit_selected, show_bulk_edit
 from books.admin.operations.duplicates import merge, show_duplicates
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
 from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
@@ -52,6 +60,7 @@ from books.history.states import UnknownVersion, find_state
 from books.members import MEMBERS
 from books.models import Book
 from books.writing import changes
+from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ValidatingAdmin
 from library_site.admin.moments import format_moment, localize_moment
 from library_site.db.integers import parse_integer
@@ -70,7 +79,7 @@ class BookAdmin(ValidatingAdmin):
     # The isbn comes first: a scanner fills it in.
     fields = ("isbn", *(name for name in MEMBERS if name != "isbn"), "added", "changed")
     readonly_fields = ("added", "changed")
-    actions = ("mark_available", "mark_lent", "delete_books")
+    actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
 
     @admin.display(description=_("Title"))
     def title_column(self, book: Book) -> str:
@@ -95,11 +104,12 @@ class BookAdmin(ValidatingAdmin):
     @admin.display(description=_("Availability"))
     def availability_column(self, book: Book) -> str:
         name = name_state(book.available)
-        return format_html('<span class="availability {}">{}</span>', name, STATES[name])
+        # Most books are available: what stands out are the others.
+        return str(STATES[name]) if book.available else format_badge(STATES[name], "warning")
 
     @admin.display(description=_("Added"))
     def created_at_column(self, book: Book) -> str:
-        return date_format(localize_moment(book.created_at), "DATETIME_FORMAT")
+        return date_format(localize_moment(book.created_at), "j M Y")
 
     @admin.display(description=_("Number"))
     def id_column(self, book: Book) -> str:
@@ -138,6 +148,7 @@ class BookAdmin(ValidatingAdmin):
             ("columns/", require_permission(save_settings, *SEE_BOOKS), "books_book_columns"),
             ("views/save/", require_permission(save_view, *SEE_BOOKS), "books_book_save_view"),
             ("views/delete/", require_permission(delete_view, *SEE_BOOKS), "books_book_delete_view"),
+            ("views/default/", require_permission(choose_default_view, *SEE_BOOKS), "books_book_default_view"),
             ("changes/", require_permission(show_recent_changes, VIEW_HISTORY), "recent_changes"),
             ("bulk_edit/", require_permission(show_bulk_edit, BULK_EDIT), "bulk_edit"),
             ("operations/", require_permission(show_operations, VIEW_HISTORY, BULK_EDIT), "operations"),
@@ -158,17 +169,24 @@ class BookAdmin(ValidatingAdmin):
         urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
         return [*urls, *super().get_urls()]
 
-    @admin.action(description=_("Mark selected books as available"), permissions=["change"])
+    @admin.action(description=_("Edit"), permissions=["bulk_edit"])
+    def edit_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        return HttpResponseRedirect(bulk_edit_selected(request))
+
+    @admin.action(description=_("Mark as available"), permissions=["change"])
     def mark_available(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_list_action(request, queryset, MARK_AVAILABLE)
 
-    @admin.action(description=_("Mark selected books as lent"), permissions=["change"])
+    @admin.action(description=_("Mark as lent"), permissions=["change"])
     def mark_lent(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_list_action(request, queryset, MARK_LENT)
 
-    @admin.action(description=_("Delete selected books"), permissions=["delete"])
+    @admin.action(description=_("Delete"), permissions=["delete"])
     def delete_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         return run_list_action(request, queryset, DELETE_ACTION)
+
+    def has_bulk_edit_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(BULK_EDIT)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         actions = super().get_actions(request)
@@ -242,6 +260,8 @@ class BookAdmin(ValidatingAdmin):
             # What is not known must not look as if it narrowed the list: an action would then take more books.
             self.message_user(request, describe_unknown(unknown_names), messages.ERROR)
             return HttpResponseRedirect(f"{request.path}?{change_query(request.GET)}")
+        if not request.GET and request.method == "GET" and (view := find_default_view(request)):
+            return redirect_to_list(view.query, view=view.pk)
         context = {"saved_views": list_views(request)}
         return self.report_conflict(request, super().changelist_view, context)
 

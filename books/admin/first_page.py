@@ -22,16 +22,10 @@ from books.history.entries import ActorNames, read_actor_names
 from books.history.feed import read_feed
 from books.history.states import DELETIONS
 from books.models import Actor, Book, Operation
-from books.search.quality import (
-    MIN_PROBABLE_YEAR,
-    QUALITIES,
-    build_quality_condition,
-    find_first_of_newest,
-)
+from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, read_summary
 from library_site.admin.badges import Tone
-from library_site.admin.paginator import BoundedCount, count_rows
-from library_site.db.integers import BIGINT_MAX
+from library_site.admin.paginator import count_rows
 
 MAX_CHANGES = 8
 MAX_SHOWN_OPERATIONS = 5
@@ -40,8 +34,6 @@ MAX_SHOWN_GENRES = 8
 MAX_DECADES = 28
 # The people whose changes have a colour of their own; the last colour is that of all others.
 MAX_PEOPLE = 4
-# Those that need no look at all books.
-COUNTED_QUALITIES = ("no_isbn", "year", "duplicates")
 
 
 class Number(NamedTuple):
@@ -95,7 +87,7 @@ def describe_first_page(request: HttpRequest) -> dict[str, Any]:
 
 def describe_books(now: datetime) -> dict[str, Any]:
     summary = read_summary(BOOKS, now)
-    numbers, qualities = summary.numbers, count_qualities(now.date())
+    numbers, qualities = summary.numbers, list_qualities(summary.numbers["qualities"])
     decades = build_decades(numbers["decades"], now.year)
     return {
         "numbers": [
@@ -104,7 +96,7 @@ def describe_books(now: datetime) -> dict[str, Any]:
             count_new(now),
         ],
         "counts": qualities,
-        "to_look_at": add_counts([quality.books for quality in qualities]),
+        "to_look_at": sum(quality.books for quality in qualities),
         "genres": build_genre_bars(numbers["genres"], numbers["books"]),
         "decades": decades,
         "fullest_decade": max((column.total for column in decades), default=0),
@@ -125,12 +117,6 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     }
 
 
-def add_counts(counts: Sequence[int]) -> int:
-    """Returns the sum, which is bounded if one of the counts is."""
-    total = sum(counts)
-    return BoundedCount(total) if any(isinstance(count, BoundedCount) for count in counts) else total
-
-
 def list_address(**filters: Any) -> str:
     address = reverse("admin:books_book_changelist")
     return f"{address}?{urlencode(filters)}" if filters else address
@@ -143,16 +129,8 @@ def count_new(now: datetime) -> Number:
     return Number(_("Added in seven days"), books, list_address(added_since=day.isoformat()))
 
 
-def count_qualities(today: date) -> list[Number]:
-    newest_from = find_first_of_newest() or -BIGINT_MAX
-    return [
-        Number(
-            str(QUALITIES[name]),
-            count_rows(Book.objects.filter(build_quality_condition(name, today, newest_from))),
-            list_address(quality=name),
-        )
-        for name in COUNTED_QUALITIES
-    ]
+def list_qualities(counts: Mapping[str, int]) -> list[Number]:
+    return [Number(str(QUALITIES[name]), books, list_address(quality=name)) for name, books in counts.items()]
 
 
 def build_genre_bars(genres: Sequence[tuple[str, int]], books: int) -> list[GenreBar]:

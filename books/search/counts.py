@@ -1,17 +1,21 @@
 """Counts all books, by what people look at: how many are lent, of which genre, of which decade."""
 
+from datetime import date, datetime
 from typing import Any
 
 from django.db.models import Count, F, Min
 
 from books.models import Book
+from books.search.quality import COUNTED_QUALITIES, build_quality_condition, find_first_of_newest
+from library_site.db.integers import BIGINT_MAX
 
 # So many genres are named; the rest of a library's are too rare for a list of them.
 MAX_GENRES = 50
 
 
-def count_books() -> dict[str, Any]:
-    """Returns `books` and `lent`; `genres`, the most frequent first, and `decades` in their order, each with its books.
+def count_books(now: datetime) -> dict[str, Any]:
+    """Returns `books` and `lent`; `genres`, the most frequent first, and `decades` in their order, each with its books;
+    `qualities`, those that need no look at all books for each book.
 
     Reads all books: a million take half a second.
     """
@@ -21,7 +25,14 @@ def count_books() -> dict[str, Any]:
         "books": Book.objects.count(),
         "lent": Book.objects.filter(available=False).count(),
         "genres": list(map(list, genres.order_by("-books", "name").values_list("name", "books")[:MAX_GENRES])),
+        "qualities": count_qualities(now.date()),
         "decades": [
             [decade * 10, books] for decade, books in decades.order_by("decade").values_list("decade", "books")
         ],
     }
+
+
+def count_qualities(today: date) -> dict[str, int]:
+    newest_from = find_first_of_newest() or -BIGINT_MAX
+    conditions = {name: build_quality_condition(name, today, newest_from) for name in COUNTED_QUALITIES}
+    return {name: Book.objects.filter(condition).count() for name, condition in conditions.items()}

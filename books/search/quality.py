@@ -21,6 +21,8 @@ QUALITIES = {
     DUPLICATES: _("possible duplicates among the newest 500"),
     "same_isbn": _("same ISBN as another book"),
 }
+# Those that are found along an index.
+COUNTED_QUALITIES = ("no_isbn", "year", DUPLICATES)
 
 
 def build_quality_condition(name: str, today: date, newest_from: int) -> Q:

@@ -84,6 +84,23 @@ def read_page(books: QuerySet[Book], sections: Sequence[Section], limit: int, st
     return Page([book for _, book in page.rows], page.before, page.behind)
 
 
+def find_start(books: QuerySet[Book], sections: Sequence[Section], offset: int) -> Start | None:
+    """Returns where the books behind the first ones begin, so many as `offset`; None if there are no more than these.
+
+    The database counts along the indexes of the sections. A page that is asked for by its number begins so.
+    """
+    if not offset:
+        return Start()
+    for number, section in enumerate(sections):
+        columns = SORT_KEYS[section.key].columns
+        rows = books.filter(section.condition).annotate(sort_key=columns[0])
+        last = rows.order_by(*order_by(columns, section.is_descending)).only("pk")[offset - 1 : offset].first()
+        if last:
+            return Start(build_key(number, last))
+        offset -= rows.order_by().count()
+    return None
+
+
 def iter_sections(
     books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start
 ) -> Iterator[list[tuple[Key, Book]]]:

@@ -1,27 +1,48 @@
 """The list of books: searched, filtered and sorted by its address, in pages whose positions are keys."""
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
+from books.admin.list.facets import (
+    Chip,
+    Facet,
+    FacetCounts,
+    count_facets,
+    hide_counts,
+    list_chips,
+    list_facets,
+    read_counts,
+)
 from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
 from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
-from books.models import Book
+from books.models import Book, Summary
 from books.search.matches import build_search
 from books.search.scans import read_scan
-from books.search.sections import SORT_KEYS, Position, Section, parse_position, read_page
-from library_site.admin.paginator import count_rows
+from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_page
+from books.summaries import BOOKS, LIVE_SECONDS, read_summary
+from library_site.admin.paginator import BoundedCount, count_rows
+from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
 
 # Lent books and the others are each in the order of an index.
 AVAILABILITY_SECTIONS = [Section(Q(available=False)), Section(Q(available=True))]
+
+
+# More pages no library has, and no database counts.
+MAX_PAGE_NUMBER = 10_000_000
+# Of a list that is narrowed, so many books are counted.
+MAX_LISTED_COUNT = 1_000
 
 
 class Header(NamedTuple):
@@ -57,18 +78,92 @@ class BookList(ChangeList):
         return self.filtered_books.filter(self.search.condition)
 
     def get_results(self, request: HttpRequest) -> None:
-        self.result_count = count_rows(self.queryset)
+        self.page_number: int | None = read_page_number(request)
         self.page = self.read_page(request)
         self.result_list = self.page.rows
+        self.result_count = self.count_listed(request)
         self.full_result_count, self.show_full_result_count = None, False
         self.show_admin_actions, self.can_show_all = True, False
         self.multi_page = self.result_count > len(self.result_list)
 
+    def count_listed(self, request: HttpRequest) -> int:
+        """Returns a BoundedCount where it would take too long, unless the person asks for the number."""
+        if not self.page.before and not self.page.behind and self.result_list:
+            return len(self.result_list)
+        if not self.is_narrowed:
+            return int(self.summary.numbers["books"])
+        if "exact" in request.GET:
+            return int(self.queryset.order_by().count())
+        return count_rows(self.queryset, MAX_LISTED_COUNT)
+
+    @cached_property
+    def summary(self) -> Summary:
+        return read_summary(BOOKS, timezone.now())
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.has_active_filters or self.query)
+
     def read_page(self, request: HttpRequest) -> Page[Book]:
         sections = self.list_sections()
+        return read_page(self.filtered_books, sections, self.settings.rows, self.find_start(request, sections))
+
+    def find_start(self, request: HttpRequest, sections: Sequence[Section]) -> Start:
         backward = "before" in request.GET or "last" in request.GET
         key = parse_position(request.GET.get("before" if backward else "behind", ""), sections)
-        return read_page(self.filtered_books, sections, self.settings.rows, Start(key, backward))
+        if key or backward or not self.page_number:
+            return Start(key, backward)
+        start = find_start(self.filtered_books, sections, (self.page_number - 1) * self.settings.rows)
+        if start is None:
+            self.page_number = None
+            return Start(backward=True)
+        return start
+
+    @property
+    def page_count(self) -> int | None:
+        """The number of pages, where the number of books is known."""
+        if isinstance(self.result_count, BoundedCount):
+            return None
+        return max(1, -(-self.result_count // self.settings.rows))
+
+    @property
+    def shown_page(self) -> int | None:
+        """The number of this page; the last one has that of all."""
+        is_last = self.page_number is None and not self.page.behind
+        return self.page_count if is_last else self.page_number
+
+    @property
+    def exact_address(self) -> str:
+        """Where the books are counted; empty if they are."""
+        return self.build_address(exact=1) if isinstance(self.result_count, BoundedCount) else ""
+
+    @property
+    def counted_at(self) -> datetime | None:
+        """When all books were counted, if that was not now."""
+        is_now = self.is_narrowed or self.summary.seconds <= LIVE_SECONDS
+        return None if is_now else self.summary.counted_at
+
+    def list_facets(self) -> Iterator[Facet]:
+        return list_facets(self.count_facets(), self.filter_form.cleaned_data, self.build_address)
+
+    def count_facets(self) -> FacetCounts:
+        if self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address:
+            return count_facets(self.queryset, MAX_LISTED_COUNT)
+        counts = read_counts(self.summary.numbers)
+        return hide_counts(counts) if self.is_narrowed else counts
+
+    def list_chips(self) -> list[Chip]:
+        return list(list_chips(self.filter_form.cleaned_data, self.build_address))
+
+    def list_rows(self) -> Iterator[tuple[Book, list[tuple[str, Any]]]]:
+        """Yields each book with the classes and the contents of its cells, without the first, which links it."""
+        columns = [
+            (f"field-{method}", getattr(self.model_admin, method))
+            for method in LIST_COLUMNS.values()
+            if method in self.list_display and method != LIST_COLUMNS["title"]
+        ]
+        for book in self.result_list:
+            yield book, [(name, format_cell(book)) for name, format_cell in columns]
 
     def list_sections(self) -> Sequence[Section]:
         """The best matches come first, unless the list is sorted."""
@@ -101,13 +196,15 @@ class BookList(ChangeList):
 
     def list_page_links(self) -> Iterator[PageLink]:
         """Yields the links to other pages; none if this one has all books."""
-        before, behind = self.page.before, self.page.behind
+        before, behind, number = self.page.before, self.page.behind, self.shown_page
         if before or "before" in self.params or "behind" in self.params:
             yield PageLink(_("First page"), self.build_address())
         if before:
-            yield PageLink(_("Previous page"), self.build_address(before=Position(*before).encode()))
+            parameters = {"before": Position(*before).encode(), "page": number - 1 if number and number > 1 else ""}
+            yield PageLink(_("Previous page"), self.build_address(**parameters))
         if behind:
-            yield PageLink(_("Next page"), self.build_address(behind=Position(*behind).encode()))
+            parameters = {"behind": Position(*behind).encode(), "page": number + 1 if number else ""}
+            yield PageLink(_("Next page"), self.build_address(**parameters))
             yield PageLink(_("Last page"), self.build_address(last=1))
 
     def build_address(self, **changes: Any) -> str:
@@ -132,6 +229,12 @@ class BookList(ChangeList):
         return parse_qsl(change_query(self.address_query, sort="", view=""))
 
     @property
+    def export_address(self) -> str:
+        """Ends where the name of the format begins."""
+        query = change_query(self.address_query, sort="", view="")
+        return f"{reverse('admin:export_books')}?{query}{'&' if query else ''}"
+
+    @property
     def workbook_query(self) -> str:
         return change_query(self.address_query, sort="", view="", format=XLSX.name)
 
@@ -145,3 +248,11 @@ class BookList(ChangeList):
             if name != "title":
                 label = str(getattr(self.model_admin, method).short_description)
                 yield name, label, name in self.settings.columns
+
+
+def read_page_number(request: HttpRequest) -> int | None:
+    """Returns the number in the address, 1 for the beginning of the list, None for a place whose number is unknown."""
+    number = parse_integer(request.GET.get("page", ""))
+    if number and 0 < number <= MAX_PAGE_NUMBER:
+        return number
+    return None if {"before", "behind", "last", "page"} & request.GET.keys() else 1

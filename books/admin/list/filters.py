@@ -21,11 +21,19 @@ from books.search.matches import build_search, is_equal
 from books.search.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
 from books.search.scans import read_scan
 from books.search.texts import MAX_SEARCH_WORDS, contains_condition
-from library_site.db.integers import BIGINT_MAX
+from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # The name under which operations store the filters of the list.
 LIST_FORM = "list"
 AVAILABILITY_CHOICES = {"available": (_("available"), True), "lent": (_("lent"), False)}
+
+
+# Those of a page of the list.
+MAX_IDS_LENGTH = 4_000
+
+
+def split_ids(text: str) -> list[str]:
+    return text.split(",") if text else []
 
 
 class ListFilterForm(forms.Form):
@@ -47,6 +55,17 @@ class ListFilterForm(forms.Form):
         label=_("Added since"), required=False, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     )
 
+    ids = forms.CharField(
+        label=_("Selected books"), required=False, max_length=MAX_IDS_LENGTH, widget=forms.HiddenInput
+    )
+
+    def clean_ids(self) -> str:
+        """The numbers of books, with commas between them, as the list sends what is ticked."""
+        text: str = self.cleaned_data["ids"]
+        if any(number is None or abs(number) > BIGINT_MAX for number in map(parse_integer, split_ids(text))):
+            raise forms.ValidationError(gettext("Enter numbers of books, with commas between them."), "ids")
+        return text
+
     def build_condition(self) -> Q:
         """Invalid values do not narrow the list; the form says what is wrong with them."""
         conditions: dict[str, Callable[[Any], Q]] = {
@@ -55,6 +74,7 @@ class ListFilterForm(forms.Form):
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
             "availability": lambda name: Q(available=AVAILABILITY_CHOICES[name][1]),
+            "ids": lambda text: Q(pk__in=map(int, split_ids(text))),
         }
         self.full_clean()
         values = {name: self.cleaned_data.get(name) for name in conditions}
@@ -136,7 +156,7 @@ LIST_PARAMETERS = ("q", *ListFilterForm.base_fields, "sort", "view")
 
 MAX_SHOWN_NAME = 40
 # A position in the list, and what Django's own lists know: none of them chooses books.
-OTHER_PARAMETERS = ("before", "behind", "last", "o", "p", "e", "all")
+OTHER_PARAMETERS = ("before", "behind", "last", "page", "exact", "o", "p", "e", "all")
 DJANGO_PREFIX = "_"
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.contrib import messages
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -39,11 +40,21 @@ class SettingsForm(forms.Form):
 class ViewForm(forms.Form):
     name = forms.CharField(max_length=100)
     query = forms.CharField(max_length=MAX_QUERY_LENGTH, required=False)
+    is_shared = forms.BooleanField(required=False)
+
+
+class ViewLink(NamedTuple):
+    """A view that a person can open. `owner` is empty if it is the person's own."""
+
+    view: SavedView
+    query: str
+    owner: str
+    is_default: bool
 
 
 def read_settings(request: HttpRequest) -> ShownList:
     """Returns what the person chose; a saved view in the address has columns of its own."""
-    settings = ListSettings.objects.filter(user=request.user.pk).first()
+    settings = own_settings(request).first()
     view = find_view(request, request.GET.get("view", ""))
     columns = view.columns if view else settings.columns if settings else DEFAULT_COLUMNS
     return ShownList(("title", *columns), settings.rows if settings else DEFAULT_ROWS)
@@ -53,13 +64,42 @@ def find_view(request: HttpRequest, text: str) -> SavedView | None:
     pk = parse_integer(text)
     if pk is None or abs(pk) > BIGINT_MAX:
         return None
-    return SavedView.objects.filter(pk=pk, user=request.user.pk).first()
+    return list_visible(request).filter(pk=pk).first()
 
 
-def list_views(request: HttpRequest) -> list[tuple[SavedView, str]]:
-    """Returns the person's views and their queries."""
-    views = SavedView.objects.filter(user=request.user.pk).order_by("name")
-    return [(view, change_query(QueryDict(view.query), view=view.pk)) for view in views]
+def list_visible(request: HttpRequest) -> QuerySet[SavedView]:
+    """The person's own views, and those that others share."""
+    return SavedView.objects.filter(Q(user=request.user.pk) | Q(is_shared=True))
+
+
+def find_own_view(request: HttpRequest, text: str) -> SavedView | None:
+    view = find_view(request, text)
+    return view if view and view.user_id == request.user.pk else None
+
+
+def find_default_view(request: HttpRequest) -> SavedView | None:
+    """Returns the view that the list opens with; None also if nobody shares it any more."""
+    return list_visible(request).filter(pk__in=own_settings(request).values("default_view")).first()
+
+
+def own_settings(request: HttpRequest) -> QuerySet[ListSettings]:
+    return ListSettings.objects.filter(user=request.user.pk)
+
+
+def list_views(request: HttpRequest) -> list[ViewLink]:
+    """Returns the views that the person can open, the own ones first."""
+    default = own_settings(request).values_list("default_view", flat=True).first()
+    views = list_visible(request).select_related("user")[: MAX_VIEWS * 4]
+    links = [
+        ViewLink(
+            view,
+            change_query(QueryDict(view.query), view=view.pk),
+            "" if view.user_id == request.user.pk else view.user.get_username(),
+            view.pk == default,
+        )
+        for view in views
+    ]
+    return sorted(links, key=lambda link: (bool(link.owner), link.view.name))
 
 
 @require_POST
@@ -90,7 +130,11 @@ def save_view(request: HttpRequest) -> HttpResponse:
                 request, _("Nothing was saved: delete a view first, %(count)d are the most.") % {"count": MAX_VIEWS}
             )
             return redirect_to_list(query)
-        values = {"query": query, "columns": list(read_settings(request).columns)}
+        values = {
+            "query": query,
+            "columns": list(read_settings(request).columns),
+            "is_shared": form.cleaned_data["is_shared"],
+        }
         view, _created = SavedView.objects.update_or_create(user=find_person(request), name=name, defaults=values)
     messages.success(request, _("The view “%(name)s” is saved.") % {"name": name})
     return redirect_to_list(query, view=view.pk)
@@ -98,11 +142,26 @@ def save_view(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete_view(request: HttpRequest) -> HttpResponse:
-    view = find_view(request, request.POST.get("view", ""))
+    view = find_own_view(request, request.POST.get("view", ""))
     if view:
         view.delete()
         messages.success(request, _("The view “%(name)s” is deleted.") % {"name": view.name})
     return redirect_to_list("")
+
+
+@require_POST
+def choose_default_view(request: HttpRequest) -> HttpResponse:
+    """The list opens with this view from now on, or with all books."""
+    view = find_view(request, request.POST.get("view", ""))
+    settings = {"columns": list(DEFAULT_COLUMNS), "rows": DEFAULT_ROWS, "default_view": view}
+    ListSettings.objects.update_or_create(
+        user=find_person(request), defaults={"default_view": view}, create_defaults=settings
+    )
+    if not view:
+        messages.success(request, _("The list opens with all books."))
+        return redirect_to_list("", all=1)
+    messages.success(request, _("The list opens with the view “%(name)s”.") % {"name": view.name})
+    return redirect_to_list(view.query, view=view.pk)
 
 
 def find_person(request: HttpRequest) -> Any:

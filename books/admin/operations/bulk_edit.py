@@ -1,9 +1,11 @@
 """The bulk edit: what is to be done with the books of a list, a preview of it, and its beginning."""
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
@@ -145,6 +147,19 @@ def read_previewed(text: str) -> StoredFilter | None:
 def read_number(text: str) -> str:
     """Returns a number as it is written with or without separators of thousands."""
     return "".join(character for character in text if character not in " ,.’'\u00a0\u202f")
+
+
+def bulk_edit_selected(request: HttpRequest) -> str:
+    """Returns where the books that are ticked in the list are edited, or all of the list, if all are meant."""
+    if is_across(request):
+        return bulk_edit_address(request.GET)
+    ids = ",".join(request.POST.getlist(ACTION_CHECKBOX_NAME))
+    return f"{reverse('admin:bulk_edit')}?{urlencode({'ids': ids})}"
+
+
+def is_across(request: HttpRequest) -> bool:
+    """Whether all books of the list are meant, and not only those that are ticked."""
+    return request.POST.get("select_across", "0") not in ("", "0")
 
 
 def bulk_edit_address(query: QueryDict) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
-from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm
+from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm, split_ids
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
@@ -78,6 +78,8 @@ def describe_choice(name: str, values: Mapping[str, str]) -> str:
     if name == "added_since" and "added_from" in values:
         begin = localize_moment(datetime.fromisoformat(values["added_from"]))
         return f"{date_format(begin, 'DATE_FORMAT')}, {date_format(begin, 'H:i T')}"
+    if name == "ids":
+        return str(len(split_ids(values[name])))
     choices = getattr(ListFilterForm.base_fields.get(name), "choices", ())
     return str(dict(choices).get(values[name], values[name]))
 

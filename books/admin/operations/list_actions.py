@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.operations.bulk_edit import InvalidFilter, read_selected_books, render_preview
+from books.admin.operations.bulk_edit import InvalidFilter, is_across, read_selected_books, render_preview
 from books.admin.operations.descriptions import operation_address
 from books.admin.operations.forms import DELETE_CHOICE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
@@ -103,11 +103,6 @@ def preview_as_operation(request: HttpRequest, action: ListAction) -> HttpRespon
 
 def must_ask(request: HttpRequest, action: ListAction) -> bool:
     return action.always_asks or is_across(request)
-
-
-def is_across(request: HttpRequest) -> bool:
-    """Whether all books of the list are meant, and not only those that are ticked."""
-    return request.POST.get("select_across", "0") not in ("", "0")
 
 
 def render_question(request: HttpRequest, books: QuerySet[Book], action: ListAction, count: int) -> HttpResponse:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from books.models import Book
+from books.models import Book, Summary
 from books.writing import changes
 from library_site.admin import paginator
 from tests.support.admin_pages import read_text
@@ -173,12 +173,34 @@ def large_library(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("large_library")
 def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
+    librarian.get(LIST)
+    Summary.objects.update(seconds=1)
     with CaptureQueriesContext(connection) as queries:
-        answer = librarian.get(LIST)
+        answer = librarian.get(LIST, {"availability": "available"})
     counts = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
     assert len(counts) == 1
     assert "LIMIT 1001" in counts[0]
     assert "over 1,000 books" in answer.content.decode()
+
+
+@pytest.mark.usefixtures("large_library")
+def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
+    answer = librarian.get(LIST, {"availability": "available"})
+    assert answer.context["cl"].page_count is None
+    counted = librarian.get(f"{LIST}{answer.context['cl'].exact_address}")
+    assert "<h1>Books (1,001)</h1>" in counted.content.decode()
+    assert counted.context["cl"].page_count == 21
+
+
+@pytest.mark.usefixtures("large_library")
+def test_all_books_are_not_counted_by_a_page(librarian: Client) -> None:
+    librarian.get(LIST)
+    Summary.objects.update(seconds=1)
+    with CaptureQueriesContext(connection) as queries:
+        answer = librarian.get(LIST)
+    assert not [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
+    assert "<h1>Books (1,001)</h1>" in answer.content.decode()
+    assert "counted" in answer.content.decode()
 
 
 def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:

@@ -76,8 +76,7 @@ def worker(environment: dict[str, str]) -> Iterator[None]:
 
 def check_file(page: Page, path: Path) -> None:
     """Uploads a file as it is in Windows-1252, and waits for what the check found."""
-    page.goto("/admin/books/book/")
-    page.get_by_role("link", name="Import", exact=True).click()
+    page.goto("/admin/books/book/import/")
     page.get_by_label("File").set_input_files(path)
     page.get_by_role("button", name="Upload").click()
     # A worker looks into it, whose first start may take a while.

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from books.admin.list import settings
+from books.admin.list import changelist, settings
 from books.models import Book, ListSettings, Operation, SavedView
 from books.search import quality
 from tests.support.admin_pages import read_text
@@ -18,6 +18,7 @@ from tests.support.books_admin import LIST, change_book, create_book
 COLUMNS = f"{LIST}columns/"
 SAVE_VIEW = f"{LIST}views/save/"
 DELETE_VIEW = f"{LIST}views/delete/"
+DEFAULT_VIEW = f"{LIST}views/default/"
 
 
 def list_titles(client: Client, **query: Any) -> list[str]:
@@ -150,6 +151,7 @@ def test_pages_go_to_the_end_and_keep_the_filters(librarian: Client) -> None:
 @pytest.mark.usefixtures("two_rows")
 def test_queries_do_not_grow_with_the_books(librarian: Client) -> None:
     counts = []
+    librarian.get(LIST)
     for _ in range(2):
         for _ in range(3):
             create_book()
@@ -191,8 +193,9 @@ def test_a_view_is_saved_with_its_columns_and_comes_back(librarian: Client, astr
     ListSettings.objects.create(user=astrid, columns=["isbn"], rows=50)
     librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel&sort=year&password=x"})
     ListSettings.objects.update(columns=["author"])
-    [(view, query)] = librarian.get(LIST).context["saved_views"]
-    assert (str(view), query) == ("Novels", f"genre=novel&sort=year&view={view.pk}")
+    [(view, query, owner, is_default)] = librarian.get(LIST).context["saved_views"]
+    assert (str(view), query, owner) == ("Novels", f"genre=novel&sort=year&view={view.pk}", "")
+    assert not is_default
     answer = librarian.get(f"{LIST}?{query}")
     assert [book.title for book in answer.context["cl"].result_list] == ["Nana", "Germinal"]
     assert list(list_headers(answer)) == ["Title", "ISBN"]
@@ -212,6 +215,58 @@ def test_views_are_named_and_not_endless(librarian: Client, monkeypatch: pytest.
     assert SavedView.objects.count() == 1
 
 
+def test_a_shared_view_is_open_to_all_and_changed_by_its_owner_alone(librarian: Client, berta: User) -> None:
+    librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel", "is_shared": "on"})
+    librarian.post(SAVE_VIEW, {"name": "Mine", "query": "genre=x"})
+    view = SavedView.objects.get(name="Novels")
+    librarian.force_login(berta)
+    [link] = librarian.get(LIST).context["saved_views"]
+    assert (link.view, link.query, link.owner) == (view, f"genre=novel&view={view.pk}", "astrid")
+    librarian.post(DELETE_VIEW, {"view": view.pk})
+    librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=poetry"})
+    assert SavedView.objects.get(pk=view.pk).query == "genre=novel"
+
+
+def test_a_view_that_is_saved_again_without_sharing_is_shared_no_more(librarian: Client) -> None:
+    for shared in ({"is_shared": "on"}, {}):
+        librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel", **shared})
+    assert not SavedView.objects.get().is_shared
+
+
+@pytest.mark.usefixtures("three_books")
+def test_the_list_opens_with_the_view_that_a_person_chose(librarian: Client) -> None:
+    librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel"})
+    view = SavedView.objects.get()
+    answer = librarian.post(DEFAULT_VIEW, {"view": view.pk}, follow=True)
+    assert "The list opens with the view “Novels”." in read_text(answer)
+    opened = librarian.get(LIST, follow=True)
+    assert opened.redirect_chain == [(f"{LIST}?genre=novel&view={view.pk}", 302)]
+    assert opened.context["saved_views"][0].is_default
+    assert list_titles(librarian, all=1) == ["Beowulf", "Nana", "Germinal"]
+    assert "The list opens with all books." in read_text(librarian.post(DEFAULT_VIEW, follow=True))
+    assert list_titles(librarian) == ["Beowulf", "Nana", "Germinal"]
+
+
+def test_a_default_view_that_is_gone_or_not_shared_any_more_opens_nothing(librarian: Client) -> None:
+    other = User.objects.create_user("other")
+    view = SavedView.objects.create(user=other, name="Theirs", query="genre=a", columns=[], is_shared=True)
+    librarian.post(DEFAULT_VIEW, {"view": view.pk})
+    assert librarian.get(LIST).status_code == 302
+    SavedView.objects.update(is_shared=False)
+    assert librarian.get(LIST).status_code == 200
+    SavedView.objects.all().delete()
+    assert librarian.get(LIST).status_code == 200
+    assert ListSettings.objects.get().default_view is None
+
+
+def test_a_default_view_leaves_columns_and_rows_as_they_are(librarian: Client, astrid: User) -> None:
+    view = SavedView.objects.create(user=astrid, name="Mine", query="", columns=["isbn"])
+    ListSettings.objects.create(user=astrid, columns=["author"], rows=25)
+    librarian.post(DEFAULT_VIEW, {"view": view.pk})
+    own = ListSettings.objects.get()
+    assert (own.columns, own.rows, own.default_view) == (["author"], 25, view)
+
+
 def test_a_view_is_deleted(librarian: Client) -> None:
     librarian.post(SAVE_VIEW, {"name": "Mine"})
     librarian.post(DELETE_VIEW, {"view": SavedView.objects.get().pk})
@@ -228,7 +283,7 @@ def test_views_of_others_are_neither_shown_nor_deleted(librarian: Client) -> Non
     assert SavedView.objects.exists()
 
 
-@pytest.mark.parametrize("address", [COLUMNS, SAVE_VIEW, DELETE_VIEW])
+@pytest.mark.parametrize("address", [COLUMNS, SAVE_VIEW, DELETE_VIEW, DEFAULT_VIEW])
 def test_a_list_that_one_may_not_see_is_not_set_up(db: None, client: Client, address: str) -> None:
     client.force_login(User.objects.create_user("visitor", is_staff=True))
     assert client.post(address).status_code == 403
@@ -240,7 +295,7 @@ def test_the_search_says_what_it_reads(librarian: Client) -> None:
 
 def test_availability_is_a_word(librarian: Client) -> None:
     change_book(create_book(), available=False)
-    assert '<span class="availability lent">lent</span>' in read_text(librarian.get(LIST))
+    assert '<span class="badge warning">lent</span>' in read_text(librarian.get(LIST))
 
 
 def test_a_name_that_the_list_does_not_know_narrows_nothing_and_the_page_says_so(head: Client) -> None:
@@ -264,3 +319,143 @@ def test_a_name_that_the_list_does_not_know_narrows_nothing_and_the_page_says_so
 @pytest.mark.parametrize("query", ["q=e&author=a&sort=-year&view=1", "behind=x", "before=x", "last=1", "e=1"])
 def test_what_the_list_knows_is_taken_without_a_word(librarian: Client, query: str) -> None:
     assert librarian.get(f"{LIST}?{query}").status_code == 200
+
+
+def list_choices(answer: Any) -> dict[str, dict[str, int | None]]:
+    return {
+        facet.label: {choice.label: choice.books for choice in facet.choices}
+        for facet in answer.context["cl"].list_facets()
+    }
+
+
+@pytest.mark.usefixtures("three_books")
+def test_facets_count_what_they_lead_to(librarian: Client) -> None:
+    answer = librarian.get(LIST)
+    facets = list_choices(answer)
+    assert facets["Genre"] == {"Novel": 2, "Poetry": 1}
+    assert facets["Decade"] == {"1880–1889": 2, "1000–1009": 1}
+    assert facets["Availability"] == {"available": 2, "lent": 1}
+    assert facets["To look at"]["no valid ISBN"] == 2
+    for facet in answer.context["cl"].list_facets():
+        for choice in facet.choices:
+            if choice.books is not None:
+                assert librarian.get(f"{LIST}{choice.address}").context["cl"].result_count == choice.books
+
+
+@pytest.mark.usefixtures("three_books")
+def test_facets_of_a_list_that_is_narrowed_count_its_books(librarian: Client) -> None:
+    answer = librarian.get(f"{LIST}?author=zola&year_to=1884")
+    facets = list_choices(answer)
+    assert facets["Genre"] == {"novel": 1}
+    assert facets["Availability"] == {"available": 1, "lent": 0}
+
+
+@pytest.mark.usefixtures("three_books")
+def test_facets_of_too_many_books_have_no_counts(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelist, "MAX_LISTED_COUNT", 1)
+    facets = list_choices(librarian.get(f"{LIST}?author=zola&page=2"))
+    assert facets["Genre"] == {"Novel": None, "Poetry": None}
+
+
+@pytest.mark.usefixtures("three_books")
+def test_a_choice_that_narrows_the_list_leads_out_of_it(librarian: Client) -> None:
+    answer = librarian.get(LIST, {"availability": "lent", "q": "beo"})
+    [choice] = [choice for facet in answer.context["cl"].list_facets() for choice in facet.choices if choice.is_current]
+    assert (choice.label, choice.address) == ("lent", "?q=beo")
+
+
+@pytest.mark.parametrize(
+    ("query", "chips"),
+    [
+        ({}, {}),
+        ({"author": "zo"}, {"Author contains “zo”": "?"}),
+        ({"genre": "Novel", "sort": "year"}, {"Genre is “Novel”": "?sort=year"}),
+        ({"year_from": 1880, "year_to": 1889, "q": "a"}, {"1880–1889": "?q=a"}),
+        ({"year_from": 0}, {"From 0": "?"}),
+        ({"year_to": 5}, {"Up to 5": "?"}),
+        (
+            {"availability": "lent", "quality": "year"},
+            {"lent": "?quality=year", "improbable year": "?availability=lent"},
+        ),
+        ({"added_since": "2026-11-03"}, {"Added since 3 Nov 2026": "?"}),
+        ({"ids": "1,2"}, {"2 selected books": "?"}),
+        ({"year_from": "x"}, {}),
+    ],
+)
+def test_a_chip_says_what_narrows_the_list_and_takes_it_away(
+    librarian: Client, query: dict[str, Any], chips: dict[str, str]
+) -> None:
+    found = librarian.get(LIST, query).context["cl"].list_chips()
+    assert {chip.text: chip.address for chip in found} == chips
+
+
+@pytest.fixture
+def seven_books(db: None, astrid: User) -> None:
+    ListSettings.objects.create(user=astrid, columns=["year"], rows=2)
+    for number in range(1, 8):
+        create_book(title=f"Book {number}", year=number % 2)
+
+
+@pytest.mark.usefixtures("seven_books")
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ({"page": 1}, [7, 6]),
+        ({"page": 3}, [3, 2]),
+        ({"page": 4}, [1]),
+        ({"page": 5}, [2, 1]),
+        ({"page": 10_000_001}, [7, 6]),
+        ({"page": 0}, [7, 6]),
+        ({"page": "x"}, [7, 6]),
+        ({"page": 2, "sort": "year"}, [6, 1]),
+        ({"page": 2, "sort": "-availability"}, [5, 4]),
+        ({"page": 2, "q": "book"}, [3, 4]),
+    ],
+)
+def test_a_page_is_opened_by_its_number(librarian: Client, query: dict[str, Any], numbers: list[int]) -> None:
+    assert list_titles(librarian, **query) == [f"Book {number}" for number in numbers]
+
+
+@pytest.mark.usefixtures("seven_books")
+def test_a_page_knows_its_number(librarian: Client) -> None:
+    answer, numbers = librarian.get(LIST), []
+    while True:
+        numbers.append((answer.context["cl"].shown_page, answer.context["cl"].page_count))
+        if "Next page" not in list_links(answer):
+            break
+        answer = librarian.get(list_links(answer)["Next page"])
+    assert numbers == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    previous = librarian.get(list_links(answer)["Previous page"])
+    assert previous.context["cl"].shown_page == 3
+    assert librarian.get(LIST, {"last": 1}).context["cl"].shown_page == 4
+    assert librarian.get(LIST, {"page": 99}).context["cl"].shown_page == 4
+
+
+@pytest.mark.usefixtures("three_books")
+def test_selected_books_are_edited(head: Client) -> None:
+    pks = [str(book.pk) for book in Book.objects.exclude(title="Nana").order_by("pk")]
+    answer = head.post(LIST, {"action": "edit_books", "_selected_action": pks})
+    assert answer["Location"] == f"/admin/books/book/bulk_edit/?ids={'%2C'.join(pks)}"
+    page = head.get(answer["Location"])
+    assert "2 books" in read_text(page)
+    assert "Selected books: 2" in read_text(page)
+
+
+@pytest.mark.usefixtures("three_books")
+def test_all_books_of_the_list_are_edited(head: Client) -> None:
+    form = {"action": "edit_books", "_selected_action": ["1"], "select_across": "1"}
+    answer = head.post(f"{LIST}?genre=novel", form)
+    assert answer["Location"] == "/admin/books/book/bulk_edit/?genre=novel"
+
+
+def test_only_who_may_edit_many_books_finds_that_action(librarian: Client) -> None:
+    create_book()
+    names = [name for name, _label in librarian.get(LIST).context["action_form"].fields["action"].choices]
+    assert "edit_books" not in names
+
+
+@pytest.mark.usefixtures("three_books")
+@pytest.mark.parametrize("ids", ["x", "1,,2", "9" * 30, "1;2"])
+def test_ids_that_are_none_narrow_nothing_and_are_refused_by_the_bulk_edit(head: Client, ids: str) -> None:
+    assert len(list_titles(head, ids=ids)) == 3
+    assert head.get(f"/admin/books/book/bulk_edit/?ids={ids}").status_code == 302

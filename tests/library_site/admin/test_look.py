@@ -95,7 +95,7 @@ def test_who_may_not_enter_the_admin_sees_their_account_alone(client: Client, db
     ("address", "heading"),
     [
         ("/admin/", "Library"),
-        ("/admin/books/book/", "Books"),
+        ("/admin/oauth/apikey/", "API keys"),
         ("/admin/auth/", "People"),
         ("/admin/auth/user/", "Users"),
         ("/admin/auth/user/{pk}/change/", "ada"),
