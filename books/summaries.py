@@ -15,11 +15,15 @@ from django.db import DatabaseError, transaction
 from books.history.activity import count_changes
 from books.models import Summary
 from books.search.counts import count_books
+from books.search.duplicates import SAME_ISBN, SAME_TITLE, count_pairs
 
 BOOKS, CHANGES = "books", "changes"
+DUPLICATES = {SAME_ISBN: "same_isbn", SAME_TITLE: "same_title"}
 COUNTERS: Mapping[str, Callable[[datetime], dict[str, Any]]] = {
     BOOKS: lambda now: count_books(now.astimezone(UTC)),
     CHANGES: lambda now: count_changes(now.astimezone(UTC)),
+    DUPLICATES[SAME_ISBN]: lambda _: count_pairs(SAME_ISBN),
+    DUPLICATES[SAME_TITLE]: lambda _: count_pairs(SAME_TITLE),
 }
 # What took fewer seconds is counted by each page that shows it, and stored once a minute.
 LIVE_SECONDS = 0.03

@@ -1,6 +1,7 @@
 """Pairs of books that look like one: they are merged, member by member, or remembered as two books."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django import forms
@@ -17,13 +18,26 @@ from books.admin.operations.descriptions import operation_address
 from books.admin.views import find_librarian, render_page
 from books.members import MEMBERS
 from books.models import Book
-from books.search.duplicates import SAME_ISBN, SAME_TITLE, START, Pair, find_pairs, mark_distinct
+from books.search.duplicates import MAX_PAIRS, SAME_ISBN, SAME_TITLE, Pair, check_pairs, mark_distinct
+from books.summaries import DUPLICATES, read_summary
 from books.writing.merging import merge_books
+from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.http.refusals import Refusal
 
 PAIRS_OF_A_PAGE = 25
-PAIR_KINDS = {SAME_ISBN: gettext_lazy("the same ISBN"), SAME_TITLE: gettext_lazy("the same title and author")}
+PAIR_KINDS = {SAME_ISBN: gettext_lazy("Same ISBN"), SAME_TITLE: gettext_lazy("Same title and author")}
+START = Pair(0, 0)
+
+
+class PairTab(NamedTuple):
+    """The pairs of a kind, and when they were looked for."""
+
+    kind: str
+    label: Any
+    pairs: list[Pair]
+    size: int
+    counted_at: datetime
 
 
 class MemberLine(NamedTuple):
@@ -55,12 +69,15 @@ class MergeForm(forms.Form):
 
 def show_duplicates(request: HttpRequest) -> HttpResponse:
     """Lists pairs in the order of their ids. A POST says of one that it is none."""
-    kind = request.GET.get("kind", SAME_ISBN)
     if request.method == "POST":
         if pair := read_pair(request.POST.get("pair", "")):
             mark_distinct(pair)
         return HttpResponseRedirect(request.get_full_path())
-    pairs = find_pairs(kind, read_pair(request.GET.get("behind", "")) or START, PAIRS_OF_A_PAGE + 1)
+    now = timezone.now()
+    tabs = [read_tab(kind, now) for kind in PAIR_KINDS]
+    tab = choose_tab(tabs, request.GET.get("kind", ""))
+    behind = read_pair(request.GET.get("behind", "")) or START
+    pairs = [pair for pair in tab.pairs if pair > behind]
     shown = pairs[:PAIRS_OF_A_PAGE]
     books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
     return render_page(
@@ -68,11 +85,32 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
         "operations/duplicates",
         _("Possible duplicates"),
         # A book can be deleted after the pairs were read.
-        pairs=[(pair, [books[pk] for pk in pair]) for pair in shown if books.keys() >= set(pair)],
-        kind=kind if kind in PAIR_KINDS else SAME_TITLE,
-        kinds=PAIR_KINDS.items(),
+        pairs=[(pair, describe_pair([books[pk] for pk in pair])) for pair in shown if books.keys() >= set(pair)],
+        tab=tab,
+        tabs=tabs,
+        counted_at=tab.counted_at if tab.counted_at != now else None,
         behind=format_pair(shown[-1]) if len(pairs) > len(shown) else "",
     )
+
+
+def read_tab(kind: str, now: datetime) -> PairTab:
+    summary = read_summary(DUPLICATES[kind], now)
+    found = summary.numbers["pairs"]
+    pairs = check_pairs(kind, found)
+    size = BoundedCount(MAX_PAIRS) if len(pairs) > MAX_PAIRS else len(pairs)
+    return PairTab(kind, PAIR_KINDS[kind], pairs, size, summary.counted_at)
+
+
+def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:
+    """Without a kind, the first one that has pairs."""
+    chosen = [tab for tab in tabs if tab.kind == kind] or [tab for tab in tabs if tab.pairs]
+    return chosen[0] if chosen else tabs[0]
+
+
+def describe_pair(books: Sequence[Book]) -> list[tuple[Book, set[str]]]:
+    """Returns each book with the names of the members in which the two differ."""
+    differing = {name for name in MEMBERS if len({getattr(book, name) for book in books}) > 1}
+    return [(book, differing) for book in books]
 
 
 def merge(request: HttpRequest) -> HttpResponse:

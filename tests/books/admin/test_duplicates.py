@@ -1,5 +1,6 @@
 """Possible duplicates: which pairs are listed, that others are forgotten, and how two books become one."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from books import summaries
 from books.models import Book, Change, DistinctBooks, MirroredBook, Operation
+from books.search.duplicates import Pair, mark_distinct
 from books.writing.changes import BookNotFound
 from books.writing.merging import merge_books
 from tests.support.admin_pages import follow_link, read_inputs, read_text, read_words
@@ -55,8 +58,49 @@ def test_pairs_with_the_same_isbn_or_title_are_listed_in_pages(head: Client, mon
     assert list_pairs(page) == [(books[0].pk, books[1].pk), (books[0].pk, books[2].pk)]
     page = follow_link(head, page, "Next page")
     assert list_pairs(page) == [(books[1].pk, books[2].pk)]
-    page = follow_link(head, page, "the same title and author")
+    page = head.get(f"{DUPLICATES}?kind=title")
     assert list_pairs(page) == [(same[0].pk, same[1].pk)]
+
+
+def test_the_tabs_have_counts_and_the_first_with_pairs_is_open(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.search.duplicates.MAX_PAIRS", 2)
+    monkeypatch.setattr("books.admin.operations.duplicates.MAX_PAIRS", 2)
+    assert head.get(DUPLICATES).context["tab"].kind == "isbn"
+    for _ in range(3):
+        create_book(title="Emma")
+    page = head.get(DUPLICATES)
+    assert page.context["tab"].kind == "title"
+    assert [str(tab.size) for tab in page.context["tabs"]] == ["0", "over 2"]
+    assert "Same ISBN 0 Same title and author over 2" in read_words(page)
+    assert list_pairs(head.get(f"{DUPLICATES}?kind=isbn")) == []
+
+
+class TestLargeLibrary:
+    """The pairs were found by the worker, a while ago."""
+
+    @pytest.fixture(autouse=True)
+    def _large_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(summaries, "LIVE_SECONDS", -1)
+
+    def test_pairs_are_listed_while_they_are_some(self, head: Client) -> None:
+        same = [create_book(title=title) for title in ("Emma", "emma", "EMMA", "Emma", "Ema", "Ema")]
+        assert len(list_pairs(head.get(DUPLICATES))) == 7
+        delete_book(same[0])
+        change_book(same[1], title="Persuasion")
+        change_book(same[4], author="Somebody")
+        head.post(DUPLICATES, {"pair": f"{same[2].pk}-{same[3].pk}"})
+        create_book(title="Ema")
+        page = head.get(DUPLICATES)
+        assert list_pairs(page) == []
+        assert "The books were compared" in read_words(page)
+        summaries.refresh_summaries(timezone.now() + timedelta(hours=1))
+        assert list_pairs(head.get(f"{DUPLICATES}?kind=title")) == [(same[5].pk, same[5].pk + 1)]
+
+    def test_pairs_that_are_none_leave_room_for_others(self, head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("books.search.duplicates.MAX_PAIRS", 0)
+        books = [create_book(title=title) for title in ("Emma", "Emma", "Ema", "Ema")]
+        mark_distinct(Pair(books[0].pk, books[1].pk))
+        assert list_pairs(head.get(DUPLICATES)) == [(books[2].pk, books[3].pk)]
 
 
 def test_what_is_no_duplicate_is_listed_no_more(head: Client) -> None:
