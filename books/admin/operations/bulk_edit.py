@@ -49,7 +49,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         "operations/bulk_edit",
         _("Edit many books"),
         form=form,
-        count=selection.list_books().count(),
+        matched=selection.list_books().count(),
         filter=describe_filter(selection.values),
         list_address=list_address(request.GET),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db.models import Count
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
 from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm, split_ids
+from books.admin.operations.outcomes import describe_outcome
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
@@ -19,8 +21,8 @@ from library_site.admin.badges import Tone, format_badge
 from library_site.admin.moments import localize_moment
 
 FILTER_LABELS = {"q": gettext_lazy("Find")} | {name: field.label for name, field in ListFilterForm.base_fields.items()}
-# So many problems are listed.
-MAX_LISTED_PROBLEMS = 500
+# So many problems are listed on a page.
+MAX_LISTED_PROBLEMS = 50
 # An operation that waits longer has probably no worker.
 LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
@@ -96,6 +98,7 @@ def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:
         "unchanged": operation.unchanged,
         "refused": operation.refused,
         "missed": operation.missed,
+        "outcome": describe_outcome(operation),
         "message": describe_wait(operation, now),
     }
 
@@ -125,12 +128,21 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
     return max(1, round(seconds_each * max(0, (operation.matched or 0) - done)))
 
 
-def list_problems(operation: Operation) -> list[ProblemLine]:
-    rows = OperationProblem.objects.filter(operation=operation).order_by("pk")[:MAX_LISTED_PROBLEMS]
-    return [
-        describe_problem(problem, is_book="filter" in (operation.parameters or {}) or bool(operation.undo_of_id))
-        for problem in rows
-    ]
+def list_problems(operation: Operation, behind: int) -> tuple[list[ProblemLine], int | None]:
+    """Returns a page of what was left as it was, and the position of the next page, None if there is none."""
+    found = OperationProblem.objects.filter(operation=operation, pk__gt=behind).order_by("pk")
+    rows = list(found[: MAX_LISTED_PROBLEMS + 1])
+    shown = rows[:MAX_LISTED_PROBLEMS]
+    is_book = "filter" in (operation.parameters or {}) or bool(operation.undo_of_id)
+    lines = [describe_problem(problem, is_book) for problem in shown]
+    return lines, shown[-1].pk if len(rows) > len(shown) else None
+
+
+def count_problems(operation: Operation) -> list[tuple[str, int]]:
+    """Returns the reasons, the most frequent first, with their numbers."""
+    problems = OperationProblem.objects.filter(operation=operation)
+    rows = problems.values_list("reason").annotate(count=Count("pk")).order_by("-count", "reason")
+    return [(str(OperationProblem.Reason(reason).label), count) for reason, count in rows]
 
 
 def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:

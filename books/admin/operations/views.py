@@ -15,8 +15,8 @@ from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import describe_names
 from books.admin.operations.descriptions import (
-    MAX_LISTED_PROBLEMS,
     changes_of_operation,
+    count_problems,
     describe_edit,
     describe_filter,
     describe_kind,
@@ -83,7 +83,8 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     # It can expire with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(f"{describe_kind(operation)} {operation.pk}")
-    problems = list_problems(operation)
+    behind = parse_integer(request.GET.get("behind", "")) or 0
+    problems, next_problem = list_problems(operation, min(max(behind, 0), BIGINT_MAX))
     return render_page(
         request,
         "operations/operation",
@@ -95,7 +96,8 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         is_silent=not parameters.get("events", True),
         problems=problems,
         workbook_address=find_workbook(request, operation),
-        has_more_problems=len(problems) == MAX_LISTED_PROBLEMS,
+        reasons=count_problems(operation) if problems else [],
+        next_problem=next_problem,
         is_under_way=is_under_way(operation),
         undo=undo and link_operation(undo),
         undo_of=undone and link_operation(undone),

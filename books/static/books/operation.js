@@ -9,9 +9,8 @@ function show(name, text) {
 }
 
 function showProgress(progress) {
-  for (const name of ["matched", "changed", "unchanged", "refused", "missed", "message"]) {
-    show(name, progress[name] === null ? "" : progress[name].toLocaleString(document.documentElement.lang));
-  }
+  show("message", progress.message);
+  show("outcome", progress.outcome.join(", "));
   const bar = section.querySelector("progress");
   if (bar && progress.matched !== null) {
     bar.max = Math.max(progress.matched, 1);

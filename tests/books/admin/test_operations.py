@@ -9,8 +9,9 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
+from books.admin.operations.outcomes import describe_outcome
 from books.history.actors import find_actor
-from books.models import Actor, Book, Change, Operation
+from books.models import Actor, Book, Change, Operation, OperationProblem
 from books.operations.edits import Edit
 from tests.support.admin_pages import follow_link, list_badges, read_inputs, read_text, read_words
 from tests.support.books_admin import LIST, change_book, create_book
@@ -18,6 +19,7 @@ from tests.support.operations import begin_edit, create_head_librarian, do_edit,
 
 BULK_EDIT = f"{LIST}bulk_edit/"
 OPERATIONS = f"{LIST}operations/"
+UNDO_BUTTON = ">Undo</button>"
 SET_LENT = {"change": "set", "availability": "lent"}
 
 
@@ -86,12 +88,12 @@ def test_books_are_deleted_and_the_deletion_is_undone(head: Client) -> None:
     run_operations()
     assert not Book.objects.exists()
     operation = Operation.objects.get()
-    assert 'value="Undo"' in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+    assert UNDO_BUTTON in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     page = post(head, operation, "undo")
     assert f'It undoes <a href="{OPERATIONS}{operation.pk}/">deletion {operation.pk}</a>' in read_text(page)
     run_operations()
     assert Book.objects.get().pk == book.pk
-    assert 'value="Undo"' not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
+    assert UNDO_BUTTON not in read_text(head.get(f"{OPERATIONS}{operation.pk}/"))
     assert "undone already" in read_text(post(head, operation, "undo"))
 
 
@@ -204,7 +206,56 @@ def test_what_an_undo_left_is_listed(head: Client) -> None:
     post(head, operation, "undo")
     run_operations()
     page = head.get(f"{OPERATIONS}{Operation.objects.latest('pk').pk}/")
-    assert f'<a href="{LIST}{book.pk}/history/">Book {book.pk}</a>: changed since: Year' in read_text(page)
+    assert f'<a href="{LIST}{book.pk}/history/">Book {book.pk}</a></th><td>changed since: Year' in read_text(page)
+    assert "changed since 1" in read_words(page)
+
+
+def test_problems_are_listed_in_pages(head: Client, berta: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.operations.descriptions.MAX_LISTED_PROBLEMS", 2)
+    operation = begin_as(berta, Edit({"year": 2}))
+    for subject in range(3):
+        OperationProblem.objects.create(operation=operation, subject=subject, reason="changed_since")
+    page = head.get(f"{OPERATIONS}{operation.pk}/")
+    assert [problem.text for problem in page.context["problems"]] == ["Book 0", "Book 1"]
+    assert page.context["reasons"] == [("changed since", 3)]
+    page = follow_link(head, page, "Next page")
+    assert [problem.text for problem in page.context["problems"]] == ["Book 2"]
+    assert head.get(f"{OPERATIONS}{operation.pk}/?behind={'9' * 40}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "words"),
+    [
+        (
+            "edit",
+            (1000, 2, 1, 3),
+            ["1,000 books changed", "2 needed no change", "1 left as it was", "3 no longer matched"],
+        ),
+        ("mark", (1, 0, 0, 0), ["1 book changed"]),
+        ("mark", (0, 5, 0, 0), ["5 needed no change"]),
+        ("delete", (300, 0, 0, 0), ["300 books deleted"]),
+        ("export", (0, 292, 0, 0), ["292 books written"]),
+        ("merge", (2, None, None, None), ["two books became one"]),
+        ("undo", (298, 0, 2, 0), ["298 put back", "2 left because somebody changed them since"]),
+        ("undo", (0, 0, 0, 0), ["0 put back"]),
+        ("import", (5, 1, 7, 0), ["3 books added", "2 books changed", "1 record changed nothing", "7 records refused"]),
+        ("import check", (0, 8, 60, 0), ["8 records can be read", "60 records refused"]),
+        ("import preview", (0, 1, 0, 0), []),
+        ("bulk", (None, None, None, None), []),
+    ],
+)
+def test_each_kind_words_its_own_numbers(kind: str, numbers: tuple[int | None, ...], words: list[str]) -> None:
+    names = ("changed", "unchanged", "refused", "missed")
+    result = {"counts": {"new": 3, "changed": 2}} if kind == "import" else None
+    assert describe_outcome(Operation(kind=kind, result=result, **dict(zip(names, numbers, strict=True)))) == words
+
+
+def test_an_operation_that_is_listed_says_what_it_did(head: Client, berta: User) -> None:
+    operation = begin_as(berta, Edit({"year": 1}))
+    Operation.objects.filter(pk=operation.pk).update(kind="export", changed=0, unchanged=292)
+    assert "292 books written" in read_words(head.get(OPERATIONS))
+    assert head.get(f"{OPERATIONS}{operation.pk}/progress/").json()["outcome"] == ["292 books written"]
+    assert "Needed no change" not in read_words(head.get(f"{OPERATIONS}{operation.pk}/"))
 
 
 def test_the_progress_is_shown_and_an_operation_can_be_cancelled(head: Client, berta: User) -> None:
@@ -277,7 +328,7 @@ def test_librarians_edit_no_list_and_end_only_what_they_began(librarian: Client,
     assert preview(librarian, **SET_LENT).status_code == 403
     others, own = begin_as(berta, Edit({"year": 1})), begin_as(astrid, Edit({"year": 2}))
     page = read_text(librarian.get(f"{OPERATIONS}{others.pk}/"))
-    assert 'value="Cancel"' not in page
+    assert ">Cancel</button>" not in page
     assert [post(librarian, others, action).status_code for action in ("cancel", "undo")] == [403, 403]
     assert list_badges(post(librarian, own, "cancel")) == ["cancelled"]
     assert librarian.get(f"{OPERATIONS}{own.pk}/cancel/").status_code == 405
