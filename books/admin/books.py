@@ -10,23 +10,22 @@ from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.book.catalogue import find_catalogue_address, show_entry
 from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
 from books.admin.book.forms import BookForm
-from books.admin.book.history import UNKNOWN_STATE, show_history, show_state
+from books.admin.book.history import UNKNOWN_STATE, list_last_changes, show_history, show_state
 from books.admin.book.lost_forms import RESTORE, restore_lost_book, show_lost_form
 from books.admin.book.recent_changes import show_recent_changes
 from books.admin.book.suggestions import focus_first, show_suggestions, show_warnings
 from books.admin.files.exports import download_workbook, export_list
 from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
 from books.admin.lending.scan import show_scan
-from books.admin.lending.views import STATES, change_state, find_scanned, name_state, show_lending
+from books.admin.lending.views import STATES, change_state, find_scanned, lend_shown_book, name_state, show_lending
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import change_query, describe_unknown, list_unknown_names
 from books.admin.list.genres import show_genres
@@ -62,7 +61,7 @@ from books.models import Book
 from books.writing import changes
 from library_site.admin.badges import format_badge
 from library_site.admin.model_admins import ValidatingAdmin
-from library_site.admin.moments import format_moment, localize_moment
+from library_site.admin.moments import format_date
 from library_site.db.integers import parse_integer
 
 
@@ -77,8 +76,7 @@ class BookAdmin(ValidatingAdmin):
         " at the start of the ISBN."
     )
     # The isbn comes first: a scanner fills it in.
-    fields = ("isbn", *(name for name in MEMBERS if name != "isbn"), "added", "changed")
-    readonly_fields = ("added", "changed")
+    fields = ("isbn", *(name for name in MEMBERS if name != "isbn"))
     actions = ("edit_books", "mark_lent", "mark_available", "delete_books")
 
     @admin.display(description=_("Title"))
@@ -109,19 +107,11 @@ class BookAdmin(ValidatingAdmin):
 
     @admin.display(description=_("Added"))
     def created_at_column(self, book: Book) -> str:
-        return date_format(localize_moment(book.created_at), "j M Y")
+        return format_date(book.created_at)
 
     @admin.display(description=_("Number"))
     def id_column(self, book: Book) -> str:
         return f"#{book.pk}"
-
-    @admin.display(description=_("added"))
-    def added(self, book: Book) -> str:
-        return format_moment(book.created_at)
-
-    @admin.display(description=_("changed"))
-    def changed(self, book: Book) -> str:
-        return format_moment(book.updated_at)
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[BookList]:
         return BookList
@@ -143,6 +133,7 @@ class BookAdmin(ValidatingAdmin):
             ("import/<int:file_id>/delete/", require_permission(delete_file, IMPORT_BOOKS), "import_books_delete"),
             ("import/<int:file_id>/refused/", require_permission(show_returned, IMPORT_BOOKS), "import_books_refused"),
             ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
+            ("<int:book_id>/lend/", require_permission(lend_shown_book, CHANGE_BOOK), "books_book_lend"),
             ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),
             ("lend/change/", require_permission(change_state, CHANGE_BOOK), "lend_change"),
             ("columns/", require_permission(save_settings, *SEE_BOOKS), "books_book_columns"),
@@ -208,10 +199,6 @@ class BookAdmin(ValidatingAdmin):
         book: Book | None = super().get_object(request, object_id, from_field)
         return book
 
-    def get_fields(self, request: HttpRequest, obj: Book | None = None) -> Any:
-        """Leaves out what a new book does not have yet."""
-        return super().get_fields(request, obj) if obj else self.fields[: -len(self.readonly_fields)]
-
     def get_form(self, request: HttpRequest, obj: Book | None = None, change: bool = False, **options: Any) -> Any:
         form: Any = super().get_form(request, obj, change, **options)
         form.state = self.find_requested_state(request, obj) if obj and request.method == "GET" else None
@@ -234,10 +221,20 @@ class BookAdmin(ValidatingAdmin):
         """Leaves out the request to correct errors where the page only asks, and sets the focus."""
         form = context["adminform"].form
         context["catalogue_address"] = find_catalogue_address() if options.get("add") else ""
+        if options.get("change"):
+            context["last_changes"] = list_last_changes(request, options["obj"])
+        # Saving leads back to the book in any case.
+        context["show_save_and_continue"] = False
         if form.has_only_questions():
             context["errors"] = []
         focus_first(form)
         return super().render_change_form(request, context, *arguments, **options)
+
+    def response_post_save_add(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
+        return HttpResponseRedirect(reverse("admin:books_book_change", args=[obj.pk]))
+
+    def response_post_save_change(self, request: HttpRequest, obj: Book) -> HttpResponseRedirect:
+        return self.response_post_save_add(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
         """Runs in the transaction that Django's view opens, like `delete_model`."""

@@ -14,6 +14,7 @@ from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
 from books.members import MEMBERS
 from books.models import Actor, Book, Change, Operation
+from library_site.admin.badges import Tone
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # In forms. What a checkbox says of one book is no name of its values.
@@ -31,6 +32,14 @@ OPERATION_NAMES = {
     "merge": _("merge"),
 }
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
+
+
+TONES: dict[Change.Kind, Tone] = {
+    Change.Kind.CREATED: "good",
+    Change.Kind.RESTORED: "good",
+    Change.Kind.DELETED: "bad",
+    Change.Kind.MERGED: "bad",
+}
 
 
 class Link(NamedTuple):
@@ -65,6 +74,10 @@ class Description(NamedTuple):
     state: str | None
     # The book into which this one was merged.
     merged_into: Link | None
+
+    @property
+    def tone(self) -> Tone:
+        return TONES.get(self.entry.kind, "")
 
     @property
     def has_after(self) -> bool:

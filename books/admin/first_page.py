@@ -20,7 +20,6 @@ from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
 from books.history.entries import ActorNames, read_actor_names
 from books.history.feed import read_feed
-from books.history.states import DELETIONS
 from books.models import Actor, Book, Operation
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
 from books.summaries import BOOKS, CHANGES, read_summary
@@ -200,7 +199,8 @@ def build_days(days: Sequence[date], changes: Sequence[Counter[Link]]) -> list[C
 
 
 def format_day(day: date) -> str:
-    return date_format(datetime(day.year, day.month, day.day, tzinfo=UTC), "j M")
+    # Translators: a short date without its year, in the letters of Django's date filter.
+    return date_format(datetime(day.year, day.month, day.day, tzinfo=UTC), _("j M"))
 
 
 def describe_item(change: Description) -> FeedItem:
@@ -217,7 +217,7 @@ def describe_change(change: Description) -> tuple[str, Tone]:
         return _("many books"), ""
     if is_loan(change.entry.after):
         return (_("taken back"), "good") if (change.entry.after or {})["available"] else (_("lent"), "warning")
-    return change.kind, "bad" if change.entry.kind in DELETIONS else ""
+    return change.kind, change.tone
 
 
 def is_loan(after: Mapping[str, Any] | None) -> bool:

@@ -20,9 +20,15 @@ def format_moment(moment: datetime) -> str:
 def format_age(moment: datetime, now: datetime) -> str:
     """Returns HTML: a `time` element that says how long ago it was; of what is older than a day, the date."""
     local = localize_moment(moment)
-    text = naturaltime(local) if now - local < timedelta(days=1) else date_format(local, "j M Y")
+    text = naturaltime(local) if now - local < timedelta(days=1) else format_date(local)
     full = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
     return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), full, text)
+
+
+def format_date(moment: datetime) -> str:
+    """Returns the day in the reader's zone, with the month as a word: no order of numbers is everybody's."""
+    # Translators: a short date, in the letters of Django's date filter.
+    return date_format(localize_moment(moment), _("j M Y"))
 
 
 def localize_moment(moment: datetime) -> datetime:

@@ -14,8 +14,17 @@ from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import Link, compare_members, describe_entries, history_address, link_book
-from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
+from books.admin.descriptions import (
+    Description,
+    Link,
+    ValueLine,
+    compare_members,
+    describe_entries,
+    history_address,
+    link_book,
+    state_address,
+)
+from books.admin.views import PAGE_SIZE, VIEW_HISTORY, build_links, read_start, render_page
 from books.history.cursors import VersionCursor
 from books.history.entries import Entry, read_book_page
 from books.history.records import MERGED_INTO
@@ -25,6 +34,8 @@ from books.models import Book, Change
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Page, Start
 
+# On the page of a book.
+MAX_LAST_CHANGES = 3
 UNKNOWN_STATE = gettext_noop("A state of the book with this version is not known.")
 
 
@@ -44,6 +55,14 @@ class Gap(NamedTuple):
 
     first: int
     last: int
+
+
+class FirstState(NamedTuple):
+    """The state with which the history of a book begins, and the page that can restore it."""
+
+    version: int
+    lines: Sequence[ValueLine]
+    address: str
 
 
 class StateColumn(NamedTuple):
@@ -81,11 +100,29 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
         changes=list(zip(describe_entries(page.rows), find_gaps(book, start, page), strict=True)),
         links=links,
         oldest=page.rows[-1] if page.rows and not links.older else None,
+        first_state=find_first_state(book, page.rows[-1:]) if not links.older else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
         versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
         merged_books=list_merged(book.pk),
         may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
     )
+
+
+def list_last_changes(request: HttpRequest, book: Book | None) -> Sequence[Description]:
+    """Returns the last changes of a book, for the page of the book; none for who may not see them."""
+    if book is None or not request.user.has_perm(VIEW_HISTORY):
+        return []
+    return describe_entries(read_book_page(book.pk, Start(), MAX_LAST_CHANGES).rows)
+
+
+def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | None:
+    """Returns the first state that is known, where no entry has it: that before the oldest change, or the only one."""
+    version = oldest[0].version - 1 if oldest else book.version
+    try:
+        members = find_state(book.pk, version)
+    except UnknownVersion:
+        return None
+    return FirstState(version, compare_members(members, members), state_address(book.pk, version))
 
 
 def list_merged(pk: int) -> list[Link]:

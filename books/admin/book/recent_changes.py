@@ -1,11 +1,15 @@
 """The changes of all books, the newest first."""
 
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.descriptions import describe_entries
+from books.admin.descriptions import Description, Link, describe_entries
 from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
 from books.history.cursors import TimeCursor
 from books.history.entries import CHANGE_KINDS, Entry, Filters, read_recent_page
@@ -42,10 +46,24 @@ class ChangeFilterForm(forms.Form):
         return Filters(**{**self.cleaned_data, "kind": CHANGE_KINDS.get(self.cleaned_data["kind"])})
 
 
+class ChangeGroup(NamedTuple):
+    """Changes one after the other: those of an operation, or a single one."""
+
+    operation: Link | None
+    changes: Sequence[Description]
+
+
+def group_changes(changes: Sequence[Description]) -> list[ChangeGroup]:
+    """An operation can fill a page, and hide the changes of others between its lines."""
+    groups = groupby(changes, key=lambda change: change.operation or change.entry.id)
+    return [ChangeGroup(key if isinstance(key, Link) else None, list(members)) for key, members in groups]
+
+
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
     form = ChangeFilterForm(request.GET)
     start = read_start(request.GET, TimeCursor)
     page = read_recent_page(form.build_filters(), start, PAGE_SIZE) if form.is_valid() else Page[Entry]([])
+    changes = describe_entries(page.rows)
     return render_page(
         request,
         "recent_changes",
@@ -56,6 +74,7 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
             " number."
         ),
         form=form,
-        changes=describe_entries(page.rows),
+        changes=changes,
+        groups=group_changes(changes),
         links=build_links(request.GET, TimeCursor, start, page),
     )

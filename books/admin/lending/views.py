@@ -201,6 +201,18 @@ def report_change(request: HttpRequest, book: int, version: int, state: str) -> 
     return {"book": book, "version": new_version}
 
 
+@require_POST
+def lend_shown_book(request: HttpRequest, book_id: int) -> HttpResponse:
+    """Lends the book of a page, or takes it back, and answers with the page again."""
+    form = StateForm({**request.POST.dict(), "book": book_id})
+    if not form.is_valid():
+        messages.error(request, _("Nothing was changed: this is not known."))
+    elif report_change(request, book_id, form.cleaned_data["version"], form.cleaned_data["state"]):
+        is_lent = form.cleaned_data["state"] == LENT
+        messages.success(request, _("The book is lent.") if is_lent else _("The book is taken back."))
+    return HttpResponseRedirect(reverse("admin:books_book_change", args=[book_id]))
+
+
 def find_own_change(request: HttpRequest) -> dict[str, Any] | None:
     """Returns the change that the address names, if this person made it."""
     form = StateForm({"state": LENT, **request.GET.dict()})

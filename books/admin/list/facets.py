@@ -122,7 +122,7 @@ def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], 
         "year_to": lambda year: _("Up to %(year)s") % {"year": year},
         "availability": lambda name: str(AVAILABILITY_CHOICES[name][0]),
         "quality": lambda name: str(QUALITIES[name]),
-        "added_since": lambda day: _("Added since %(day)s") % {"day": date_format(day, "j M Y")},
+        "added_since": lambda day: _("Added since %(day)s") % {"day": date_format(day, _("j M Y"))},
         "ids": describe_ids,
     }
     years = ("year_from", "year_to")

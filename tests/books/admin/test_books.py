@@ -93,8 +93,55 @@ def test_an_isbn_in_use_is_explained(librarian: Client) -> None:
 
 
 def test_a_new_book_has_no_times_yet(librarian: Client) -> None:
-    assert "field-added" not in read_text(librarian.get(ADD))
-    assert "field-added" in read_text(librarian.get(page_address(create_book())))
+    assert "<dt>Added</dt>" not in read_text(librarian.get(ADD))
+    assert "<dt>Added</dt>" in read_text(librarian.get(page_address(create_book())))
+
+
+def test_the_page_of_a_book_has_its_title_and_its_state_and_its_last_changes(librarian: Client) -> None:
+    book = create_book(title="Emma & I", year=1816)
+    for year in (1815, 1814, 1813):
+        book.refresh_from_db()
+        change_book(book, year=year)
+    answer = librarian.get(page_address(book))
+    page = read_text(answer)
+    assert "<h1>Emma &amp; I</h1>" in page
+    assert '<span class="badge good">available</span>' in page
+    assert [change.lines[0].right for change in answer.context["last_changes"]] == ["1813", "1814", "1815"]
+
+
+def test_a_book_is_lent_and_taken_back_on_its_page(librarian: Client) -> None:
+    book = create_book()
+    for state, available in (("lent", False), ("available", True)):
+        form = {"version": Book.objects.get().version, "state": state}
+        page = librarian.post(f"{LIST}{book.pk}/lend/", form, follow=True)
+        assert page.redirect_chain == [(page_address(book), 302)]
+        assert Book.objects.get().available is available
+
+
+def test_a_book_that_someone_changed_meanwhile_is_not_lent(librarian: Client) -> None:
+    book = create_book()
+    change_book(book, year=1)
+    page = librarian.post(f"{LIST}{book.pk}/lend/", {"version": 1, "state": "lent"}, follow=True)
+    assert "The book was changed since it was looked up" in read_text(page)
+    assert Book.objects.get().available
+
+
+@pytest.mark.parametrize("form", [{}, {"version": "x", "state": "lent"}, {"version": 1, "state": "sold"}])
+def test_a_state_that_is_none_lends_nothing(librarian: Client, form: dict[str, Any]) -> None:
+    book = create_book()
+    page = librarian.post(f"{LIST}{book.pk}/lend/", form, follow=True)
+    assert "Nothing was changed: this is not known." in read_text(page)
+    assert librarian.get(f"{LIST}{book.pk}/lend/").status_code == 405
+
+
+def test_who_saves_stays_on_the_book(librarian: Client) -> None:
+    answer = librarian.post(ADD, {**build_book(isbn=build_isbn(1)), "available": "on"})
+    book = Book.objects.get()
+    assert answer["Location"] == page_address(book)
+    assert librarian.post(page_address(book), build_form(book, year=1999))["Location"] == page_address(book)
+    page = read_text(librarian.get(page_address(book)))
+    assert f'href="{ADD}">Add another book</a>' in page
+    assert "_continue" not in page
 
 
 def test_a_librarian_deletes_a_book(librarian: Client) -> None:

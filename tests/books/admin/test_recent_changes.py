@@ -151,3 +151,18 @@ def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Cli
         counts.append(len(queries))
         assert not [query["sql"] for query in queries if "COUNT(" in query["sql"]]
     assert counts[0] == counts[2]
+
+
+@pytest.mark.usefixtures("changed_books")
+def test_the_changes_of_an_operation_are_one_item(librarian: Client) -> None:
+    groups = librarian.get(RECENT_CHANGES).context["groups"]
+    assert [(group.operation and group.operation.text, len(group.changes)) for group in groups] == [
+        (None, 1),
+        (None, 1),
+        (None, 1),
+        (None, 1),
+        (groups[-1].operation.text, 2),
+    ]
+    assert groups[-1].operation.text.startswith("import ")
+    page = read_words(librarian.get(RECENT_CHANGES))
+    assert "2 changes here" in page
