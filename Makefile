@@ -13,7 +13,7 @@ OPTIONS ?=
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test check clients messages bench bench-scale bench-webhooks profile faults lock prepare-dev
+.PHONY: help run test check clients messages bench bench-scale bench-webhooks profile faults screenshots lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -65,6 +65,9 @@ profile: prepare-dev ## Shows where a request's microseconds go
 
 faults: prepare-dev ## Kills workers, stops databases and answers badly while books change: nothing may be lost
 	@$(BIN)/python -m benchmarks.faults $(OPTIONS)
+
+screenshots: prepare-dev ## Takes the pictures of the documents from a library that it serves (needs Chromium)
+	@$(BIN)/python -m benchmarks.screenshots
 
 lock: ## Resolves requirements/*.in anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv, which is not installed."; exit 1; }

@@ -30,6 +30,7 @@ DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # A folder of documents has a first page, which lists the others.
 PAGES = [path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs") and path.name != "README.md"]
 MAX_README_LINES = 200
+MAX_PICTURE_BYTES = 70_000
 PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
 # They are created by `make run`, or by who follows a recipe.
 CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
@@ -162,6 +163,25 @@ def test_every_link_leads_somewhere(document: Path) -> None:
         linked = (document.parent / path).resolve() if path else document
         assert linked.exists(), target
         assert not anchor or anchor in list_anchors(linked), target
+
+
+def test_every_picture_exists_is_small_and_is_shown() -> None:
+    shown = [picture for document in DOCUMENTS for picture in list_pictures(document)]
+    assert sorted(set(shown)) == sorted((ROOT / "docs/pictures").iterdir())
+    assert [path.name for path in shown if path.stat().st_size > MAX_PICTURE_BYTES] == []
+
+
+def list_pictures(document: Path) -> list[Path]:
+    targets = re.findall(r'!\[[^]]+\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', document.read_text())
+    return [(document.parent / (inline or attribute)).resolve() for inline, attribute in targets]
+
+
+@each_document
+def test_drawings_name_what_there_is(document: Path) -> None:
+    drawings = re.findall(r"```mermaid\n(.*?)```", document.read_text(), re.DOTALL)
+    names = [name for drawing in drawings for name in re.findall(r'\["([^"]+)"\]|subgraph (\w+)', drawing)]
+    assert [name for name in map("".join, names) if not (ROOT / name).exists()] == []
+    assert bool(drawings) == (document == README)
 
 
 @each_document
