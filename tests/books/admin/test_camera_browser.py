@@ -1,0 +1,135 @@
+"""The camera as a scanner, in a browser that can read bar codes: what it reads goes the way of what is typed.
+
+Chromium has no detector on Linux. A stand-in finds what the test puts before the camera, which is Chromium's own fake.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.browser import BROWSER_MARKS, CHROMIUM_FLAGS, open_page
+from tests.support.server import Service, run_in_shell
+
+PREPARATION = """
+import json
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.test import Client
+from tests.support.books_admin import create_book
+
+user = User.objects.create_user("kalle", is_staff=True)
+user.groups.add(Group.objects.get(name="Librarians"))
+client = Client()
+client.force_login(user)
+with transaction.atomic():
+    books = [create_book(title=f"Seen {number}", isbn=f"97801430390{end}") for number, end in enumerate(("09", "16"))]
+print(json.dumps([client.cookies["sessionid"].value, *[book.isbn for book in books]]))
+"""
+DETECTOR = """
+    window.inView = '';
+    window.BarcodeDetector = class {
+        static async getSupportedFormats() { return FORMATS; }
+        constructor({formats}) { this.formats = formats; }
+        async detect(video) {
+            if (!video.videoWidth || this.formats[0] !== 'ean_13') { return []; }
+            return window.inView ? [{rawValue: window.inView}] : [];
+        }
+    };
+"""
+CAN_READ = DETECTOR.replace("FORMATS", "['qr_code', 'ean_13']")
+PAGES = ["/admin/", "/admin/books/book/scan/", "/admin/books/book/lend/", "/admin/books/book/add/"]
+
+pytestmark = BROWSER_MARKS
+
+
+@pytest.fixture(scope="module")
+def prepared(service: Service) -> list[str]:
+    """The session of a librarian, and the ISBNs of two books that are available."""
+    values: list[str] = json.loads(run_in_shell(service.database_url, PREPARATION))
+    return values
+
+
+@pytest.fixture(scope="module")
+def camera_browser(chromium: str) -> Iterator[Browser]:
+    flags = [*CHROMIUM_FLAGS, "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+        yield browser
+        browser.close()
+
+
+def show_code(page: Page, code: str) -> None:
+    page.evaluate("code => { window.inView = code; }", code)
+
+
+@pytest.mark.parametrize("detector", ["", DETECTOR.replace("FORMATS", "['qr_code']")])
+def test_where_no_code_can_be_read_there_is_no_button(
+    camera_browser: Browser, service: Service, prepared: list[str], detector: str
+) -> None:
+    with open_page(camera_browser, service, prepared[0]) as page:
+        page.add_init_script(detector or "delete window.BarcodeDetector;")
+        for address in PAGES:
+            page.goto(address)
+            page.wait_for_load_state("networkidle")
+            expect(page.locator("[data-camera]")).to_have_count(1)
+            expect(page.get_by_role("button", name="Camera")).to_have_count(0)
+
+
+@pytest.mark.parametrize("address", PAGES[:2])
+def test_a_code_before_the_camera_finds_a_book(
+    camera_browser: Browser, service: Service, prepared: list[str], address: str
+) -> None:
+    with open_page(camera_browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
+        page.add_init_script(CAN_READ)
+        page.goto(address)
+        page.get_by_role("button", name="Camera").click()
+        show_code(page, prepared[1])
+        expect(page.get_by_role("heading", level=1)).to_have_text("Seen 0")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_code_before_the_camera_begins_a_new_book(
+    camera_browser: Browser, service: Service, prepared: list[str]
+) -> None:
+    with open_page(camera_browser, service, prepared[0]) as page:
+        page.add_init_script(CAN_READ)
+        page.goto("/admin/books/book/add/")
+        page.get_by_role("button", name="Camera").click()
+        show_code(page, "9780143039471")
+        expect(page.locator("#id_title")).to_be_focused()
+        expect(page.locator("#id_isbn")).to_have_value("978-0-14-303947-1")
+        expect(page.get_by_role("dialog")).to_be_hidden()
+        assert page.evaluate("document.querySelector('#camera video').srcObject") is None
+
+
+def test_codes_before_the_camera_lend_one_book_after_the_other(
+    camera_browser: Browser, service: Service, prepared: list[str]
+) -> None:
+    with open_page(camera_browser, service, prepared[0]) as page:
+        page.add_init_script(CAN_READ)
+        page.goto("/admin/books/book/lend/")
+        page.get_by_role("button", name="Camera").click()
+        for code in prepared[1:]:
+            show_code(page, code)
+            expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(code)
+        rows = page.locator("#lending-rows [data-outcome=changed]")
+        expect(rows).to_have_count(2)
+        # It is still in view: no other scan, and no word about one.
+        assert page.locator("#lending-rows > li").count() == 2
+        page.get_by_role("button", name="Close").click()
+        assert page.evaluate("document.querySelector('#camera video').srcObject") is None
+    states = service.fetch_all("SELECT available FROM books_book WHERE title IN ('Seen 0', 'Seen 1')")
+    assert [bool(available) for (available,) in states] == [False, False]
+
+
+def test_a_camera_that_is_not_allowed_is_said(camera_browser: Browser, service: Service, prepared: list[str]) -> None:
+    with open_page(camera_browser, service, prepared[0]) as page:
+        page.add_init_script(CAN_READ)
+        page.add_init_script("navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException());")
+        page.goto("/admin/books/book/scan/")
+        page.get_by_role("button", name="Camera").click()
+        expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("The browser gives no picture")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_be_hidden()
