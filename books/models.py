@@ -476,6 +476,30 @@ class ImportFinding(models.Model):
         return f"line {self.line}: {self.kind}"
 
 
+class ImportCorrection(models.Model):
+    """A cell that a check asks to correct. The import of that check takes the values that there are."""
+
+    file = models.ForeignKey(ImportFile, models.CASCADE, related_name="corrections", db_index=False)
+    # The check, which has corrections of its own: those before go.
+    operation_id = models.BigIntegerField()
+    # The number of the record in the file, from 1.
+    position = models.BigIntegerField()
+    member = models.CharField(max_length=20)
+    # What somebody wrote instead of what the file has; null until then.
+    value = models.TextField(null=True)  # noqa: DJ001
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["file", "operation_id", "position", "member"], name="import_correction_cell"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.member} of record {self.position}"
+
+
 class ExportChunk(models.Model):
     """A part of a workbook that an operation wrote (`books.files.export_tasks`). It is deleted after some days."""
 

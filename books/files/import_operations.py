@@ -1,5 +1,6 @@
 """Begins the operations of an uploaded file. The file and its operation are stored together, with all that it needs."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -7,6 +8,7 @@ import msgspec
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
+from books.files.corrections import Cell, find_changes, pass_corrections_on, store_changes
 from books.files.import_tasks import CHECK, IMPORT, PREVIEW, WRITTEN_KINDS, get_counts, get_encoding, get_rules
 from books.files.matching import Verdict
 from books.files.parsing import ImportRules
@@ -78,13 +80,34 @@ def begin_first_preview(file_id: int, actor: ActorRef, now: datetime) -> None:
 def begin_check(file_id: int, rules: ImportRules, actor: ActorRef, now: datetime) -> None:
     """Stores a check by these rules, unless the file is imported. A check that is under way is cancelled."""
     file = lock_file(file_id)
-    if file.import_operation:
-        return
+    if not file.import_operation:
+        store_check(file, rules, file.encoding, actor, now)
+
+
+def store_check(file: ImportFile, rules: ImportRules, encoding: str, actor: ActorRef, now: datetime) -> None:
+    """Stores a check of a locked file, with the corrections of the one before."""
     cancel_under_way(file.check_operation)
     stored_rules = msgspec.to_builtins(rules)
-    parameters = {"file": file.pk, "encoding": file.encoding, "rules": stored_rules}
+    parameters = {"file": file.pk, "encoding": encoding, "rules": stored_rules}
     operation = store_operation(CHECK, parameters, actor, now, IMPORT_PERMISSIONS)
+    pass_corrections_on(file, file.check_operation_id, operation.pk)
     ImportFile.objects.filter(pk=file.pk).update(rules=stored_rules, check_operation=operation)
+
+
+@transaction.atomic
+def begin_corrected_check(
+    file_id: int, check_id: int | None, texts: Mapping[Cell, str], actor: ActorRef, now: datetime
+) -> None:
+    """Stores a check with these texts instead of cells that the check with this id asks about, by its rules.
+
+    Raises CheckedAgain, TooManyCorrections, TooLongCorrection.
+    """
+    file = lock_file(file_id)
+    check = file.check_operation
+    if check is None or check.pk != check_id or file.import_operation:
+        raise CheckedAgain
+    store_changes(file, check.pk, find_changes(file, check.pk, texts))
+    store_check(file, get_rules(check), get_encoding(check), actor, now)
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 """The tasks of a worker that check and import an uploaded file (`books.operations.tasks`)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
@@ -12,6 +12,7 @@ import msgspec
 from django.utils.translation import gettext as _
 
 from books.files.catalogues.completion import Completer, complete_records, load_completions, store_completions
+from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, UnreadableFile
@@ -21,6 +22,7 @@ from books.files.reasons import add_reasons
 from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
 from books.files.uploads import build_source
 from books.history.actors import ActorRef
+from books.members import MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
 from books.operations.edits import is_announced
 from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, register_task
@@ -84,13 +86,17 @@ class FileTask:
     def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
         """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        records = parse_records(self.iter_records(operation), rules)
+        records = parse_records(self.iter_records(operation), rules, self.load_corrections(operation))
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
             decide_records(self.complete(operation, batch), rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
         return records
+
+    def load_corrections(self, operation: Operation) -> Mapping[int, Mapping[str, str]]:
+        """Returns what somebody wrote instead of cells, by the positions of records."""
+        return load_corrections(get_file(operation), get_check_id(operation))
 
     def count_records(self, operation: Operation) -> int:
         """Raises UnreadableFile."""
@@ -154,6 +160,7 @@ class CheckTask(FileTask):
 
     def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
         super().store_decisions(operation, decisions)
+        ask_for_corrections(get_file(operation), operation.pk, decisions)
         if get_rules(operation).complete_missing:
             store_completions(get_file(operation), operation.pk, [decision.record for decision in decisions])
 
@@ -301,7 +308,7 @@ def store_findings(file: ImportFile, operation: Operation, decisions: Sequence[D
 
 def build_finding(file: ImportFile, operation: Operation, decision: Decision) -> ImportFinding:
     record, book = decision.record, decision.book
-    values: dict[str, Any] = dict(decision.values or record.values) or describe_record(record.raw)
+    values = describe_values(decision)
     return ImportFinding(
         file=file,
         operation_id=operation.pk,
@@ -315,8 +322,15 @@ def build_finding(file: ImportFile, operation: Operation, decision: Decision) ->
     )
 
 
-def describe_record(record: Record) -> dict[str, Any]:
+def describe_values(decision: Decision) -> dict[str, Any]:
+    """Returns what is shown of a record: of one that changes a book, the book as it will be."""
+    record, book = decision.record, decision.book
+    if book and decision.values:
+        return {name: decision.values.get(name, getattr(book, name)) for name in MEMBERS}
+    return dict(decision.values or record.values) or describe_cells(record.cells or record.raw.values)
+
+
+def describe_cells(cells: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what can be shown of a record that has no valid values."""
-    return {
-        show_storable(str(name)): show_storable(str(value))[:MAX_SHOWN_TEXT] for name, value in record.values.items()
-    }
+    texts = {show_storable(str(name)): "" if value is None else str(value) for name, value in cells.items()}
+    return {name: show_storable(text)[:MAX_SHOWN_TEXT] for name, text in texts.items()}

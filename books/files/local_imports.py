@@ -5,7 +5,7 @@ An operator chooses the file, so this process reads it.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from threading import Event
@@ -66,6 +66,10 @@ class LocalFileTask(FileTask):
 
     def count_records(self, operation: Operation) -> int:
         return sum(1 for _ in self.file.open_table().records)
+
+    def load_corrections(self, operation: Operation) -> Mapping[int, Mapping[str, str]]:
+        """A file of this machine has no page."""
+        return {}
 
     def iter_records(self, operation: Operation) -> Iterator[Record]:
         return self.file.open_table().records

@@ -63,13 +63,17 @@ class BookMatch(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """`values` are those to be written; `book` is the one that the record matches, as it is."""
+    """`values` are those to be written; `book` is the one that the record matches, as it is.
+
+    `members` are those that the reason is about.
+    """
 
     record: ParsedRecord
     verdict: Verdict
     reason: str = ""
     values: Mapping[str, Any] = {}
     book: BookRow | None = None
+    members: tuple[str, ...] = ()
 
 
 def decide_records(
@@ -91,16 +95,17 @@ def decide_record(
     today: date,
 ) -> Decision:
     if record.problem:
-        return Decision(record, Verdict.REFUSED, record.problem)
+        return Decision(record, Verdict.REFUSED, record.problem, members=record.members)
     if record.is_left_out:
         return Decision(record, Verdict.WITHOUT_ISBN)
     book = books.get(match.pk) if match else None
     isbn13 = find_isbn13(record, rules)
     if repetition := find_repetition(record, isbn13, book, earlier):
-        return Decision(record, Verdict.REFUSED, repetition)
+        return Decision(record, Verdict.REFUSED, repetition, members=("isbn",))
     if line := earlier.find(RecordKey.ISBN13, isbn13):
         record = record._replace(
-            doubts=(*record.doubts, record.name_reason("isbn", describe_other_writing(record.format, line)))
+            doubts=(*record.doubts, record.name_reason("isbn", describe_other_writing(record.format, line))),
+            members=(*record.members, "isbn"),
         )
     remember_record(record, isbn13, book, earlier)
     if match is None or book is None:
@@ -195,13 +200,13 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
         reasons += [record.completion.problem] if record.completion and record.completion.problem else []
-        return Decision(record, Verdict.REFUSED, " ".join(reasons))
+        return Decision(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
     return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
 
 
 def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: ImportRules, today: date) -> Decision:
     if rules.on_match == "refuse":
-        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book)
+        return Decision(record, Verdict.REFUSED, match.doubt or describe_owner(record), book=book, members=("isbn",))
     if rules.on_match == "leave":
         return Decision(record, Verdict.LEFT, book=book)
     values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
@@ -211,7 +216,7 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: I
     if not values:
         return Decision(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:
-        return Decision(record, Verdict.REFUSED, describe_owner(record), values=values, book=book)
+        return Decision(record, Verdict.REFUSED, describe_owner(record), values, book, ("isbn",))
     return hold_doubtful(Decision(record, Verdict.CHANGED, values=values, book=book), rules, today, match.doubt)
 
 
@@ -227,16 +232,25 @@ def hold_doubtful(decision: Decision, rules: ImportRules, today: date, doubt: st
     """Returns the decision of a record that would be written: with doubts it is not, unless the rules take those."""
     doubts = [*decision.record.doubts, *find_doubts(decision.record, decision.values, today), doubt]
     reason = " ".join(filter(None, doubts))
-    is_held = reason and not rules.take_doubtful
-    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL if is_held else decision.verdict)
+    if not reason or rules.take_doubtful:
+        return decision._replace(reason=reason)
+    members = (*decision.record.members, *doubt_values(decision.values, today), *(["isbn"] if doubt else []))
+    return decision._replace(reason=reason, verdict=Verdict.DOUBTFUL, members=members)
 
 
 def find_doubts(record: ParsedRecord, values: Mapping[str, Any], today: date) -> Iterator[str]:
     """Yields the doubts about values that would be written."""
-    if "isbn" in values and (doubt := doubt_isbn(values["isbn"])):
-        yield record.name_reason("isbn", doubt)
-    if "year" in values and (doubt := doubt_year(values["year"], today)):
-        yield record.name_reason("year", doubt)
+    for member, doubt in doubt_values(values, today).items():
+        yield record.name_reason(member, doubt)
+
+
+def doubt_values(values: Mapping[str, Any], today: date) -> dict[str, str]:
+    """Returns what is doubtful about values, by member."""
+    doubts = {
+        "isbn": doubt_isbn(values["isbn"]) if "isbn" in values else "",
+        "year": doubt_year(values["year"], today) if "year" in values else "",
+    }
+    return {member: doubt for member, doubt in doubts.items() if doubt}
 
 
 def write_decisions(
@@ -261,7 +275,7 @@ def refuse_conflict(decision: Decision, new_isbns: Collection[str], refused_ids:
     is_lost = decision.verdict == Verdict.NEW and decision.values["isbn"] not in new_isbns
     is_taken = decision.verdict == Verdict.CHANGED and decision.book is not None and decision.book.id in refused_ids
     return (
-        decision._replace(verdict=Verdict.REFUSED, reason=describe_owner(decision.record))
+        decision._replace(verdict=Verdict.REFUSED, reason=describe_owner(decision.record), members=("isbn",))
         if is_lost or is_taken
         else decision
     )

@@ -1,6 +1,7 @@
 """Reads the records of a file as books: the values that a librarian's rules take from them, and what is wrong."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple, cast
 
@@ -11,10 +12,11 @@ from rest_framework.exceptions import ValidationError
 
 from books.files.columns.cells import (
     Source,
+    find_reader,
     has_no_isbn,
     is_blank,
     list_sources,
-    read_cells,
+    read_cells_by_member,
     read_member,
 )
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
@@ -28,6 +30,7 @@ from books.files.reasons import (
 )
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
+from books.search.doubts import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer, make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
@@ -96,6 +99,8 @@ class ParsedRecord(NamedTuple):
 
     `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `completion`
     is what catalogues say of what it leaves empty, None if they were not asked. `sources` are the columns of members.
+    `corrections` are what somebody wrote instead of cells, by member. `members` are those that the problem or a doubt
+    is about, and `cells` what a record with a problem has of each member.
     """
 
     position: int
@@ -108,6 +113,9 @@ class ParsedRecord(NamedTuple):
     sources: Mapping[str, Sequence[Source]] = {}
     is_left_out: bool = False
     format: str = ""
+    corrections: Mapping[str, str] = {}
+    members: tuple[str, ...] = ()
+    cells: Mapping[str, Any] = {}
 
     def name_reason(self, member: str, sentence: str) -> str:
         """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
@@ -132,11 +140,13 @@ def require_mapped_members(rules: ImportRules) -> None:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
 
-def parse_records(records: Iterable[Record], rules: ImportRules) -> Iterator[ParsedRecord]:
-    """Raises UnreadableFile."""
+def parse_records(
+    records: Iterable[Record], rules: ImportRules, corrections: Mapping[int, Mapping[str, str]] = {}
+) -> Iterator[ParsedRecord]:
+    """`corrections` are by the positions of records. Raises UnreadableFile."""
     sources = get_sources(rules)
     for position, record in enumerate(records, 1):
-        yield parse_record(position, record, rules, sources)
+        yield parse_record(position, record, rules, sources, corrections=corrections.get(position, {}))
 
 
 def parse_record(
@@ -145,12 +155,21 @@ def parse_record(
     rules: ImportRules,
     sources: Mapping[str, Sequence[Source]],
     completion: Completion | None = None,
+    corrections: Mapping[str, str] = {},
 ) -> ParsedRecord:
     """`sources` are those of the rules."""
-    build = partial(ParsedRecord, position, record, completion=completion, sources=sources, format=rules.format)
+    build = partial(
+        ParsedRecord,
+        position,
+        record,
+        completion=completion,
+        sources=sources,
+        format=rules.format,
+        corrections=corrections,
+    )
     if record.problem:
         return build({}, problem=record.problem)
-    read, doubts = read_cells(record.values, sources)
+    read, doubts = read_corrected(record, sources, corrections, is_exact=rules.is_exact)
     cells = {**(completion.values if completion else {}), **(drop_gaps(read) if rules.complete_missing else read)}
     cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
@@ -160,9 +179,23 @@ def parse_record(
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
         require_results(cells)
     except ValidationError as error:
-        problem = format_errors(explain_errors(error, cells), partial(name_cell, record, sources))
-        return build({}, problem=problem)
-    return build(values, pk, doubts=(*record.doubts, *doubts))
+        explained = explain_errors(error, cells)
+        problem = format_errors(explained, partial(name_cell, record, sources))
+        return build({}, problem=problem, members=tuple(map(str, explained.detail)), cells=cells)
+    return build(values, pk, doubts=(*record.doubts, *doubts.values()), members=tuple(doubts))
+
+
+def read_corrected(
+    record: Record, sources: Mapping[str, Sequence[Source]], corrections: Mapping[str, str], *, is_exact: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the cells of a record and the doubts about them, by member. A correction is read as a cell is."""
+    cells, doubts = read_cells_by_member(record.values, sources)
+    for member, text in corrections.items():
+        cells[member], doubt, _is_enough = find_reader(member, "", is_exact=is_exact)(text)
+        doubts.pop(member, None)
+        if doubt:
+            doubts[member] = name_cell(record, sources, member, doubt)
+    return cells, doubts
 
 
 def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: str, sentence: str) -> str:
@@ -180,15 +213,20 @@ def drop_gaps(cells: Mapping[str, Any]) -> dict[str, Any]:
     return {member: cell for member, cell in cells.items() if member not in COMPLETED_MEMBERS or not is_blank(cell)}
 
 
-def find_incomplete_isbn(record: Record, rules: ImportRules) -> str | None:
+def find_incomplete_isbn(record: ParsedRecord, rules: ImportRules) -> str | None:
     """Returns the ISBN-13 of a record that leaves members empty; None if it does not, or has no valid ISBN."""
-    isbn = None if record.problem else read_cells(record.values, get_sources(rules))[0].get("isbn")
+    isbn = None if record.raw.problem else read_again(record, rules).get("isbn")
     return normalize_isbn(isbn) if isinstance(isbn, str) and list_gaps(record, rules) else None
 
 
-def list_gaps(record: Record, rules: ImportRules) -> list[str]:
+def read_again(record: ParsedRecord, rules: ImportRules) -> dict[str, Any]:
+    """Returns the cells of a record without those that rules give it."""
+    return read_corrected(record.raw, get_sources(rules), record.corrections, is_exact=rules.is_exact)[0]
+
+
+def list_gaps(record: ParsedRecord, rules: ImportRules) -> list[str]:
     """Returns the members that the record leaves empty."""
-    cells, _doubts = read_cells(record.values, get_sources(rules))
+    cells = read_again(record, rules)
     return [name for name in COMPLETED_MEMBERS if is_blank(cells.get(name))]
 
 
@@ -198,19 +236,24 @@ def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
     for name in INTEGER_MEMBERS:
         if isinstance(texts.get(name), str):
             texts[name] = parse_integer(texts[name].strip())
-    values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
+    unknown = {} if is_availability(cells.get("available")) else {"available": [_(UNKNOWN_AVAILABILITY)]}
+    try:
+        values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)
+    except ValidationError as error:
+        raise ValidationError({**cast("dict[str, list[str]]", error.detail), **unknown}) from error
+    if unknown:
+        raise ValidationError(unknown)
     available = parse_available(cells.get("available"))
     return {**values, **({} if available is None else {"available": available})}
 
 
+def is_availability(cell: Any) -> bool:
+    return cell is None or isinstance(cell, bool) or str(cell).strip().lower() in ("", *AVAILABLE_VALUES)
+
+
 def parse_available(cell: Any) -> bool | None:
-    """Returns None for an empty cell. Raises ValidationError."""
-    if cell is None or isinstance(cell, bool):
-        return cell
-    text = str(cell).strip().lower()
-    if text and text not in AVAILABLE_VALUES:
-        raise ValidationError({"available": [_(UNKNOWN_AVAILABILITY)]})
-    return AVAILABLE_VALUES.get(text)
+    """Returns None for an empty cell; any other must be an availability."""
+    return cell if cell is None or isinstance(cell, bool) else AVAILABLE_VALUES.get(str(cell).strip().lower())
 
 
 def parse_id(cell: Any) -> int | None:
@@ -237,6 +280,8 @@ def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> Validati
     problems = cast("dict[str, list[str]]", error.detail)
     if "year" in problems and isinstance(cells["year"], str):
         problems = {**problems, "year": [describe_year(cells["year"])]}
+    elif "year" in problems and type(cells["year"]) in (int, float) and abs(cells["year"]) > date.max.year:
+        problems = {**problems, "year": [str(IMPROBABLE_YEAR)]}
     undecodable = {name: [_(UNDECODABLE)] for name in problems if has_surrogates(cells.get(name))}
     return ValidationError({**problems, **undecodable, **list_failures(cells)})
 

@@ -3,7 +3,11 @@
 from collections.abc import Generator, Sequence
 from functools import partial
 
-from books.files.import_tasks import get_encoding
+from django.utils.translation import gettext as _
+
+from books.files.corrections import load_cells
+from books.files.formats.records import name_member
+from books.files.import_tasks import get_check_id, get_encoding
 from books.files.matching import REJECTED_VERDICTS
 from books.files.sandbox import client
 from books.files.uploads import build_source
@@ -27,4 +31,15 @@ def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequ
     findings = ImportFinding.objects.filter(
         file=file, operation_id=operation.pk, kind__in=REJECTED_VERDICTS, position__gt=position
     )
-    return list(findings.order_by("position").values_list("position", "reason")[:REASONS_OF_A_PAGE])
+    rows = list(findings.order_by("position").values_list("position", "reason")[:REASONS_OF_A_PAGE])
+    cells = load_cells(file, get_check_id(operation), [position for position, _reason in rows])
+    corrected: dict[int, list[str]] = {}
+    for (row, member), value in cells.items():
+        if value is not None:
+            corrected.setdefault(row, []).append(name_member(member, f"“{value}”"))
+    return [(row, describe_corrected(reason, corrected.get(row, []))) for row, reason in rows]
+
+
+def describe_corrected(reason: str, corrected: Sequence[str]) -> str:
+    """Adds to a reason what was corrected in the page: the record comes back as the file has it."""
+    return f"{reason} {_('Corrected in the page:')} {', '.join(corrected)}." if corrected else reason

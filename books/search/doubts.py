@@ -15,6 +15,7 @@ EXPLANATIONS = {
     ScanKind.PERIODICAL: _("This is the code of a periodical (it begins with 977), not of a book."),
     ScanKind.MUSIC: _("This is the code of printed music (it begins with 979-0), not of a book."),
 }
+IMPROBABLE_YEAR = _("This year is improbable for a book.")
 
 
 def doubt_isbn(isbn: str) -> str:
@@ -26,4 +27,4 @@ def doubt_isbn(isbn: str) -> str:
 
 def doubt_year(year: int, today: date) -> str:
     """Returns why the year is improbable; empty if it is not."""
-    return "" if is_probable_year(year, today) else gettext("This year is improbable for a book.")
+    return "" if is_probable_year(year, today) else str(IMPROBABLE_YEAR)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
@@ -13,27 +13,33 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import format_value
-from books.admin.files.forms import MARKED_CHOICES, MEMBER_LABELS, ImportRulesForm
-from books.admin.operations.descriptions import describe_progress, format_state, is_under_way, operation_address
+from books.admin.files.forms import MARKED_CHOICES, ImportRulesForm
+from books.admin.files.results import build_report, read_fields
+from books.admin.operations.descriptions import (
+    describe_progress,
+    format_state,
+    is_under_way,
+    operation_address,
+)
+from books.admin.operations.outcomes import describe_outcome
 from books.admin.views import render_page
-from books.files.catalogues.completion import count_completed, load_completions
+from books.files.catalogues.completion import count_completed
+from books.files.corrections import count_corrections, find_changes
 from books.files.downloads import stream_file
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.import_operations import (
     begin_check,
+    begin_corrected_check,
     begin_first_preview,
     begin_import,
     begin_preview,
     count_writable,
     delete_unused_file,
 )
-from books.files.import_tasks import MAX_SHOWN_RECORDS, find_head, get_counts, get_reasons, get_rules
+from books.files.import_tasks import find_head, get_check_id, get_counts
 from books.files.matching import Verdict
-from books.files.parsing import Completion
-from books.files.reasons import list_groups, name_place
 from books.files.rejected_records import iter_rejected_file
 from books.files.sandbox.client import Head
 from books.files.uploads import (
@@ -50,23 +56,13 @@ from books.files.uploads import (
     store_whole_file,
 )
 from books.history.actors import ActorRef, find_actor
-from books.models import Actor, ImportFile, ImportFinding, Operation
+from books.models import Actor, ImportFile, Operation
 from books.operations.edits import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
 from library_site.http.refusals import Refusal
 
 UNSAFE_NAME_CHARACTERS = re.compile("[^A-Za-z0-9_-]")
 MAX_FINGERPRINT_LENGTH = 300
-
-
-class ReportSection(NamedTuple):
-    """The samples of one kind, the number of all of the kind, and those of their reasons, where several have one."""
-
-    kind: str
-    title: str
-    total: int
-    lines: list[dict[str, Any]]
-    groups: list[tuple[int, str]]
 
 
 def show_import(request: HttpRequest) -> HttpResponse:
@@ -210,14 +206,15 @@ def describe_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
-    """Shows what the check found and asks whether to import; later how far the import is."""
+    """Shows what the check found, to correct it there and to import the file; later how far the import is."""
     file = find_own(request, file_id)
     operation = file.import_operation or file.check_operation
     if not operation:
         return HttpResponseRedirect(mapping_address(file))
     if request.method == "POST":
-        return confirm_import(request, file)
+        return receive_check(request, file)
     counts = get_counts(operation)
+    report = build_report(file, operation, request.GET)
     return render_page(
         request,
         "imports/check",
@@ -230,81 +227,45 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         badge=format_state(operation),
         progress=describe_progress(operation, timezone.now()),
         operation_address=operation_address(operation.pk),
-        sections=list_sections(file, operation, counts),
+        outcome=describe_outcome(operation),
+        report=report,
+        sections=report.sections,
         completed_count=count_completed(file),
+        corrected_count=count_corrections(file, get_check_id(operation)),
         returned_count=counts.get(Verdict.REFUSED, 0) + counts.get(Verdict.DOUBTFUL, 0),
         doubtful_count=counts.get(Verdict.DOUBTFUL, 0),
-        written_count=counts.get(Verdict.NEW, 0) + counts.get(Verdict.CHANGED, 0),
+        written_count=count_writable(operation, take_doubtful=False),
         may_import=count_writable(operation, take_doubtful=True) > 0,
         asks_for_events=sum(counts.values()) > MAX_ANNOUNCED_ALWAYS,
         mapping_address=mapping_address(file),
     )
 
 
-def confirm_import(request: HttpRequest, file: ImportFile) -> HttpResponse:
-    """Begins the import that the check on the page showed."""
-    check_id = parse_integer(request.POST.get("check", ""))
-    take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
+def receive_check(request: HttpRequest, file: ImportFile) -> HttpResponse:
+    """Checks the file again with the corrections of the page, or imports it if the page has no new ones."""
+    check_id, texts = parse_integer(request.POST.get("check", "")), read_fields(request.POST)
+    wants_import = request.POST.get("action", "import") == "import"
     try:
-        begin_import(
-            file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events
-        )
+        has_new = bool(check_id and check_id == file.check_operation_id and find_changes(file, check_id, texts))
+        if has_new or not wants_import:
+            begin_corrected_check(file.pk, check_id, texts, find_importer(request), timezone.now())
+            if wants_import:
+                messages.info(request, _("Your corrections are checked first. Nothing is imported yet."))
+        else:
+            confirm_import(request, file, check_id)
     except Refusal as refusal:
         messages.error(request, _(refusal.message))
     return HttpResponseRedirect(check_address(file))
 
 
+def confirm_import(request: HttpRequest, file: ImportFile, check_id: int | None) -> None:
+    """Begins the import that the check on the page showed. Raises Refusal."""
+    take_doubtful, events = "take_doubtful" in request.POST, "no_events" not in request.POST
+    begin_import(file.pk, check_id, find_importer(request), timezone.now(), take_doubtful=take_doubtful, events=events)
+
+
 def find_importer(request: HttpRequest) -> ActorRef:
     return find_actor(Actor.Channel.IMPORT, user_id=request.user.pk)
-
-
-def list_sections(file: ImportFile, operation: Operation, counts: Mapping[str, int]) -> list[ReportSection]:
-    titles = {
-        Verdict.NEW: _("New"),
-        Verdict.CHANGED: _("Changed"),
-        Verdict.SAME: _("The same already"),
-        Verdict.LEFT: _("Left as they are"),
-        Verdict.WITHOUT_ISBN: _("Without ISBN, left out"),
-        Verdict.DOUBTFUL: _("Doubtful"),
-        Verdict.REFUSED: _("Refused"),
-    }
-    return [
-        ReportSection(
-            kind, title, counts[kind], list_samples(file, operation, kind), list_groups(get_reasons(operation, kind))
-        )
-        for kind, title in titles.items()
-        if counts.get(kind)
-    ]
-
-
-def list_samples(file: ImportFile, operation: Operation, kind: Verdict) -> list[dict[str, Any]]:
-    findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
-    shown = list(findings.order_by("position")[:MAX_SHOWN_RECORDS])
-    completions = load_completions(file, file.check_operation_id or 0, [finding.position for finding in shown])
-    format_name = get_rules(operation).format
-    return [
-        describe_finding(format_name, finding, completions.get(finding.position, Completion())) for finding in shown
-    ]
-
-
-def describe_finding(format_name: str, finding: ImportFinding, completion: Completion) -> dict[str, Any]:
-    after, before = finding.after or {}, finding.before or {}
-    values = [
-        (
-            str(MEMBER_LABELS.get(name, name)),
-            format_text(before.get(name)),
-            format_text(value),
-            completion.host if name in completion.values else "",
-        )
-        for name, value in after.items()
-        if value not in (None, "")
-    ]
-    place = name_place(format_name, finding.line)
-    return {"place": place, "reason": finding.reason, "book_id": finding.book_id, "values": values}
-
-
-def format_text(value: Any) -> str:
-    return "" if value is None else format_value(value)
 
 
 def show_returned(request: HttpRequest, file_id: int) -> HttpResponseBase:

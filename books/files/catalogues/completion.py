@@ -42,7 +42,7 @@ class Completer:
         self, records: Sequence[ParsedRecord], rules: ImportRules, keep_alive: Callable[[], None]
     ) -> dict[int, Completion]:
         """Returns completions by the positions of the records. Calls `keep_alive` every few seconds."""
-        isbn13s = {record.position: find_incomplete_isbn(record.raw, rules) for record in records}
+        isbn13s = {record.position: find_incomplete_isbn(record, rules) for record in records}
         held = list_held(isbn13s.values(), rules)
         lookups = self.look_up_all((isbn13 for isbn13 in isbn13s.values() if isbn13 and isbn13 not in held), keep_alive)
         return {
@@ -85,7 +85,7 @@ def list_held(isbn13s: Collection[str | None], rules: ImportRules) -> set[str | 
 
 def build_completion(record: ParsedRecord, rules: ImportRules, lookup: CatalogueLookup) -> Completion:
     if lookup.entry:
-        gaps = list_gaps(record.raw, rules)
+        gaps = list_gaps(record, rules)
         values = {name: value for name, value in lookup.entry.values.items() if name in gaps}
         return Completion(values, lookup.entry.host)
     return Completion(problem=" ".join(lookup.problems) or _("The catalogue does not have this ISBN."))
@@ -96,7 +96,7 @@ def complete_records(
 ) -> list[ParsedRecord]:
     sources = get_sources(rules)
     return [
-        parse_record(record.position, record.raw, rules, sources, completions[record.position])
+        parse_record(record.position, record.raw, rules, sources, completions[record.position], record.corrections)
         if record.position in completions
         else record
         for record in records

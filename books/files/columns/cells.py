@@ -93,12 +93,19 @@ def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], 
 
 def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]) -> tuple[dict[str, Any], list[str]]:
     """Returns what a record has of each member, and the doubts about it, which begin with the names of the columns."""
+    cells, doubts = read_cells_by_member(values, sources)
+    return cells, [*doubts.values()]
+
+
+def read_cells_by_member(
+    values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]
+) -> tuple[dict[str, Any], dict[str, str]]:
     cells: dict[str, Any] = {}
-    doubts: list[str] = []
+    doubts: dict[str, str] = {}
     for member, columns in sources.items():
         heading, (cells[member], doubt, _is_enough) = read_member(values, columns)
         if doubt:
-            doubts.append(name_member(heading, doubt))
+            doubts[member] = name_member(heading, doubt)
     return cells, doubts
 
 

@@ -102,17 +102,17 @@ def test_a_librarian_imports_mends_and_undoes(
     file.write_text("\n".join([HEADER, *rows]), encoding="latin-1")
     with open_page(browser, service, session, viewport={"width": 390, "height": 844}) as page:
         check_file(page, file)
-        expect(page.get_by_text("New: 489")).to_be_visible()
-        expect(page.get_by_text("Refused: 11")).to_be_visible()
-        expect(page.get_by_text("isbn: The book on line 3 has it.")).to_be_visible()
+        expect(page.get_by_role("link", name="New 489")).to_be_visible()
+        expect(page.get_by_role("link", name="Refused 11")).to_be_visible()
+        expect(page.get_by_text("ISBN: The book on line 3 has it.")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert count_books(page) == 0
         with page.expect_download() as download:
-            page.get_by_role("link", name="Download the 11 records").click()
+            page.get_by_role("link", name="Download the 11 records").first.click()
         returned = Path(download.value.path()).read_text(encoding="latin-1").splitlines()
         assert [row.split(";")[0] for row in returned[1:]] == [str(202 + number) for number in range(len(FAULTS))]
-        page.get_by_role("button", name="Import 489 records").click()
-        expect(page.get_by_role("link", name="The operation, with its undo")).to_be_visible()
+        page.get_by_role("button", name="Import 489 books").first.click()
+        expect(page.get_by_role("link", name="The operation, with its undo").first).to_be_visible()
         assert count_books(page) == 489
         first_import = page.url
         mended = tmp_path / "mended.csv"
@@ -120,11 +120,11 @@ def test_a_librarian_imports_mends_and_undoes(
         mended_rows = [";".join([*reason, row]) for reason, row in zip(reasons, FAULTS.values(), strict=True)]
         mended.write_text("\n".join([returned[0], *mended_rows]), encoding="latin-1")
         check_file(page, mended)
-        page.get_by_role("button", name="Import 11 records").click()
-        expect(page.get_by_role("link", name="The operation, with its undo")).to_be_visible()
+        page.get_by_role("button", name="Import 11 books").first.click()
+        expect(page.get_by_role("link", name="The operation, with its undo").first).to_be_visible()
         assert count_books(page) == 500
         page.goto(first_import)
-        page.get_by_role("link", name="The operation, with its undo").click()
+        page.get_by_role("link", name="The operation, with its undo").first.click()
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("It undoes")).to_be_visible()
         expect(page.locator("[data-progress=badge]")).to_have_text("done")

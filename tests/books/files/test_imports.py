@@ -35,7 +35,7 @@ from webhooks.models import Event
 
 OUT_OF_BOUNDS = (
     "title: Ensure this field has no more than 1000 characters."
-    " year: Ensure this value is less than or equal to 2147483647."
+    " year: This year is improbable for a book."
     " isbn: Ensure this field has no more than 64 characters."
 )
 HEADER = "title,author,year,isbn,genre\n"

@@ -1,0 +1,216 @@
+"""The table of a check or an import: what becomes of each record, and the cells that can be corrected."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from books.admin.descriptions import format_value
+from books.admin.files.forms import MEMBER_LABELS
+from books.files.catalogues.completion import load_completions
+from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
+from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
+from books.files.matching import REJECTED_VERDICTS, Verdict
+from books.files.parsing import Completion
+from books.files.reasons import group_reason, list_groups, name_place
+from books.members import MAX_LENGTHS
+from books.models import ImportFile, ImportFinding, Operation
+from library_site.admin.badges import Tone, format_badge
+from library_site.db.integers import parse_integer
+
+COLUMNS = ("title", "author", "year", "genre", "isbn")
+# So many records are looked through for those of one reason: the page comes at once.
+MAX_SEARCHED_RECORDS = 20_000
+# What is shown first is what has to be looked at.
+OPENED_FIRST = (Verdict.REFUSED, Verdict.DOUBTFUL)
+TONES: dict[str, Tone] = {"new": "good", "changed": "good", "doubtful": "warning", "refused": "bad"}
+FIELD_PREFIX = "cell"
+
+
+class ReportSection(NamedTuple):
+    """A tab: records of one kind, and how many the file has."""
+
+    kind: str
+    title: str
+    total: int
+    address: str
+    is_shown: bool
+
+
+class ReasonGroup(NamedTuple):
+    """A reason that several records have, and the page of these alone."""
+
+    reason: str
+    total: int
+    address: str
+    is_shown: bool
+
+
+class RowCell(NamedTuple):
+    """What a record has of a member. One with a field can be corrected, from `text` to `value`."""
+
+    member: str
+    label: str
+    text: str
+    before: str = ""
+    source: str = ""
+    field: str = ""
+    value: str = ""
+    is_corrected: bool = False
+    max_length: int = MAX_CORRECTION_LENGTH
+
+
+class Row(NamedTuple):
+    position: int
+    place: str
+    book_id: int | None
+    badge: str
+    reason: str
+    cells: Sequence[RowCell]
+    # Cells to correct of members that have no column of the table.
+    others: Sequence[RowCell]
+
+
+class Report(NamedTuple):
+    """`next_address` leads to the rows behind these. Of records that do not come back only the first are known."""
+
+    sections: Sequence[ReportSection]
+    groups: Sequence[ReasonGroup]
+    rows: Sequence[Row]
+    next_address: str
+    is_cut: bool
+
+    @property
+    def has_fields(self) -> bool:
+        return any(cell.field for row in self.rows for cell in (*row.cells, *row.others))
+
+
+def name_verdict(kind: str) -> str:
+    titles = {
+        Verdict.NEW: _("New"),
+        Verdict.CHANGED: _("Changed"),
+        Verdict.SAME: _("The same already"),
+        Verdict.LEFT: _("Left as they are"),
+        Verdict.WITHOUT_ISBN: _("Without ISBN, left out"),
+        Verdict.DOUBTFUL: _("Doubtful"),
+        Verdict.REFUSED: _("Refused"),
+    }
+    return titles[Verdict(kind)]
+
+
+def build_report(file: ImportFile, operation: Operation, query: QueryDict) -> Report:
+    """Returns the rows that the query asks for: a `kind`, a `reason` of it, and the position `after` which they are."""
+    counts = get_counts(operation)
+    kinds = [kind for kind in Verdict if counts.get(kind)]
+    kind = choose_kind(query.get("kind", ""), kinds)
+    if kind is None:
+        return Report((), (), (), "", is_cut=False)
+    groups = list_groups(get_reasons(operation, kind))
+    reason = query.get("reason", "")
+    reason = reason if reason in [group for _count, group in groups] else ""
+    after = parse_integer(query.get("after", "")) or 0
+    findings = ImportFinding.objects.filter(file=file, operation_id=operation.pk, kind=kind)
+    shown, next_after = find_page(findings, reason, max(0, min(after, 2**62)))
+    return Report(
+        [
+            ReportSection(name, name_verdict(name), counts[name], build_address(kind=name), name == kind)
+            for name in kinds
+        ],
+        [ReasonGroup(group, count, group_address(kind, group), is_shown=group == reason) for count, group in groups],
+        list(build_rows(file, operation, shown)),
+        build_address(kind=kind, reason=reason, after=next_after) if next_after else "",
+        kind not in REJECTED_VERDICTS and counts[kind] > len(shown),
+    )
+
+
+def group_address(kind: Verdict, group: str) -> str:
+    """Returns nothing for the rest, which is no group."""
+    return "" if group == _("other reasons") else build_address(kind=kind, reason=group)
+
+
+def choose_kind(wanted: str, kinds: Sequence[Verdict]) -> Verdict | None:
+    return next(
+        (kind for kind in (*filter(wanted.__eq__, kinds), *OPENED_FIRST, *kinds) if kind in kinds),
+        None,
+    )
+
+
+def build_address(**query: Any) -> str:
+    return f"?{urlencode({name: value for name, value in query.items() if value})}"
+
+
+def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tuple[list[ImportFinding], int]:
+    """Returns findings behind a position, and the position behind which there may be more, else 0."""
+    rows = findings.filter(position__gt=after).order_by("position")
+    if not reason:
+        shown = list(rows[: MAX_SHOWN_RECORDS + 1])
+        return shown[:MAX_SHOWN_RECORDS], shown[MAX_SHOWN_RECORDS - 1].position if shown[MAX_SHOWN_RECORDS:] else 0
+    positions: list[int] = []
+    searched = list(rows.values_list("position", "reason")[:MAX_SEARCHED_RECORDS])
+    for position, text in searched:
+        if group_reason(text) == reason:
+            positions.append(position)
+        if len(positions) > MAX_SHOWN_RECORDS:
+            return list(rows.filter(position__in=positions[:MAX_SHOWN_RECORDS])), positions[MAX_SHOWN_RECORDS - 1]
+    return list(rows.filter(position__in=positions)), searched[-1][0] if len(searched) == MAX_SEARCHED_RECORDS else 0
+
+
+def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[Row]:
+    positions = [finding.position for finding in findings]
+    completions = load_completions(file, file.check_operation_id or 0, positions)
+    corrections = load_cells(file, get_check_id(operation), positions)
+    format_name, can_correct = get_rules(operation).format, not file.import_operation_id
+    for finding in findings:
+        cells = list(
+            build_cells(finding, completions.get(finding.position, Completion()), corrections, can_correct=can_correct)
+        )
+        yield Row(
+            finding.position,
+            name_place(format_name, finding.line),
+            finding.book_id,
+            format_badge(name_verdict(finding.kind), TONES.get(finding.kind, "")),
+            finding.reason,
+            cells[: len(COLUMNS)],
+            [cell for cell in cells[len(COLUMNS) :] if cell.field or cell.before],
+        )
+
+
+def build_cells(
+    finding: ImportFinding, completion: Completion, corrections: Mapping[Cell, str | None], *, can_correct: bool
+) -> Iterator[RowCell]:
+    """Yields the cells of the columns, then the others."""
+    after, before = finding.after or {}, finding.before or {}
+    for member in (*COLUMNS, "available"):
+        cell = (finding.position, member)
+        text, former = format_text(after.get(member)), format_text(before.get(member))
+        is_field = can_correct and cell in corrections and finding.kind in REJECTED_VERDICTS
+        yield RowCell(
+            member,
+            str(MEMBER_LABELS[member]),
+            text,
+            former if finding.book_id and member in before and former != text else "",
+            completion.host if member in completion.values else "",
+            f"{FIELD_PREFIX}-{finding.position}-{member}" if is_field else "",
+            corrections.get(cell) or "",
+            corrections.get(cell) is not None,
+            MAX_LENGTHS.get(member, MAX_CORRECTION_LENGTH),
+        )
+
+
+def format_text(value: Any) -> str:
+    return "" if value is None else format_value(value)
+
+
+def read_fields(form: QueryDict) -> dict[Cell, str]:
+    """Returns the texts of the fields of the table, by the cells that they correct."""
+    texts: dict[Cell, str] = {}
+    for name, text in form.items():
+        prefix, _dash, place = name.partition("-")
+        position, _dash, member = place.partition("-")
+        number = parse_integer(position)
+        if prefix == FIELD_PREFIX and number is not None and 0 < number < 2**62:
+            texts[number, member] = str(text)
+    return texts

@@ -1,0 +1,108 @@
+"""Cells of an uploaded file that a librarian corrects in the page of its check, without the file itself.
+
+A check asks for the cells that its reasons are about. Their values go to the next check of the file, and an import
+takes those of the check that was confirmed: nobody changes them any more.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from django.utils.translation import gettext_noop
+
+from books.files.matching import REJECTED_VERDICTS, Decision
+from books.members import MAX_LENGTHS, MEMBERS
+from books.models import ImportCorrection, ImportFile
+from library_site.db.texts import make_storable
+from library_site.http.refusals import Refusal
+
+# More are mended in a spreadsheet: each check reads all corrections at its beginning.
+MAX_ASKED_CELLS = MAX_CORRECTED_CELLS = 5_000
+MAX_CORRECTION_LENGTH = max(MAX_LENGTHS.values())
+# The member of a record, by its position.
+Cell = tuple[int, str]
+
+
+class TooManyCorrections(Refusal):
+    """The file has so many that it is better mended where it is from."""
+
+    status = 409
+    message = gettext_noop("No more cells of one file can be corrected here. Mend the others in the file itself.")
+
+
+class TooLongCorrection(Refusal):
+    """No member of a book is as long."""
+
+    status = 422
+    message = gettext_noop("A correction is too long.")
+
+
+def list_correctable(decision: Decision) -> list[str]:
+    """Returns the members that the reason of a rejected record is about. One that cannot be read has none."""
+    if decision.verdict not in REJECTED_VERDICTS or decision.record.raw.problem:
+        return []
+    return [member for member in MEMBERS if member in decision.members]
+
+
+def ask_for_corrections(file: ImportFile, check_id: int, decisions: Sequence[Decision]) -> None:
+    """Stores the cells that the page of the check lets people correct, of the first records that come back."""
+    cells = [(decision.record.position, member) for decision in decisions for member in list_correctable(decision)]
+    asked = ImportCorrection.objects.filter(file=file, operation_id=check_id).count() if cells else 0
+    rows = [build_correction(file, check_id, cell) for cell in cells[: max(0, MAX_ASKED_CELLS - asked)]]
+    # Those that were corrected, and are wrong still, are there.
+    ImportCorrection.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def build_correction(file: ImportFile, check_id: int, cell: Cell, value: str | None = None) -> ImportCorrection:
+    position, member = cell
+    return ImportCorrection(file=file, operation_id=check_id, position=position, member=member, value=value)
+
+
+def load_corrections(file: ImportFile, check_id: int) -> dict[int, dict[str, str]]:
+    """Returns the values of the check by the positions of records, and by member."""
+    rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, value__isnull=False)
+    corrections: dict[int, dict[str, str]] = {}
+    for position, member, value in rows.values_list("position", "member", "value"):
+        corrections.setdefault(position, {})[member] = value or ""
+    return corrections
+
+
+def load_cells(file: ImportFile, check_id: int, positions: Collection[int]) -> dict[Cell, str | None]:
+    """Returns the cells of these records that the check asks about, with the values that they were given."""
+    rows = ImportCorrection.objects.filter(file=file, operation_id=check_id, position__in=positions)
+    return {(position, member): value for position, member, value in rows.values_list("position", "member", "value")}
+
+
+def count_corrections(file: ImportFile, check_id: int) -> int:
+    return ImportCorrection.objects.filter(file=file, operation_id=check_id, value__isnull=False).count()
+
+
+def find_changes(file: ImportFile, check_id: int, texts: Mapping[Cell, str]) -> dict[Cell, str | None]:
+    """Returns what becomes of cells that the check asks about; of an empty text, nothing. Raises TooLongCorrection."""
+    if any(len(text) > MAX_CORRECTION_LENGTH for text in texts.values()):
+        raise TooLongCorrection
+    cells = load_cells(file, check_id, {position for position, _member in texts})
+    values = {cell: make_storable(text).strip() or None for cell, text in texts.items() if cell in cells}
+    return {cell: value for cell, value in values.items() if value != cells[cell]}
+
+
+def store_changes(file: ImportFile, check_id: int, changes: Mapping[Cell, str | None]) -> None:
+    """Stores values of cells in the caller's transaction. Raises TooManyCorrections."""
+    ImportCorrection.objects.bulk_create(
+        [build_correction(file, check_id, cell, value) for cell, value in changes.items()],
+        update_conflicts=True,
+        unique_fields=["file", "operation_id", "position", "member"],
+        update_fields=["value"],
+    )
+    if count_corrections(file, check_id) > MAX_CORRECTED_CELLS:
+        raise TooManyCorrections
+
+
+def pass_corrections_on(file: ImportFile, former_id: int | None, check_id: int) -> None:
+    """Gives the values of a check to the next one, in the transaction that begins it."""
+    former = load_corrections(file, former_id) if former_id else {}
+    rows = [
+        build_correction(file, check_id, (position, member), value)
+        for position, values in former.items()
+        for member, value in values.items()
+    ]
+    ImportCorrection.objects.bulk_create(rows)
+    ImportCorrection.objects.filter(file=file).exclude(operation_id=check_id).delete()
