@@ -1,6 +1,6 @@
 """Base classes for the admin: they refuse input on which Django fails, and never count a whole table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from django import forms
@@ -113,6 +113,23 @@ class ReadOnlyAdmin(BaseAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """The list allows actions; a single row cannot be changed."""
         return obj is None and super().has_change_permission(request)
+
+
+class MomentFilter(admin.EmptyFieldListFilter):
+    """Filters by a moment at which something ended: in words, where Django says whether the column is empty."""
+
+    # Of rows without the moment, and with it.
+    words: ClassVar[tuple[Any, Any]]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.title = _("State")
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        every, *others = super().choices(changelist)
+        yield every
+        for choice, word in zip(others, self.words, strict=True):
+            yield {**choice, "display": word}
 
 
 class OwnedAdmin(BaseAdmin):

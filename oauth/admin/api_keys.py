@@ -10,11 +10,15 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
-from library_site.admin.model_admins import OwnedAdmin
+from library_site.admin.model_admins import MomentFilter, OwnedAdmin
 from oauth import api_keys
 from oauth.admin.forms import APIKeyForm
 from oauth.models import APIKey
 from oauth.scopes import DEFAULT_SCOPE
+
+
+class RevocationFilter(MomentFilter):
+    words = (_("valid"), _("revoked"))
 
 
 @admin.register(APIKey)
@@ -28,7 +32,7 @@ class APIKeyAdmin(OwnedAdmin):
     form = APIKeyForm
     allowed_lookups = ("revoked_at__isempty",)
     list_display = ("name", "state", "key_prefix", "owner", "scopes", "last_used_at", "expires_at", "revoked_at")
-    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    list_filter = (("revoked_at", RevocationFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
     ordering = ("-pk",)

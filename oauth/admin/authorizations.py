@@ -8,9 +8,13 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from library_site.admin.badges import format_badge
-from library_site.admin.model_admins import OwnedAdmin, ReadOnlyAdmin
+from library_site.admin.model_admins import MomentFilter, OwnedAdmin, ReadOnlyAdmin
 from oauth.models import CONSENT_LIFETIME, Authorization
 from oauth.tokens import revocations
+
+
+class EndFilter(MomentFilter):
+    words = (_("in use"), _("ended"))
 
 
 @admin.register(Authorization)
@@ -23,7 +27,7 @@ class AuthorizationAdmin(ReadOnlyAdmin, OwnedAdmin):
     allowed_lookups = ("ended_at__isempty",)
     list_display = ("user", "state", "application", "scopes", "created_at", "refreshed_at", "ended_at")
     list_display_links = None
-    list_filter = (("ended_at", admin.EmptyFieldListFilter),)
+    list_filter = (("ended_at", EndFilter),)
     list_select_related = ("user", "application")
     search_fields = ("user__username", "application__name", "application__client_id")
     ordering = ("-created_at",)

@@ -138,3 +138,18 @@ def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None)
 def test_a_badge_is_a_word() -> None:
     assert format_badge("<b>") == '<span class="badge">&lt;b&gt;</span>'
     assert format_badge("Revoked", "bad") == '<span class="badge bad">Revoked</span>'
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("/admin/oauth/apikey/", ["All", "valid", "revoked"]),
+        ("/admin/oauth/authorization/", ["All", "in use", "ended"]),
+    ],
+)
+def test_a_filter_by_a_moment_says_what_it_means(root: Client, address: str, words: list[str]) -> None:
+    page = read_text(root.get(address))
+    menu = page.partition('id="changelist-filter"')[2].partition("</nav>")[0]
+    links = re.findall(r'<a href="([^"]*)"[^>]*>([^<]*)</a>', menu)
+    assert [word for _link, word in links] == words
+    assert [link for link, _word in links[1:]] == [f"?{links[1][0][1:-1]}1", f"?{links[1][0][1:-1]}0"]
