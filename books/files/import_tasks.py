@@ -14,13 +14,14 @@ from django.utils.translation import gettext as _
 from books.files.catalogues.completion import Completer, complete_records, load_completions, store_completions
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.earlier_records import EarlierRecords
-from books.files.formats.encodings import show_storable
+from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, UnreadableFile
+from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import Completion, ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
 from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
-from books.files.uploads import build_source
+from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
 from books.members import MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
@@ -211,15 +212,29 @@ class PreviewTask:
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Raises OperationFailed."""
         with report_unreadable():
-            return Batch(1, [read_head(open_source(operation))])
+            return Batch(1, [find_reading(get_file(operation), open_source(operation))])
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
-        [head] = batch.items
+        [(head, encoding)] = batch.items
         Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
+        ImportFile.objects.filter(preview_operation=operation).update(encoding=encoding)
         return BatchCounts(changed=0, unchanged=1)
 
     def require_complete(self, operation: Operation) -> None:
         """Its result is stored with its only batch."""
+
+
+def find_reading(file: ImportFile, source: StoredFile) -> tuple[Head, str]:
+    """Returns what a look into the file found, and the encoding in which it is read, empty for that which was found.
+
+    A text that is no UTF-8 from its first sign on is read in Windows-1252; somebody may choose another encoding.
+    """
+    head = read_head(source)
+    is_offered = FORMATS[head.format].encodings == TEXT_ENCODINGS and not source.encoding
+    if not (head.warning and is_offered and is_probably_windows_1252(open_content(file))):
+        return head, source.encoding
+    other = read_head(source._replace(encoding="windows-1252"))
+    return msgspec.structs.replace(other, notes=[head.warning, *other.notes]), "windows-1252"
 
 
 def find_head(operation: Operation | None) -> Head | None:

@@ -17,6 +17,7 @@ from books.fields import to_naive_utc
 from books.files.columns.mapping import guess_mapping
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.sandbox.client import StoredFile
+from books.files.sandbox.streams import open_chunks
 from books.models import ColumnMapping, ImportChunk, ImportFile
 
 PART_BYTES = 512 * 1024
@@ -113,6 +114,11 @@ def read_chunk(file: ImportFile, number: int) -> bytes:
     if len(content) != size:
         raise UnreadableFile(_("A part of the file is missing. Upload it again."))
     return content
+
+
+def open_content(file: ImportFile) -> BinaryIO:
+    """Returns the bytes of a file, which are read part by part."""
+    return open_chunks(file.size, PART_BYTES, partial(read_chunk, file))
 
 
 def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:

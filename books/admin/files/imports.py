@@ -167,6 +167,8 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         head=head,
         form=form,
         encodings={name: ENCODINGS[name].name for name in FORMATS[head.format].encodings},
+        # Windows-1252 is what a text that is no UTF-8 nearly always has.
+        chosen_encoding=file.encoding or ("windows-1252" if head.warning else "utf-8"),
     )
 
 

@@ -11,6 +11,9 @@ from django.utils.translation import gettext as _
 from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, UnreadableFile, format_count
 from library_site.db.texts import make_storable
 
+ASCII_BYTES = bytes(range(128))
+# Bytes of a sign.
+MAX_UTF_8_SIGN = 4
 # Of a text in UTF-16 with a Latin script every second byte is NUL.
 UTF_16_SHARE = 0.3
 
@@ -85,6 +88,23 @@ def find_invalid_line(stream: BinaryIO) -> int:
         if not chunk:
             return 0
         line += chunk.count(b"\n")
+
+
+def is_probably_windows_1252(stream: BinaryIO) -> bool:
+    """Whether the first sign beyond ASCII is not in UTF-8. In a file of UTF-8 that is damaged somewhere it is."""
+    stream.seek(0)
+    while chunk := stream.read(CHUNK_BYTES):
+        if not chunk.isascii():
+            return begins_with_invalid_sign(chunk.lstrip(ASCII_BYTES) + stream.read(MAX_UTF_8_SIGN))
+    return False
+
+
+def begins_with_invalid_sign(content: bytes) -> bool:
+    try:
+        content[:MAX_UTF_8_SIGN].decode()
+    except UnicodeDecodeError as error:
+        return error.start == 0
+    return False
 
 
 def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:

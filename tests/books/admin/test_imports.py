@@ -411,13 +411,26 @@ def test_windows_1252_is_offered_and_read(head: Client) -> None:
     file = upload(head, f"{header}Café;Zoë;1890;9780306406157;Novel;\n".encode("cp1252"))
     shown = head.get(page(file, "mapping")).content.decode()
     assert "Line 1 is not UTF-8" in shown
-    assert "Read it as Windows-1252" in shown
+    assert '<option value="windows-1252" selected>' in shown
+    assert "Read as CSV with semicolons, Windows-1252." in shown
+    assert "Café" in shown
+    head.post(page(file, "mapping"), {"encoding": "utf-8"})
+    run_operations()
+    assert "Read as CSV with semicolons, UTF-8." in head.get(page(file, "mapping")).content.decode()
     head.post(page(file, "mapping"), {"encoding": "windows-1252"})
     run_operations()
-    assert "Café" in head.get(page(file, "mapping")).content.decode()
     choose(head, file)
     confirm(head, file)
     assert Book.objects.get().author == "Zoë"
+
+
+def test_a_file_of_utf_8_with_a_damaged_place_is_not_read_as_windows_1252(head: Client) -> None:
+    """All its other names would be wrong."""
+    file = upload(head, HEADER.encode() + "Café;Zoë;1890;1;Novel\n".encode() + b"Caf\xe9;Zo\xeb;1890;2;Novel\n")
+    shown = head.get(page(file, "mapping")).content.decode()
+    assert "Line 3 is not UTF-8" in shown
+    assert "Read as CSV with semicolons, UTF-8." in shown
+    assert '<option value="windows-1252" selected>' in shown
 
 
 def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
@@ -425,7 +438,7 @@ def test_the_encodings_of_marc_21_are_offered_and_read(head: Client) -> None:
     file = upload(head, record)
     shown = head.get(page(file, "mapping")).content.decode()
     assert "1 record says that it is in UTF-8, and is not." in shown
-    assert "Read it as MARC-8" in shown
+    assert '<option value="marc-8">MARC-8</option>' in shown
     assert "UTF-16" not in shown
     head.post(page(file, "mapping"), {"encoding": "marc-8"})
     run_operations()

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 
 from books.files.formats import xlsx_files
-from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
+from books.files.formats.encodings import is_probably_windows_1252
+from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
     MEMBERS,
@@ -293,3 +294,20 @@ def test_blanks_that_other_programs_cut_off_are_not_written(name: str) -> None:
     text = data.decode().replace("\r\n", "\n")
     assert text.split("\n") == [*text.splitlines(), ""]
     assert not any("\u3000" in line for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", False),
+        (b"abc", False),
+        (b"caf\xe9 au lait", True),
+        (b"caf\xe9", True),
+        ("é".encode() + b"\xe9", False),
+        ("abé€".encode() + b"\xe9", False),
+        (b"x" * (CHUNK_BYTES - 1) + "é".encode(), False),
+        (b"x" * CHUNK_BYTES + b"\xe9x", True),
+    ],
+)
+def test_the_first_sign_beyond_ascii_tells_windows_1252(content: bytes, expected: bool) -> None:
+    assert is_probably_windows_1252(BytesIO(content)) is expected
