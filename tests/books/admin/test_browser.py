@@ -77,6 +77,9 @@ def test_pages_fit_the_screen(
         "deleted/",
         "bulk_edit/?author=e",
         "operations/",
+        "genres/",
+        "duplicates/",
+        f"duplicates/merge/?pair=1-{pk}",
         f"{pk}/history/",
         f"{pk}/history/state/?version=1",
         f"{pk}/change/?state=1",
@@ -96,9 +99,9 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         page.goto("/admin/books/book/bulk_edit/?q=browsed")
         page.locator("#id_genre").fill("W" * 200)
         page.get_by_role("button", name="Preview").click()
-        expect(page.get_by_role("button", name="Edit 1 book")).to_be_visible()
+        expect(page.get_by_role("button", name="Edit 1 book")).to_have_count(2)
         assert page.evaluate("document.documentElement.scrollWidth") == 390
-        page.get_by_role("button", name="Edit 1 book").click()
+        page.get_by_role("button", name="Edit 1 book").first.click()
         expect(page.locator("[data-progress=badge]")).to_have_text("waiting")
         run_command(os.environ | {"DATABASE_URL": service.database_url}, "run_operations", "--once")
         expect(page.locator("[data-progress=badge]")).to_have_text("done")
@@ -107,6 +110,18 @@ def test_a_bulk_edit_shows_its_progress_until_it_is_done(
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("It undoes bulk edit")).to_be_visible()
         expect(page.locator("progress")).to_be_visible()
+
+
+def test_a_genre_is_renamed_by_two_clicks_and_its_name(
+    browser: Browser, service: Service, prepared: tuple[str, int, int]
+) -> None:
+    with open_page(browser, service, prepared[0]) as page:
+        page.goto("/admin/books/book/genres/")
+        page.locator("summary", has_text="Rename Dystopia").click()
+        page.locator("input[value=Dystopia]:focus").wait_for()
+        page.keyboard.type("Anti-Utopia")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Genre becomes “Anti-Utopia”")).to_be_visible()
 
 
 def test_a_scan_leads_to_a_new_book_by_enter_alone(
