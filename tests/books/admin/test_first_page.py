@@ -90,6 +90,13 @@ def test_an_operation_is_one_line_however_many_books_it_changed(
     assert [item.subject.text for item in items[2:]] == ["Book 0", "Book 3", "Book 2", "Book 1", "Book 0"]
 
 
+def test_the_feed_ends_after_the_last_changes(librarian: Client) -> None:
+    for number in range(first_page.MAX_CHANGES + 2):
+        create_book(title=f"Book {number}")
+    titles = [item.subject.text for item in librarian.get(INDEX).context["feed"]]
+    assert titles == [f"Book {number}" for number in range(first_page.MAX_CHANGES + 1, 1, -1)]
+
+
 def test_each_count_is_that_of_the_list_it_leads_to(librarian: Client) -> None:
     for members in ({"isbn": "0141439513"}, {"isbn": "9780141439518", "title": "Same"}, {"year": 1}, {"title": "Emma"}):
         create_book(**members)
@@ -233,6 +240,12 @@ class TestSummaries:
         for seconds, books in ((59, 0), (60, 1)):
             summaries.refresh_summaries(self.NOW + timedelta(seconds=seconds))
             assert self.read(seconds=61) == books
+
+    def test_the_worker_leaves_to_pages_what_is_quick(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(summaries, "LIVE_SECONDS", 1000)
+        self.read()
+        summaries.refresh_summaries(self.NOW + timedelta(hours=1))
+        assert Summary.objects.get().counted_at == self.NOW
 
     def test_the_worker_counts_for_a_hundredth_of_its_time(self, db: None, is_slow: None) -> None:
         self.read()

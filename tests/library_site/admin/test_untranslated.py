@@ -35,7 +35,7 @@ DATA = re.compile(
         | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16 | windows-1252   # of a file
         | BibTeX | CSV | JSON\ lines | MARC\ 21 | MARCXML | RIS | ONIX.* | Bookshop(?:\ for\ root)? | bookshop
         | Library\ documentation | library-docs
-        | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ Novel\) | isbn-[0-9]+ | zzz
+        | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ (?:Novel|Austen)\)? | isbn-[0-9]+ | zzz
         | Scanner(?:\ \(.*\))? | lib_[0-9a-f]+ | (?:(?:read|write|webhooks)\ ?)+:? | (?:[A-Z2-7]{4}\ ?){8}
         | https?://\S+ | book\.(?:created|updated|deleted):? | book\.created\ [0-9a-f-]+\ →\ \S+ | [0-9a-f-]{36}
         | branch(?:,\ [0-9-]+|:\ book\.created\ 1)? | X-Webhook-Event:.* | "\w+":.* | \{"name".*
@@ -55,7 +55,7 @@ class MarkReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.is_code = tag in ("script", "style")
         attributes = dict(attrs)
-        names = [*SHOWN_ATTRIBUTES, *(["value"] if attributes.get("type") in ("submit", "button") else [])]
+        names = [*SHOWN_ATTRIBUTES, *(["value"] if tag == "input" and attributes.get("type") == "submit" else [])]
         names += [name for name in attributes if name.startswith("data-") and " " in (attributes[name] or "")]
         for name in names:
             self.collect(attributes.get(name) or "", 0)
