@@ -42,4 +42,6 @@ def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequ
 
 def describe_corrected(reason: str, corrected: Sequence[str]) -> str:
     """Adds to a reason what was corrected in the page: the record comes back as the file has it."""
-    return f"{reason} {_('Corrected in the page:')} {', '.join(corrected)}." if corrected else reason
+    if not corrected:
+        return reason
+    return _("%(reason)s Corrected in the page: %(names)s.") % {"reason": reason, "names": ", ".join(corrected)}

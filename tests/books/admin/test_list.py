@@ -351,6 +351,11 @@ def test_facets_of_a_list_that_is_narrowed_count_its_books(librarian: Client) ->
 
 
 @pytest.mark.usefixtures("three_books")
+def test_facets_count_a_genre_once_however_it_is_written(librarian: Client) -> None:
+    assert list(list_choices(librarian.get(LIST, {"author": "zola"}))["Genre"].values()) == [2]
+
+
+@pytest.mark.usefixtures("three_books")
 def test_facets_of_too_many_books_have_no_counts(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelist, "MAX_LISTED_COUNT", 1)
     facets = list_choices(librarian.get(f"{LIST}?author=zola&page=2"))
@@ -414,6 +419,12 @@ def seven_books(db: None, astrid: User) -> None:
 )
 def test_a_page_is_opened_by_its_number(librarian: Client, query: dict[str, Any], numbers: list[int]) -> None:
     assert list_titles(librarian, **query) == [f"Book {number}" for number in numbers]
+
+
+@pytest.mark.usefixtures("seven_books")
+def test_a_page_by_its_number_may_begin_in_a_later_part_of_the_order(librarian: Client) -> None:
+    change_book(Book.objects.get(title="Book 1"), available=False)
+    assert list_titles(librarian, page=2, sort="availability") == ["Book 6", "Book 5"]
 
 
 @pytest.mark.usefixtures("seven_books")

@@ -32,7 +32,8 @@ DATA = re.compile(
     r"""(?:›\ |“)?(?:
         English | Deutsch | UTC | [0-9]{4},\ [0-9:]+\ UTC
         | root | head | Librarians | Head\ librarians | Developers
-        | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16 | windows-1252   # of a file
+        | books\.csv | (?:[0-9]+\ ×\ )?(?:title|author|year|isbn|genre|row):? | utf-16
+        | UTF-8 | UTF-16 | [Ww]indows-1252   # of a file
         | BibTeX | CSV | JSON\ lines | MARC\ 21 | MARCXML | RIS | ONIX.* | Bookshop(?:\ for\ root)? | bookshop
         | Library\ documentation | library-docs
         | Emma(?:\ \(.*\))? | Gone(?:\ \(.*\))? | Jane\ Austen | Novel | :\ (?:Novel|Austen)\)? | isbn-[0-9]+ | zzz
