@@ -102,7 +102,7 @@ def test_a_code_before_the_camera_begins_a_new_book(
         expect(page.locator("#id_title")).to_be_focused()
         expect(page.locator("#id_isbn")).to_have_value("978-0-14-303947-1")
         expect(page.get_by_role("dialog")).to_be_hidden()
-        assert page.evaluate("document.querySelector('#camera video').srcObject") is None
+        page.wait_for_function("document.querySelector('#camera video').srcObject === null")
 
 
 def test_codes_before_the_camera_lend_one_book_after_the_other(
@@ -122,7 +122,7 @@ def test_codes_before_the_camera_lend_one_book_after_the_other(
         assert page.locator("#lending-rows > li").count() == 2
         expect(page.locator("#content-main")).not_to_contain_text("ignored")
         page.get_by_role("button", name="Close").click()
-        assert page.evaluate("document.querySelector('#camera video').srcObject") is None
+        page.wait_for_function("document.querySelector('#camera video').srcObject === null")
     states = service.fetch_all("SELECT available FROM books_book WHERE title IN ('Seen 0', 'Seen 1')")
     assert [bool(available) for (available,) in states] == [False, False]
 
