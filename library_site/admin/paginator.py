@@ -19,11 +19,9 @@ class BoundedPaginator(Paginator):
         return count_rows(cast("QuerySet[Any]", self.object_list))
 
 
-def count_rows(rows: "QuerySet[Any]", max_count: int | None = None) -> int:
-    """Counts up to MAX_COUNT, if no other limit is given."""
-    limit = max_count or MAX_COUNT
-    count = rows.order_by()[: limit + 1].count()
-    return BoundedCount(limit) if count > limit else count
+def count_rows(rows: "QuerySet[Any]") -> int:
+    count = rows.order_by()[: MAX_COUNT + 1].count()
+    return BoundedCount(MAX_COUNT) if count > MAX_COUNT else count
 
 
 class BoundedCount(int):

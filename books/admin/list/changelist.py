@@ -17,11 +17,13 @@ from books.admin.list.facets import (
     Chip,
     Facet,
     FacetCounts,
+    FacetRow,
     count_facets,
     hide_counts,
     list_chips,
     list_facets,
     read_counts,
+    read_facet_rows,
 )
 from books.admin.list.filters import ListFilterForm, build_list_condition, change_query, resolve_filters
 from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
@@ -31,7 +33,7 @@ from books.search.matches import build_search
 from books.search.scans import read_scan
 from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_page
 from books.summaries import BOOKS, LIVE_SECONDS, read_summary
-from library_site.admin.paginator import BoundedCount, count_rows
+from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
 
@@ -94,7 +96,13 @@ class BookList(ChangeList):
             return int(self.summary.numbers["books"])
         if "exact" in request.GET:
             return int(self.queryset.order_by().count())
-        return count_rows(self.queryset, MAX_LISTED_COUNT)
+        count = len(self.facet_rows)
+        return BoundedCount(MAX_LISTED_COUNT) if count > MAX_LISTED_COUNT else count
+
+    @cached_property
+    def facet_rows(self) -> list[FacetRow]:
+        """One more than are counted, to see whether there are others."""
+        return read_facet_rows(self.queryset, MAX_LISTED_COUNT + 1)
 
     @cached_property
     def summary(self) -> Summary:
@@ -148,7 +156,7 @@ class BookList(ChangeList):
 
     def count_facets(self) -> FacetCounts:
         if self.is_narrowed and self.result_count <= MAX_LISTED_COUNT and not self.exact_address:
-            return count_facets(self.queryset, MAX_LISTED_COUNT)
+            return count_facets(self.facet_rows)
         counts = read_counts(self.summary.numbers)
         return hide_counts(counts) if self.is_narrowed else counts
 

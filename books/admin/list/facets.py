@@ -16,6 +16,7 @@ from books.search.quality import QUALITIES
 # So many genres and decades are offered, those with the most books.
 MAX_CHOICES = 20
 BuildAddress = Callable[..., str]
+FacetRow = tuple[str, str, int, bool]
 
 
 class Chip(NamedTuple):
@@ -64,9 +65,12 @@ def hide_counts(counts: FacetCounts) -> FacetCounts:
     )
 
 
-def count_facets(books: QuerySet[Book], limit: int) -> FacetCounts:
-    """Counts the books of a list that has no more than the limit. Reads them all."""
-    rows = books.order_by().values_list("genre_folded", "genre", "year", "available")[:limit]
+def read_facet_rows(books: QuerySet[Book], limit: int) -> list[FacetRow]:
+    """Returns what facets count of the books of a list, of so many at most. One statement counts the list, too."""
+    return list(books.order_by().values_list("genre_folded", "genre", "year", "available")[:limit])
+
+
+def count_facets(rows: Iterable[FacetRow]) -> FacetCounts:
     spellings: dict[str, str] = {}
     genres, decades, availability = Counter[str](), Counter[int](), Counter[str]()
     for folded, genre, year, available in rows:
