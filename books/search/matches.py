@@ -12,7 +12,13 @@ from books.fields import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.scans import Scan, ScanKind
 from books.search.sections import Section, read_page
-from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_condition, isbn_prefix_condition
+from books.search.texts import (
+    MAX_SEARCH_LENGTH,
+    MAX_SEARCH_WORDS,
+    contains_condition,
+    isbn_prefix_condition,
+    narrow_to_words,
+)
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Start
 
@@ -89,8 +95,9 @@ def search_words(text: str) -> Search:
 
 def has_words(text: str) -> Q:
     """Every word somewhere in title, author or genre, or at the start of the ISBN."""
-    condition = Q()
-    for word in text[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]:
+    words = text[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]
+    condition = narrow_to_words(words)
+    for word in words:
         condition &= contains_condition(word, *FOLDED_COLUMNS) | isbn_prefix_condition(word)
     return condition
 

@@ -72,12 +72,24 @@ def contains_in_columns(columns: Sequence[str], folded_text: str, collation: str
     return Q(*(Contains(text, folded_text) for text in texts), _connector=Q.OR)
 
 
-def narrow_by_index(columns: Sequence[str], folded_text: str) -> Q:
+def narrow_to_words(words: Sequence[str]) -> Q:
+    """On SQLite, the books that have all of the words, if these are few: each of the words may be in many.
+
+    A word with which an ISBN begins narrows nothing: a book can have it there.
+    """
+    if connection.vendor != "sqlite":
+        return Q()
+    texts = [fold(word) for word in words if not Book.objects.filter(isbn_prefix_condition(word)).exists()]
+    return narrow_by_index(list(FOLDED_COLUMNS.values()), *texts) if len(texts) > 1 else Q()
+
+
+def narrow_by_index(columns: Sequence[str], *folded_texts: str) -> Q:
     """The ids that SQLite's index finds, if these are few, so that a list need not read every book."""
-    if len(folded_text) < TRIGRAM_LENGTH:
+    texts = [text[:MAX_INDEXED_TEXT] for text in folded_texts if len(text) >= TRIGRAM_LENGTH]
+    if not texts:
         return Q()
     with connection.cursor() as cursor:
-        query = f"{{{' '.join(columns)}}}: ({trigram_query(folded_text[:MAX_INDEXED_TEXT])})"
+        query = " AND ".join(f"{{{' '.join(columns)}}}: ({trigram_query(text)})" for text in texts)
         cursor.execute(INDEX_SQL, [query, MAX_INDEX_MATCHES + 1])
         count, ids = cursor.fetchone()
     return Q() if count > MAX_INDEX_MATCHES else Q(pk__in=RawSQL("SELECT value FROM json_each(%s)", [ids]))

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from books.models import SORT_PREFIX_LENGTH, Book
+from books.search import texts
 from books.search.matches import build_search, find_first, is_equal
 from books.search.scans import read_scan
 from tests.support.books_admin import change_book, create_book
@@ -100,3 +101,24 @@ def test_an_equal_title_is_read_along_its_index() -> None:
     plan = books.explain()
     assert "book_by_title" in plan
     assert "trigrams" not in plan
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("lina drama", ["Both"]),
+        ("978 drama", ["Number", "Drama"]),
+        ("no dra", ["Drama"]),
+        ("lina nothing", []),
+    ],
+)
+def test_words_that_many_books_have_find_those_that_have_all(
+    monkeypatch: pytest.MonkeyPatch, text: str, titles: list[str]
+) -> None:
+    """No index finds few books for one of the words. A word may be the beginning of an ISBN."""
+    monkeypatch.setattr(texts, "MAX_INDEX_MATCHES", 1)
+    create_book(title="Lina", author="Lina", genre="Novel", isbn="x-1")
+    create_book(title="Both", author="Lina", genre="Drama", isbn="x-2")
+    create_book(title="Drama", author="Nobody", genre="Drama", isbn="9780141439518")
+    create_book(title="Number", author="978", genre="Drama", isbn="x-3")
+    assert find_titles(text) == titles
