@@ -24,6 +24,8 @@ DEFAULT_COLUMNS = tuple(name for name in LIST_COLUMNS if name != "id")
 ROWS_OF_A_PAGE = (25, 50, 100, 200)
 DEFAULT_ROWS = 50
 MAX_VIEWS = 50
+# So many views of others are offered.
+MAX_SHARED_VIEWS = 200
 MAX_QUERY_LENGTH = 4_000
 
 
@@ -89,17 +91,18 @@ def own_settings(request: HttpRequest) -> QuerySet[ListSettings]:
 def list_views(request: HttpRequest) -> list[ViewLink]:
     """Returns the views that the person can open, the own ones first."""
     default = own_settings(request).values_list("default_view", flat=True).first()
-    views = list_visible(request).select_related("user")[: MAX_VIEWS * 4]
-    links = [
+    is_own = Q(user=request.user.pk)
+    own = SavedView.objects.filter(is_own).order_by("name")
+    shared = SavedView.objects.filter(~is_own, is_shared=True).select_related("user").order_by("name", "pk")
+    return [
         ViewLink(
             view,
             change_query(QueryDict(view.query), view=view.pk),
             "" if view.user_id == request.user.pk else view.user.get_username(),
             view.pk == default,
         )
-        for view in views
+        for view in (*own, *shared[:MAX_SHARED_VIEWS])
     ]
-    return sorted(links, key=lambda link: (bool(link.owner), link.view.name))
 
 
 @require_POST

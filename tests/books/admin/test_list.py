@@ -227,6 +227,16 @@ def test_a_shared_view_is_open_to_all_and_changed_by_its_owner_alone(librarian: 
     assert SavedView.objects.get(pk=view.pk).query == "genre=novel"
 
 
+def test_views_of_others_take_no_room_from_the_own_ones(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "MAX_SHARED_VIEWS", 1)
+    other = User.objects.create_user("other")
+    for name in ("B", "A"):
+        SavedView.objects.create(user=other, name=name, query="", columns=[], is_shared=True)
+    for name in ("Z", "Y"):
+        librarian.post(SAVE_VIEW, {"name": name})
+    assert [link.view.name for link in librarian.get(LIST).context["saved_views"]] == ["Y", "Z", "A"]
+
+
 def test_a_view_that_is_saved_again_without_sharing_is_shared_no_more(librarian: Client) -> None:
     for shared in ({"is_shared": "on"}, {}):
         librarian.post(SAVE_VIEW, {"name": "Novels", "query": "genre=novel", **shared})
