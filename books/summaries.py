@@ -47,6 +47,11 @@ def read_summary(name: str, now: datetime) -> Summary:
     return counted
 
 
+def find_count_time(summary: Summary, now: datetime) -> datetime | None:
+    """Returns when the numbers were counted that were read at this moment; None if that was then."""
+    return None if summary.counted_at == now else summary.counted_at
+
+
 def refresh_summaries(now: datetime) -> None:
     """Counts again what somebody looks at and takes too long for a page."""
     for summary in Summary.objects.filter(seconds__gt=LIVE_SECONDS):

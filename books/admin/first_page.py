@@ -1,7 +1,7 @@
 """What the first page of the admin shows of the books: numbers, charts, and the last changes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from books.history.entries import ActorNames, read_actor_names
 from books.history.feed import read_feed
 from books.models import Actor, Book, Operation
 from books.search.quality import MIN_PROBABLE_YEAR, QUALITIES
-from books.summaries import BOOKS, CHANGES, read_summary
+from books.summaries import BOOKS, CHANGES, find_count_time, read_summary
 from library_site.admin.badges import Tone
 from library_site.admin.paginator import count_rows
 
@@ -99,7 +99,7 @@ def describe_books(now: datetime) -> dict[str, Any]:
         "genres": build_genre_bars(numbers["genres"], numbers["books"]),
         "decades": decades,
         "fullest_decade": max((column.total for column in decades), default=0),
-        "counted_at": summary.counted_at if summary.counted_at != now else None,
+        "counted_at": find_count_time(summary, now),
     }
 
 
@@ -107,11 +107,13 @@ def describe_changes(now: datetime) -> dict[str, Any]:
     days = read_summary(CHANGES, now).numbers["days"]
     names = name_actors({int(pk) for counts in days.values() for pk in counts})
     changes = [count_by_name(counts, names) for counts in days.values()]
+    totals = sum(changes, Counter[Link]())
+    people = find_largest(totals, MAX_PEOPLE)
     return {
         "feed": [describe_item(change) for change in describe_entries(read_feed(MAX_CHANGES))],
-        "series": list_series(changes),
-        "days": build_days([date.fromisoformat(day) for day in days], changes),
-        "changes_in_days": sum(map(Counter.total, changes)),
+        "series": list_series(totals, people),
+        "days": build_days(days, changes, people),
+        "changes_in_days": totals.total(),
         "busiest_day": max(map(Counter.total, changes)),
     }
 
@@ -179,23 +181,20 @@ def count_by_name(counts: Mapping[str, int], names: Mapping[int, Link]) -> Count
     return counter
 
 
-def list_series(changes: Sequence[Counter[Link]]) -> list[Series]:
+def list_series(totals: Counter[Link], people: Sequence[Link]) -> list[Series]:
     """Those who changed most, and all others together."""
-    totals = sum(changes, Counter[Link]())
-    people = find_largest(totals, MAX_PEOPLE)
     series = [Series(link.text, number, totals[link], link.address) for number, link in enumerate(people, 1)]
     if others := totals.total() - sum(totals[link] for link in people):
         series.append(Series(_("Others"), MAX_PEOPLE + 1, others, ""))
     return series
 
 
-def build_days(days: Sequence[date], changes: Sequence[Counter[Link]]) -> list[Column]:
-    people = find_largest(sum(changes, Counter[Link]()), MAX_PEOPLE)
+def build_days(days: Collection[str], changes: Sequence[Counter[Link]], people: Sequence[Link]) -> list[Column]:
     rows = []
     for counts in changes:
         known = [counts[link] for link in people]
         rows.append((*known, *[0] * (MAX_PEOPLE - len(known)), counts.total() - sum(known)))
-    return build_columns([format_day(day) for day in days], rows, [""] * len(days))
+    return build_columns([format_day(date.fromisoformat(day)) for day in days], rows, [""] * len(days))
 
 
 def format_day(day: date) -> str:

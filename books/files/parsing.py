@@ -16,7 +16,7 @@ from books.files.columns.cells import (
     has_no_isbn,
     is_blank,
     list_sources,
-    read_cells_by_member,
+    read_cells,
     read_member,
 )
 from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
@@ -189,7 +189,7 @@ def read_corrected(
     record: Record, sources: Mapping[str, Sequence[Source]], corrections: Mapping[str, str], *, is_exact: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the cells of a record and the doubts about them, by member. A correction is read as a cell is."""
-    cells, doubts = read_cells_by_member(record.values, sources)
+    cells, doubts = read_cells(record.values, sources)
     for member, text in corrections.items():
         cells[member], doubt, _is_enough = find_reader(member, "", is_exact=is_exact)(text)
         doubts.pop(member, None)

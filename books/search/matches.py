@@ -96,9 +96,10 @@ def search_words(text: str) -> Search:
 def has_words(text: str) -> Q:
     """Every word somewhere in title, author or genre, or at the start of the ISBN."""
     words = text[:MAX_SEARCH_LENGTH].split()[:MAX_SEARCH_WORDS]
-    condition = narrow_to_words(words)
-    for word in words:
-        condition &= contains_condition(word, *FOLDED_COLUMNS) | isbn_prefix_condition(word)
+    isbn_conditions = [isbn_prefix_condition(word) for word in words]
+    condition = narrow_to_words(words, isbn_conditions)
+    for word, begins_isbn in zip(words, isbn_conditions, strict=True):
+        condition &= contains_condition(word, *FOLDED_COLUMNS) | begins_isbn
     return condition
 
 

@@ -72,14 +72,15 @@ def contains_in_columns(columns: Sequence[str], folded_text: str, collation: str
     return Q(*(Contains(text, folded_text) for text in texts), _connector=Q.OR)
 
 
-def narrow_to_words(words: Sequence[str]) -> Q:
+def narrow_to_words(words: Sequence[str], isbn_conditions: Sequence[Q]) -> Q:
     """On SQLite, the books that have all of the words, if these are few: each of the words may be in many.
 
-    A word with which an ISBN begins narrows nothing: a book can have it there.
+    A word with which an ISBN begins, by the `isbn_prefix_condition` of each, narrows nothing: a book can have it there.
     """
-    if connection.vendor != "sqlite":
+    if connection.vendor != "sqlite" or len(words) < 2:
         return Q()
-    texts = [fold(word) for word in words if not Book.objects.filter(isbn_prefix_condition(word)).exists()]
+    pairs = zip(words, isbn_conditions, strict=True)
+    texts = [fold(word) for word, begins_isbn in pairs if not Book.objects.filter(begins_isbn).exists()]
     return narrow_by_index(list(FOLDED_COLUMNS.values()), *texts) if len(texts) > 1 else Q()
 
 

@@ -59,7 +59,10 @@ def show_bar(context: Context) -> dict[str, Any]:
     """Shows each link to those who may follow it; people without a place in the admin see their account alone."""
     request: HttpRequest = context["request"]
     is_member = admin.site.has_permission(request)
-    places, more = (list_links(request, places) if is_member else [] for places in (PLACES, MORE_PLACES))
+    current = find_current(request.path)
+    places, more = (list_links(request, places, current) if is_member else [] for places in (PLACES, MORE_PLACES))
+    # The pages of the admin have read them already.
+    apps = context.get("available_apps")
     return {
         "request": request,
         "user": request.user,
@@ -67,16 +70,17 @@ def show_bar(context: Context) -> dict[str, Any]:
         "is_member": is_member,
         "places": [(link, number < PHONE_PLACES) for number, link in enumerate(places)],
         "more": more,
-        "apps": list(iter_administered(request)) if is_member else [],
+        "apps": list(iter_administered(request, admin.site.get_app_list(request) if apps is None else apps))
+        if is_member
+        else [],
         # Django's script for it is on the pages of the admin alone.
-        "has_scheme_choice": "available_apps" in context,
+        "has_scheme_choice": apps is not None,
     }
 
 
-def list_links(request: HttpRequest, places: Iterable[Place]) -> list[BarLink]:
+def list_links(request: HttpRequest, places: Iterable[Place], current: str) -> list[BarLink]:
     """The list is current on the pages of single books, too, which no other link leads to."""
     shown = [place for place in places if has_any_permission(request, place.permissions)]
-    current = find_current(request.path)
     return [
         BarLink(str(place.label), reverse(f"admin:{place.name}"), is_current=place.name == current) for place in shown
     ]
@@ -89,9 +93,9 @@ def find_current(path: str) -> str:
     return addresses.get(longest, "")
 
 
-def iter_administered(request: HttpRequest) -> Iterator[tuple[str, list[BarLink]]]:
+def iter_administered(request: HttpRequest, apps: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[BarLink]]]:
     """Yields the other models that a person may see, by the names of their apps."""
-    for app in admin.site.get_app_list(request):
+    for app in apps:
         links = [
             BarLink(str(model["name"]), model["admin_url"], request.path.startswith(model["admin_url"]))
             for model in app["models"]

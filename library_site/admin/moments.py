@@ -13,16 +13,18 @@ from django.utils.translation import gettext as _
 def format_moment(moment: datetime) -> str:
     """Returns HTML: a `time` element with the zone. A moment without a zone is in UTC."""
     local = localize_moment(moment)
-    text = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
-    return format_html('<time datetime="{}">{}</time>', local.isoformat(), text)
+    return format_html('<time datetime="{}">{}</time>', local.isoformat(), write_moment(local))
 
 
 def format_age(moment: datetime, now: datetime) -> str:
     """Returns HTML: a `time` element that says how long ago it was; of what is older than a day, the date."""
     local = localize_moment(moment)
     text = naturaltime(local) if now - local < timedelta(days=1) else format_date(local)
-    full = f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), full, text)
+    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), write_moment(local), text)
+
+
+def write_moment(local: datetime) -> str:
+    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s T')}"
 
 
 def format_date(moment: datetime) -> str:

@@ -21,12 +21,12 @@ BROWSER_MARKS = [pytest.mark.database_independent, pytest.mark.browser, pytest.m
 
 
 @contextmanager
-def start_chromium(path: str) -> Iterator[Browser]:
+def start_chromium(path: str, *flags: str) -> Iterator[Browser]:
     """Yields a browser. Close it at the end of the module: while it runs, Django takes the thread
     for asynchronous code and refuses queries.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS, *flags])
         yield browser
         browser.close()
 

@@ -117,12 +117,14 @@ def list_last_changes(request: HttpRequest, book: Book | None) -> Sequence[Descr
 
 def find_first_state(book: KnownBook, oldest: Sequence[Entry]) -> FirstState | None:
     """Returns the first state that is known, where no entry has it: that before the oldest change, or the only one."""
+    if oldest and oldest[0].kind is Change.Kind.CREATED:
+        return None
     version = oldest[0].version - 1 if oldest else book.version
     try:
         members = find_state(book.pk, version)
     except UnknownVersion:
         return None
-    return FirstState(version, compare_members(members, members), state_address(book.pk, version))
+    return FirstState(version, compare_members(members, None), state_address(book.pk, version))
 
 
 def list_merged(pk: int) -> list[Link]:

@@ -10,18 +10,22 @@ from django.utils.translation import gettext as _
 
 from books.admin.descriptions import format_value
 from books.admin.files.forms import MEMBER_LABELS
+from books.admin.list.settings import TEXT_COLUMNS
 from books.files.catalogues.completion import load_completions
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
 from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import Completion
 from books.files.reasons import group_reason, list_groups, name_place
-from books.members import MAX_LENGTHS
+from books.members import MAX_LENGTHS, MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
 from library_site.admin.badges import Tone, format_badge
 from library_site.db.integers import parse_integer
+from library_site.db.keyset import Key, Start, cut_page
 
-COLUMNS = ("title", "author", "year", "genre", "isbn")
+# As in the list of books; what else a book has follows.
+COLUMNS = (*TEXT_COLUMNS, "isbn")
+OTHER_MEMBERS = tuple(name for name in MEMBERS if name not in COLUMNS)
 # So many records are looked through for those of one reason: the page comes at once.
 MAX_SEARCHED_RECORDS = 20_000
 # What is shown first is what has to be looked at.
@@ -146,8 +150,8 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
     """Returns findings behind a position, and the position behind which there may be more, else 0."""
     rows = findings.filter(position__gt=after).order_by("position")
     if not reason:
-        shown = list(rows[: MAX_SHOWN_RECORDS + 1])
-        return shown[:MAX_SHOWN_RECORDS], shown[MAX_SHOWN_RECORDS - 1].position if shown[MAX_SHOWN_RECORDS:] else 0
+        page = cut_page(list(rows[: MAX_SHOWN_RECORDS + 1]), MAX_SHOWN_RECORDS, Start((after,)), get_position_key)
+        return page.rows, page.behind[0] if page.behind else 0
     positions: list[int] = []
     searched = list(rows.values_list("position", "reason")[:MAX_SEARCHED_RECORDS])
     for position, text in searched:
@@ -156,6 +160,10 @@ def find_page(findings: QuerySet[ImportFinding], reason: str, after: int) -> tup
         if len(positions) > MAX_SHOWN_RECORDS:
             return list(rows.filter(position__in=positions[:MAX_SHOWN_RECORDS])), positions[MAX_SHOWN_RECORDS - 1]
     return list(rows.filter(position__in=positions)), searched[-1][0] if len(searched) == MAX_SEARCHED_RECORDS else 0
+
+
+def get_position_key(finding: ImportFinding) -> Key:
+    return (finding.position,)
 
 
 def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[Row]:
@@ -183,7 +191,7 @@ def build_cells(
 ) -> Iterator[RowCell]:
     """Yields the cells of the columns, then the others."""
     after, before = finding.after or {}, finding.before or {}
-    for member in (*COLUMNS, "available"):
+    for member in (*COLUMNS, *OTHER_MEMBERS):
         cell = (finding.position, member)
         text, former = format_text(after.get(member)), format_text(before.get(member))
         is_field = can_correct and cell in corrections and finding.kind in REJECTED_VERDICTS

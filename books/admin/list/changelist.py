@@ -32,15 +32,13 @@ from books.models import Book, Summary
 from books.search.matches import build_search
 from books.search.scans import read_scan
 from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_page
-from books.summaries import BOOKS, LIVE_SECONDS, read_summary
+from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
 
 # Lent books and the others are each in the order of an index.
 AVAILABILITY_SECTIONS = [Section(Q(available=False)), Section(Q(available=True))]
-
-
 # More pages no library has, and no database counts.
 MAX_PAGE_NUMBER = 10_000_000
 # Of a list that is narrowed, so many books are counted.
@@ -64,7 +62,7 @@ class BookList(ChangeList):
     """Its `result_list` is a page. The queryset that actions get has the books of all pages."""
 
     def __init__(self, request: HttpRequest, model: Any, list_display: Sequence[str], *arguments: Any) -> None:
-        self.settings = read_settings(request)
+        self.settings, self.now = read_settings(request), timezone.now()
         hidden = {method for name, method in LIST_COLUMNS.items() if name not in self.settings.columns}
         super().__init__(request, model, [name for name in list_display if name not in hidden], *arguments)
 
@@ -73,7 +71,7 @@ class BookList(ChangeList):
         self.filter_specs, self.has_filters = [], False
         self.search = build_search(read_scan(self.query))
         self.filter_form = ListFilterForm(request.GET)
-        values = resolve_filters(request.GET, timezone.now())
+        values = resolve_filters(request.GET, self.now)
         self.filtered_books = self.root_queryset.filter(build_list_condition(values))
         self.filter_form.full_clean()
         self.has_active_filters = self.filter_form.has_values()
@@ -106,7 +104,7 @@ class BookList(ChangeList):
 
     @cached_property
     def summary(self) -> Summary:
-        return read_summary(BOOKS, timezone.now())
+        return read_summary(BOOKS, self.now)
 
     @property
     def is_narrowed(self) -> bool:
@@ -148,8 +146,7 @@ class BookList(ChangeList):
     @property
     def counted_at(self) -> datetime | None:
         """When all books were counted, if that was not now."""
-        is_now = self.is_narrowed or self.summary.seconds <= LIVE_SECONDS
-        return None if is_now else self.summary.counted_at
+        return None if self.is_narrowed else find_count_time(self.summary, self.now)
 
     def list_facets(self) -> Iterator[Facet]:
         return list_facets(self.count_facets(), self.filter_form.cleaned_data, self.build_address)

@@ -19,6 +19,7 @@ from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.moments import localize_moment
+from library_site.db.keyset import Start, cut_page, get_id_key
 
 FILTER_LABELS = {"q": gettext_lazy("Find")} | {name: field.label for name, field in ListFilterForm.base_fields.items()}
 # So many problems are listed on a page.
@@ -131,11 +132,9 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
 def list_problems(operation: Operation, behind: int) -> tuple[list[ProblemLine], int | None]:
     """Returns a page of what was left as it was, and the position of the next page, None if there is none."""
     found = OperationProblem.objects.filter(operation=operation, pk__gt=behind).order_by("pk")
-    rows = list(found[: MAX_LISTED_PROBLEMS + 1])
-    shown = rows[:MAX_LISTED_PROBLEMS]
+    page = cut_page(list(found[: MAX_LISTED_PROBLEMS + 1]), MAX_LISTED_PROBLEMS, Start((behind,)), get_id_key)
     is_book = "filter" in (operation.parameters or {}) or bool(operation.undo_of_id)
-    lines = [describe_problem(problem, is_book) for problem in shown]
-    return lines, shown[-1].pk if len(rows) > len(shown) else None
+    return [describe_problem(problem, is_book) for problem in page.rows], page.behind[0] if page.behind else None
 
 
 def count_problems(operation: Operation) -> list[tuple[str, int]]:

@@ -19,7 +19,7 @@ from books.admin.views import find_librarian, render_page
 from books.members import MEMBERS
 from books.models import Book
 from books.search.duplicates import MAX_PAIRS, SAME_ISBN, SAME_TITLE, Pair, check_pairs, mark_distinct
-from books.summaries import DUPLICATES, read_summary
+from books.summaries import DUPLICATES, find_count_time, read_summary
 from books.writing.merging import merge_books
 from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -31,13 +31,13 @@ START = Pair(0, 0)
 
 
 class PairTab(NamedTuple):
-    """The pairs of a kind, and when they were looked for."""
+    """The pairs of a kind, and when they were looked for, None if that is now."""
 
     kind: str
     label: Any
     pairs: list[Pair]
     size: int
-    counted_at: datetime
+    counted_at: datetime | None
 
 
 class MemberLine(NamedTuple):
@@ -88,7 +88,7 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
         pairs=[(pair, describe_pair([books[pk] for pk in pair])) for pair in shown if books.keys() >= set(pair)],
         tab=tab,
         tabs=tabs,
-        counted_at=tab.counted_at if tab.counted_at != now else None,
+        counted_at=tab.counted_at,
         behind=format_pair(shown[-1]) if len(pairs) > len(shown) else "",
     )
 
@@ -98,7 +98,7 @@ def read_tab(kind: str, now: datetime) -> PairTab:
     found = summary.numbers["pairs"]
     pairs = check_pairs(kind, found)
     size = BoundedCount(MAX_PAIRS) if len(pairs) > MAX_PAIRS else len(pairs)
-    return PairTab(kind, PAIR_KINDS[kind], pairs, size, summary.counted_at)
+    return PairTab(kind, PAIR_KINDS[kind], pairs, size, find_count_time(summary, now))
 
 
 def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:

@@ -91,15 +91,10 @@ def find_reader(member: str, column: str, *, is_exact: bool) -> Callable[[Any], 
     return read_text if member in TEXT_MEMBERS else read_any
 
 
-def read_cells(values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]) -> tuple[dict[str, Any], list[str]]:
-    """Returns what a record has of each member, and the doubts about it, which begin with the names of the columns."""
-    cells, doubts = read_cells_by_member(values, sources)
-    return cells, [*doubts.values()]
-
-
-def read_cells_by_member(
+def read_cells(
     values: Mapping[str, Any], sources: Mapping[str, Sequence[Source]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns what a record has of each member, and the doubts, by member, which begin with the names of columns."""
     cells: dict[str, Any] = {}
     doubts: dict[str, str] = {}
     for member, columns in sources.items():

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from books.files.csv_cells import FIRST_SIGNS, TEXT_FORMULA, escape_formula, read_cell
+from books.files.formats.csv_cells import FIRST_SIGNS, TEXT_FORMULA, escape_formula, read_cell
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.files.formats.headers import build_header
 from books.files.formats.records import (

@@ -16,7 +16,7 @@ from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_time
 from openpyxl.utils import column_index_from_string
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900, from_excel, from_ISO8601
 
-from books.files.csv_cells import TEXT_FORMULA
+from books.files.formats.csv_cells import TEXT_FORMULA
 from books.files.formats.limits import Allowance, build_refusal, require_few_names, require_flat
 from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, FailedFormula, UnreadableFile, format_count
 

@@ -5,11 +5,13 @@ Chromium has no detector on Linux. A stand-in finds what the test puts before th
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, CHROMIUM_FLAGS, open_page
+from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
 from tests.support.server import Service, run_in_shell
 
 PREPARATION = """
@@ -54,11 +56,21 @@ def prepared(service: Service) -> list[str]:
 
 @pytest.fixture(scope="module")
 def camera_browser(chromium: str) -> Iterator[Browser]:
-    flags = [*CHROMIUM_FLAGS, "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+    with start_chromium(chromium, "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream") as browser:
         yield browser
-        browser.close()
+
+
+@contextmanager
+def open_camera(
+    browser: Browser, service: Service, session: str, address: str, script: str = "", **options: Any
+) -> Iterator[Page]:
+    """Opens a page in a browser that can read codes, and its camera."""
+    with open_page(browser, service, session, **options) as page:
+        page.add_init_script(CAN_READ)
+        page.add_init_script(script)
+        page.goto(address)
+        page.get_by_role("button", name="Camera").click()
+        yield page
 
 
 def show_code(page: Page, code: str) -> None:
@@ -82,10 +94,8 @@ def test_where_no_code_can_be_read_there_is_no_button(
 def test_a_code_before_the_camera_finds_a_book(
     camera_browser: Browser, service: Service, prepared: list[str], address: str
 ) -> None:
-    with open_page(camera_browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
-        page.add_init_script(CAN_READ)
-        page.goto(address)
-        page.get_by_role("button", name="Camera").click()
+    screen = {"width": 390, "height": 800}
+    with open_camera(camera_browser, service, prepared[0], address, viewport=screen) as page:
         show_code(page, prepared[1])
         expect(page.get_by_role("heading", level=1)).to_have_text("Seen 0")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -94,10 +104,7 @@ def test_a_code_before_the_camera_finds_a_book(
 def test_a_code_before_the_camera_begins_a_new_book(
     camera_browser: Browser, service: Service, prepared: list[str]
 ) -> None:
-    with open_page(camera_browser, service, prepared[0]) as page:
-        page.add_init_script(CAN_READ)
-        page.goto("/admin/books/book/add/")
-        page.get_by_role("button", name="Camera").click()
+    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/add/") as page:
         show_code(page, "9780143039471")
         expect(page.locator("#id_title")).to_be_focused()
         expect(page.locator("#id_isbn")).to_have_value("978-0-14-303947-1")
@@ -108,10 +115,7 @@ def test_a_code_before_the_camera_begins_a_new_book(
 def test_codes_before_the_camera_lend_one_book_after_the_other(
     camera_browser: Browser, service: Service, prepared: list[str]
 ) -> None:
-    with open_page(camera_browser, service, prepared[0]) as page:
-        page.add_init_script(CAN_READ)
-        page.goto("/admin/books/book/lend/")
-        page.get_by_role("button", name="Camera").click()
+    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/lend/") as page:
         for code in prepared[1:]:
             show_code(page, code)
             expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(code)
@@ -128,11 +132,8 @@ def test_codes_before_the_camera_lend_one_book_after_the_other(
 
 
 def test_a_camera_that_is_not_allowed_is_said(camera_browser: Browser, service: Service, prepared: list[str]) -> None:
-    with open_page(camera_browser, service, prepared[0]) as page:
-        page.add_init_script(CAN_READ)
-        page.add_init_script("navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException());")
-        page.goto("/admin/books/book/scan/")
-        page.get_by_role("button", name="Camera").click()
+    refusal = "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException());"
+    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/scan/", refusal) as page:
         expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("The browser gives no picture")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_be_hidden()

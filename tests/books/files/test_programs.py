@@ -45,7 +45,7 @@ def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
     """Returns the value and the doubt of a cell in a column of the member's name, followed by other columns."""
     mapping = guess_mapping([member, *others])
     cells, doubts = read_cells({member: cell, **others}, list_sources(mapping, is_exact=False))
-    return cells[member], " ".join(doubts)
+    return cells[member], " ".join(doubts.values())
 
 
 @pytest.mark.database_independent
@@ -228,8 +228,8 @@ def test_an_improbable_year_is_doubtful(cell: str) -> None:
 )
 def test_the_first_tag_that_is_no_reading_state_is_the_genre(cell: str, genre: str) -> None:
     mapping = {"genre": "Tags"}
-    assert read_cells({"Tags": cell}, list_sources(mapping, is_exact=False)) == ({"genre": genre}, [])
-    assert read_cells({"genre": cell}, list_sources({"genre": "genre"}, is_exact=False)) == ({"genre": cell}, [])
+    assert read_cells({"Tags": cell}, list_sources(mapping, is_exact=False)) == ({"genre": genre}, {})
+    assert read_cells({"genre": cell}, list_sources({"genre": "genre"}, is_exact=False)) == ({"genre": cell}, {})
 
 
 @pytest.mark.database_independent
