@@ -5,11 +5,14 @@ from django.http import Http404
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerOauthRedirectView
 
+from library_site.admin.config import register_pages
 from library_site.http import errors
 from library_site.http.versions import KNOWN_VERSIONS, VERSIONS
 from library_site.views import DocsView, DocumentView, RootView
 
 VERSION_NUMBERS = tuple(VERSIONS)
+# Its URL patterns are those of the pages that are registered.
+register_pages()
 
 urlpatterns = [
     # First: each pattern before the match costs microseconds.

@@ -18,10 +18,9 @@ class OAuthConfig(AppConfig):
     verbose_name = _("Apps and keys")
 
     def ready(self) -> None:
-        # Importing these modules connects receivers, and registers checks and schemas.
+        # Importing these modules connects receivers and registers checks.
         from oauth import checks, signals  # noqa: F401
         from oauth.accounts import languages, notices  # noqa: F401
-        from oauth.api import openapi  # noqa: F401
         from oauth.server import docs_client
 
         # Django's users and groups, with a name that librarians understand.

@@ -1,5 +1,1 @@
-"""The admin pages of this app. Django imports only this package, so it imports the modules."""
-
-from oauth.admin import api_keys, apps, authorizations, users
-
-__all__ = ["api_keys", "apps", "authorizations", "users"]
+"""The admin pages of this app."""

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
+from tests.support.logs import list_children
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT
 
@@ -108,7 +110,7 @@ def test_the_server_stops_when_a_terminal_interrupts_all_its_processes(tmp_path:
 def test_a_worker_goes_on_when_a_terminal_interrupts_it() -> None:
     """The server, which is interrupted too, ends its workers: one that ends before looks like a crash."""
     code = (
-        "import os, signal; from library_site.management.commands.serve import load_application; load_application();"
+        "import os, signal; from library_site.server import load_application; load_application();"
         "os.kill(os.getpid(), signal.SIGINT); print('goes on'); os.kill(os.getpid(), signal.SIGTERM)"
     )
     worker = subprocess.run(
@@ -131,7 +133,34 @@ def test_commands_beside_the_server_stop_with_it(tmp_path: Path, stop_signal: si
     assert output.decode().endswith("Ctrl-C stops it.\nThe library has stopped.\n")
 
 
-def test_the_memory_of_large_bodies_is_returned_to_the_system(service: Service) -> None:
-    """glibc reads the variable when a process starts."""
-    variables = Path(f"/proc/{service.process.pid}/environ").read_text().split("\0")
-    assert "MALLOC_MMAP_THRESHOLD_=1048576" in variables
+FREE_BLOCKS = """
+import ctypes
+from library_site.server import return_freed_blocks
+
+class Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "free", "fast", "blocks", "mapped", *"abcde")]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype, libc.malloc.restype, libc.free.argtypes = Memory, ctypes.c_void_p, [ctypes.c_void_p]
+return_freed_blocks()
+libc.free(libc.malloc(4 * 1024 * 1024))
+before = libc.mallinfo2().mapped
+libc.malloc(4 * 1024 * 1024)
+print(libc.mallinfo2().mapped - before > 0)
+"""
+
+
+@pytest.mark.parametrize(("variables", "is_mapped"), [({}, "True"), ({"MALLOC_MMAP_THRESHOLD_": "8388608"}, "False")])
+def test_the_memory_of_large_bodies_is_returned_to_the_system(variables: dict[str, str], is_mapped: str) -> None:
+    """A block that is mapped for itself is returned when it is freed. The operator's variable comes first."""
+    output = subprocess.run(
+        [sys.executable, "-c", FREE_BLOCKS], env=os.environ | variables, capture_output=True, text=True, check=True
+    ).stdout
+    assert output == f"{is_mapped}\n"
+
+
+def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
+    """Each has little of its own: less than half of what it uses."""
+    worker = list_children(service.process.pid)[0]
+    sizes = dict(re.findall(r"^(\w+): +(\d+) kB", Path(f"/proc/{worker}/smaps_rollup").read_text(), re.MULTILINE))
+    assert int(sizes["Private_Dirty"]) + int(sizes["Private_Clean"]) < int(sizes["Rss"]) / 2

@@ -36,8 +36,13 @@ def capture_log(formatter: logging.Formatter, caplog: pytest.LogCaptureFixture) 
 
 def kill_worker(server: int) -> None:
     """Kills the only worker of a server and waits until the process has ended."""
-    worker = int(Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
+    [worker] = list_children(server)
     process = os.pidfd_open(worker)
     signal.pidfd_send_signal(process, signal.SIGKILL)
     select([process], [], [])
     os.close(process)
+
+
+def list_children(process: int) -> list[int]:
+    """Returns the ids of the processes that this one started; a server's are its workers."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]

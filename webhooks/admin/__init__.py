@@ -1,5 +1,1 @@
-"""The admin pages of this app; Django imports only this package."""
-
-from webhooks.admin import deliveries, endpoints, sources
-
-__all__ = ["deliveries", "endpoints", "sources"]
+"""The admin pages of this app."""

@@ -1,0 +1,85 @@
+"""The web server: a parent process that loads the library, and its workers, which share what it has loaded."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import connections
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+
+from library_site.monitoring.listener import start_listener
+from library_site.monitoring.shutdown import watch_for_stop
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+# glibc returns larger blocks to the system as soon as they are freed. By default it raises this threshold with the
+# first large block, and keeps the memory of later ones.
+MMAP_THRESHOLD = 1024 * 1024
+# The parameter's number in <malloc.h>, and the variable with which an operator sets it.
+M_MMAP_THRESHOLD, MMAP_VARIABLE = -3, "MALLOC_MMAP_THRESHOLD_"
+
+
+def build_server(start: Callable[[], None]) -> MPServer:
+    """Returns a server for the addresses of the settings. It calls `start` when it reacts to signals.
+
+    Threads let the commits of writers overlap; dead workers are replaced.
+    """
+    server = MPServer(
+        f"{__name__}:load_application",
+        factory=True,
+        interface=Interfaces.WSGI,
+        address=settings.HOST,
+        port=settings.PORT,
+        workers=settings.WEB_CONCURRENCY,
+        blocking_threads=settings.WEB_THREADS,
+        websockets=False,
+        log_level=LogLevels.error,
+        log_dictconfig=settings.LOGGING,
+        respawn_failed_workers=True,
+        # Seconds after which a worker is killed that was told to stop.
+        workers_kill_timeout=settings.STOP_TIMEOUT,
+    )
+    # A terminal that closes ends the library. The server would start its workers anew, with what is loaded already.
+    server.on_startup(lambda: signal.signal(signal.SIGHUP, server.signal_handler_interrupt))
+    server.on_startup(start)
+    return server
+
+
+def prepare_workers() -> None:
+    """Call it when everything is loaded, and before the server starts its workers, which are forks of this process."""
+    return_freed_blocks()
+    # Two processes cannot share a connection.
+    connections.close_all()
+    multiprocessing.set_start_method("fork", force=True)
+
+
+def return_freed_blocks() -> None:
+    """Bounds the memory that large bodies leave behind, where the C library is glibc."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option and MMAP_VARIABLE not in os.environ:
+        set_option(M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+
+
+def load_application() -> "WSGIApplication":
+    """Returns the application; each worker of the server calls it when it starts."""
+    # Ctrl-C reaches the workers too, and one that ends before it is told to looks like a crash to the server.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Until a worker serves, it has the server's handler, which would only take note of the stop.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    from library_site.wsgi import application
+
+    watch_for_stop()
+    if settings.HEALTH_PORT:
+        start_listener(settings.HEALTH_HOST, settings.HEALTH_PORT)
+    if settings.METRICS_TOKEN:
+        from library_site.monitoring.metrics import start_sampling
+
+        start_sampling()
+    return application
