@@ -8,40 +8,44 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from random import random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import connection
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from library_site.db import sql
 from library_site.db.connections import get_libpq_parameters
+from library_site.db.sql import execute, fetch_all
+from library_site.jobs.leases import select_due
 from library_site.jobs.worker import CONNECTION_ERRORS, RECONNECT_DELAY, STOP_SIGNALS, call_reconnecting
 from oauth.accounts import mails
 from webhooks import inbox
 from webhooks.delivery import leases
 from webhooks.delivery.attempts import AttemptResult, name_result, record_results
-from webhooks.delivery.leases import Backlog, LeasedDelivery
+from webhooks.delivery.leases import Backlog, LeasedDelivery, select_due_deliveries
 from webhooks.delivery.sending import DatabaseClock, Sender, open_sender, send_delivery
 from webhooks.endpoints import disable_ended, mail_owner
 from webhooks.expiry_schedule import delete_expired_if_due
-from webhooks.models import Endpoint
+from webhooks.models import Endpoint, Received
 from webhooks.outbox import NOTIFY_CHANNEL, NOTIFY_INTERVAL
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-# Seconds between polls while nothing is due: with notifications of PostgreSQL, and on SQLite, which has none.
-POLL_INTERVAL = {"postgresql": 0.5, "sqlite": 0.1}
+# Seconds between polls while nothing is due: on SQLite, which has no notifications, on PostgreSQL where they do not
+# arrive, as behind a pooler, and where they do.
+POLL_INTERVAL = {"sqlite": 0.1, "postgresql": 0.5}
+NOTIFIED_POLL_INTERVAL = 3.0
 # Seconds between polls after work was due, and for how long: new work may come without a notification meanwhile.
 BUSY_POLL_INTERVAL, BUSY_SECONDS = 0.02, 2 * NOTIFY_INTERVAL
 # Results are recorded in batches. A batch waits this many seconds for more results, unless BATCH_TARGET are there.
 BATCH_WAIT, BATCH_TARGET, MAX_BATCH = 0.01, 50, 500
 INBOX_BATCH = 20
-# Seconds between searches for mails.
-MAIL_POLL_INTERVAL = 2.0
 # Seconds between readings of the database's clock, between searches for endpoints whose access has ended, and between
 # questions whether it is time to delete expired rows.
 CLOCK_SYNC_INTERVAL = ENDED_CHECK_INTERVAL = EXPIRY_CHECK_INTERVAL = 60
@@ -59,13 +63,17 @@ class Worker:
         self.mail_executor = ThreadPoolExecutor(1)
         self.expiry_executor = ThreadPoolExecutor(1)
         self.is_stopping = False
-        self.stop_event = asyncio.Event()
-        self.wake_events = {self.claim_executor: asyncio.Event(), self.inbox_executor: asyncio.Event()}
+        # Those that work off a queue, and what sets them to work.
+        queue_executors = self.claim_executor, self.inbox_executor, self.mail_executor
+        self.wake_events = {executor: asyncio.Event() for executor in queue_executors}
+        # Whether PostgreSQL's notifications arrive.
+        self.is_notified = False
         self.busy_until = 0.0
         # The number of deliveries that are claimed and not recorded yet, by endpoint.
         self.in_flight: Counter[int] = Counter()
         self.results: asyncio.Queue[AttemptResult] = asyncio.Queue()
         self.counts: Counter[str] = Counter()
+        self.report_event = asyncio.Event()
         self.report_lock = asyncio.Lock()
 
     async def run(self, once: bool) -> None:
@@ -75,9 +83,15 @@ class Worker:
         log.info("The worker has started.")
         clock = DatabaseClock(await self.run_in_thread(self.claim_executor, sql.get_database_time))
         async with open_sender(self.concurrency, clock.now) as sender, asyncio.TaskGroup() as group:
-            loops = (self.record(group), self.listen(), self.report_regularly(clock), self.sync_clock(clock))
-            background_tasks = [group.create_task(loop) for loop in (*loops, self.disable_ended_regularly())]
-            background_tasks += [] if once else [group.create_task(self.delete_expired_regularly())]
+            loops = [
+                self.record(group),
+                self.listen(),
+                self.poll(),
+                self.report_regularly(clock),
+                self.sync_clock(clock),
+            ]
+            loops += [self.disable_ended_regularly()] + ([] if once else [self.delete_expired_regularly()])
+            background_tasks = [group.create_task(loop) for loop in loops]
             await asyncio.gather(self.deliver(sender, group, once), self.process_inbox(once), self.send_mails(once))
             await self.report(clock)
             for task in background_tasks:
@@ -95,19 +109,22 @@ class Worker:
     def stop(self) -> None:
         log.info("The worker stops: %d deliveries are under way.", self.in_flight.total())
         self.is_stopping = True
-        self.stop_event.set()
-        self.wake()
-
-    def wake(self) -> None:
-        self.busy_until = time.monotonic() + BUSY_SECONDS
         for event in self.wake_events.values():
             event.set()
+
+    def wake(self) -> None:
+        """Looks for events to send and to process, and goes on looking for some time."""
+        self.busy_until = time.monotonic() + BUSY_SECONDS
+        for executor in (self.claim_executor, self.inbox_executor):
+            self.wake_events[executor].set()
 
     async def deliver(self, sender: Sender, group: asyncio.TaskGroup, once: bool) -> None:
         """Returns when the results of all claimed deliveries are recorded."""
         while not self.is_stopping:
             was_idle = not self.in_flight
             deliveries = await self.claim(group)
+            if deliveries:
+                self.report_event.set()
             for leased_delivery in deliveries:
                 self.in_flight[leased_delivery.endpoint_id] += 1
                 group.create_task(self.send(sender, leased_delivery))
@@ -168,17 +185,26 @@ class Worker:
             count = await self.run_in_thread(self.mail_executor, lambda: mails.send_due(timezone.now()))
             if once and not count:
                 return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.stop_event.wait(), 0 if count else MAIL_POLL_INTERVAL)
+            if not count:
+                await self.wake_events[self.mail_executor].wait()
+            self.wake_events[self.mail_executor].clear()
+
+    async def poll(self) -> None:
+        """Finds what no notification tells of: retries, mails, and what a dead worker had."""
+        while True:
+            await asyncio.sleep(NOTIFIED_POLL_INTERVAL if self.is_notified else POLL_INTERVAL[connection.vendor])
+            due_queues = await self.run_in_thread(self.claim_executor, find_due_queues)
+            for event, is_due in zip(self.wake_events.values(), due_queues, strict=True):
+                if is_due:
+                    event.set()
 
     async def wait_for_work(self, executor: ThreadPoolExecutor, is_busy: bool) -> None:
-        """Returns when the executor's wake event is set, or when it is time to poll again."""
+        """Returns when the executor's wake event is set, or after work was due when it is time to look again."""
         if is_busy:
             self.busy_until = time.monotonic() + BUSY_SECONDS
         polls_often = time.monotonic() < self.busy_until and self.has_capacity()
-        interval = BUSY_POLL_INTERVAL if polls_often else POLL_INTERVAL[connection.vendor]
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.wake_events[executor].wait(), interval)
+            await asyncio.wait_for(self.wake_events[executor].wait(), BUSY_POLL_INTERVAL if polls_often else None)
         self.wake_events[executor].clear()
 
     async def run_in_thread(self, executor: ThreadPoolExecutor, function: Callable[[], Result]) -> Result:
@@ -195,7 +221,7 @@ class Worker:
                 await asyncio.sleep(RECONNECT_DELAY)
 
     async def listen(self) -> None:
-        """Wakes the worker at each notification of `webhooks.outbox`."""
+        """Wakes the worker at each notification of `webhooks.outbox`; its own, the first, shows whether they arrive."""
         if connection.vendor != "postgresql":
             return
         while True:
@@ -204,9 +230,24 @@ class Worker:
                 connect = partial(psycopg.AsyncConnection.connect, **parameters, autocommit=True)
                 async with await connect() as listener:
                     await listener.execute(f"LISTEN {NOTIFY_CHANNEL}")
-                    async for _ in listener.notifies():
-                        self.wake()
+                    await self.run_in_thread(self.claim_executor, lambda: execute(f"NOTIFY {NOTIFY_CHANNEL}"))
+                    await self.receive_notifications(listener)
+            self.is_notified = False
             await asyncio.sleep(RECONNECT_DELAY)
+
+    async def receive_notifications(self, listener: psycopg.AsyncConnection) -> None:
+        """Ends with OperationalError. psycopg's own generator of notifications wakes up ten times a second."""
+        loop, socket, readable = asyncio.get_running_loop(), listener.fileno(), asyncio.Event()
+        loop.add_reader(socket, readable.set)
+        try:
+            while await readable.wait():
+                readable.clear()
+                listener.pgconn.consume_input()
+                while listener.pgconn.notifies():
+                    self.is_notified = True
+                    self.wake()
+        finally:
+            loop.remove_reader(socket)
 
     async def sync_clock(self, clock: DatabaseClock) -> None:
         while True:
@@ -225,8 +266,11 @@ class Worker:
 
     async def report_regularly(self, clock: DatabaseClock) -> None:
         while True:
+            await self.report_event.wait()
             await asyncio.sleep(1)
             await self.report(clock)
+            if not self.in_flight:
+                self.report_event.clear()
 
     async def report(self, clock: DatabaseClock) -> None:
         """Writes the results since the last report, if there are any or if deliveries are in flight."""
@@ -236,6 +280,19 @@ class Worker:
                 counts, self.counts = self.counts, Counter()
                 backlog = await self.run_in_thread(self.inbox_executor, leases.get_backlog)
                 self.write_line(format_report(counts, backlog, clock.now()))
+
+
+def find_due_queues() -> tuple[bool, ...]:
+    """Returns whether deliveries, received events and mails are due, in this order, with one statement."""
+    return fetch_all(*due_queues_sql())[0]
+
+
+@cache
+def due_queues_sql() -> tuple[str, tuple[Any, ...]]:
+    due = (select_due_deliveries(), select_due(Received), mails.select_due(Now()))
+    statements = [queue.order_by().values("pk").query.sql_with_params() for queue in due]
+    sql = ", ".join(f"EXISTS ({statement})" for statement, _ in statements)
+    return f"SELECT {sql}", tuple(chain.from_iterable(parameters for _, parameters in statements))
 
 
 def format_report(counts: Counter[str], backlog: Backlog, now: datetime) -> str:

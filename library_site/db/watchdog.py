@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 import psycopg
 from psycopg.pq.abc import PGconn
@@ -70,6 +70,7 @@ class Watchdog:
         self.lock = Lock()
         self.statement_breaker, self.connection_breaker = Breaker(), Breaker()
         self.thread: Thread | None = None
+        self.is_stopping = Event()
         self.probed_at = self.paused_until = float("-inf")
 
     def begin(self, libpq: PGconn, limit: float) -> None:
@@ -115,9 +116,15 @@ class Watchdog:
                 self.thread = Thread(target=self.look_regularly, name="watchdog", daemon=True)
                 self.thread.start()
 
+    def stop(self) -> None:
+        """Ends the thread, before a fork. The next connection starts it again."""
+        if self.thread is not None:
+            self.is_stopping.set()
+            self.thread.join()
+            self.is_stopping.clear()
+
     def look_regularly(self) -> None:
-        while True:
-            time.sleep(LOOK_INTERVAL)
+        while not self.is_stopping.wait(LOOK_INTERVAL):
             try:
                 self.look(time.monotonic())
             except Exception:

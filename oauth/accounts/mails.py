@@ -11,7 +11,8 @@ from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.mail import send_mail
-from django.db.models import F
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.encoding import force_bytes
@@ -86,8 +87,11 @@ def invite(user: User, now: datetime) -> None:
 
 def send_due(now: datetime) -> int:
     """Sends the mails that are due. Returns their number. Must not run in a transaction: a mail server can be slow."""
-    mails = AccountMail.objects.filter(due_at__lte=now).order_by("due_at")[:BATCH]
-    return sum(send(mail, now) for mail in mails if claim(mail, now))
+    return sum(send(mail, now) for mail in select_due(now).order_by("due_at")[:BATCH] if claim(mail, now))
+
+
+def select_due(now: datetime | Now) -> QuerySet[AccountMail]:
+    return AccountMail.objects.filter(due_at__lte=now)
 
 
 def claim(mail: AccountMail, now: datetime) -> bool:

@@ -2,25 +2,32 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
 from django.core.management import CommandError, call_command
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from books.writing import changes
+from library_site.db.sql import execute
 from oauth.accounts import mails
 from oauth.models import Profile
 from tests.support.books import ACTOR, build_book
 from tests.support.endpoints import SECRET, create_endpoint, create_owner, publish_event
-from tests.support.receivers import respond_with, start_receiver
-from webhooks import endpoints
+from tests.support.receivers import Receiver, respond_with, start_receiver
+from tests.support.server import is_sqlite
+from tests.support.sources import create_source, store_received
+from tests.support.waiting import POLL_INTERVAL
+from webhooks import endpoints, worker
 from webhooks.delivery.attempts import DISABLED_REASON
 from webhooks.delivery.sending import DatabaseClock
-from webhooks.models import Attempt, Delivery, Endpoint
+from webhooks.models import Attempt, Delivery, Endpoint, Received
 from webhooks.signing import verify
 from webhooks.worker import Worker, close_connection
 
@@ -126,3 +133,100 @@ def test_a_person_who_forgot_the_password_gets_a_mail() -> None:
 def test_a_concurrency_below_one_is_refused() -> None:
     with pytest.raises(CommandError):
         run_worker(concurrency=0)
+
+
+def run_worker_beside(act: Callable[[Worker], Awaitable[None]], lines: list[str]) -> None:
+    """Runs a worker that writes its reports to `lines`, until `act` has ended."""
+
+    async def run() -> None:
+        idle_worker = Worker(10, lines.append)
+        async with asyncio.timeout(30):
+            running = asyncio.create_task(idle_worker.run(once=False))
+            await act(idle_worker)
+            idle_worker.stop()
+            await running
+
+    asyncio.run(run())
+
+
+async def wait_until_true(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(POLL_INTERVAL)
+
+
+async def run_in_database(function: Callable[[], object]) -> None:
+    def run_and_close() -> None:
+        function()
+        close_connection()
+
+    await asyncio.to_thread(run_and_close)
+
+
+def make_due() -> None:
+    """As time does: nobody is notified."""
+    Delivery.objects.update(next_at=Now())
+
+
+def kill_listener() -> None:
+    execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %%'")
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver whose only delivery is due tomorrow, and workers that poll only where no notifications arrive."""
+    monkeypatch.setattr(worker, "POLL_INTERVAL", {"sqlite": POLL_INTERVAL, "postgresql": POLL_INTERVAL})
+    monkeypatch.setattr(worker, "NOTIFIED_POLL_INTERVAL", 3600)
+    with start_receiver(respond_with(200)) as receiver:
+        create_endpoint(url=receiver.url)
+        publish_event()
+        Delivery.objects.update(next_at=timezone.now() + timedelta(days=1))
+        yield receiver
+
+
+@pytest.mark.parametrize("interval", ["POLL_INTERVAL", "NOTIFIED_POLL_INTERVAL"])
+def test_an_idle_worker_finds_what_is_due_and_reports_it(
+    later: Receiver, monkeypatch: pytest.MonkeyPatch, interval: str
+) -> None:
+    lines: list[str] = []
+    if interval == "POLL_INTERVAL":
+        # As behind a pooler: no notification arrives.
+        monkeypatch.setattr(worker, "execute", lambda _: None)
+    else:
+        monkeypatch.setattr(worker, "NOTIFIED_POLL_INTERVAL", POLL_INTERVAL)
+
+    async def make_due_later(idle_worker: Worker) -> None:
+        await wait_until_true(lambda: idle_worker.is_notified or interval == "POLL_INTERVAL" or is_sqlite())
+        await run_in_database(make_due)
+        await wait_until_true(lambda: later.requests)
+        await wait_until_true(lambda: lines)
+
+    run_worker_beside(make_due_later, lines)
+    assert "sent 1, failed 0, dead 0, waiting 0, oldest -" in lines
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no notifications")
+def test_a_notification_wakes_a_worker_that_polls_no_more(later: Receiver) -> None:
+    async def publish_later(idle_worker: Worker) -> None:
+        for _ in range(2):
+            await wait_until_true(lambda: idle_worker.is_notified)
+            await run_in_database(publish_event)
+            await wait_until_true(lambda: later.requests)
+            later.requests.clear()
+            # A listener that lost its connection is told nothing, until it is connected again.
+            await run_in_database(kill_listener)
+            await wait_until_true(lambda: not idle_worker.is_notified)
+
+    run_worker_beside(publish_later, [])
+
+
+def test_each_queue_with_due_work_is_found(later: Receiver) -> None:
+    assert worker.find_due_queues() == (False, False, False)
+    make_due()
+    assert worker.find_due_queues() == (True, False, False)
+    Delivery.objects.update(next_at=None)
+    store_received(create_source())
+    assert worker.find_due_queues() == (False, True, False)
+    Received.objects.update(next_at=None)
+    User.objects.create_user("reader", "listener@library.example", "a password of theirs")
+    mails.request_reset("listener@library.example", "127.0.0.1", timezone.now())
+    assert worker.find_due_queues() == (False, False, True)

@@ -106,7 +106,7 @@ def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
     `in_flight` has the number of deliveries that this worker has claimed, by endpoint; `concurrency` limits their sum.
     """
     # Checked without a transaction, which on SQLite would make writers wait.
-    if not pending_deliveries().filter(next_at__lte=Now()).exists():
+    if not select_due_deliveries().exists():
         return Claim([], [])
     with transaction.atomic():
         locked_endpoints = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
@@ -139,6 +139,10 @@ def build_delivery(
 def pending_deliveries() -> QuerySet[Delivery]:
     """Deliveries that wait or are in flight, to endpoints that can receive them."""
     return Delivery.objects.filter(next_at__isnull=False, endpoint__in=reachable_endpoints())
+
+
+def select_due_deliveries() -> QuerySet[Delivery]:
+    return pending_deliveries().filter(next_at__lte=Now())
 
 
 @cache

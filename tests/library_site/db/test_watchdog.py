@@ -455,6 +455,19 @@ def test_a_process_has_one_watchdog() -> None:
 
 
 @pytest.mark.database_independent
+def test_a_watchdog_that_was_stopped_starts_again() -> None:
+    dog = Watchdog()
+    dog.stop()
+    for _ in range(2):
+        dog.start()
+        thread = dog.thread
+        assert thread
+        assert thread.is_alive()
+        dog.stop()
+        assert not thread.is_alive()
+
+
+@pytest.mark.database_independent
 def test_the_watchdog_outlives_a_failure(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     failures: Iterator[BaseException] = iter([ValueError(), SystemExit()])
 
