@@ -1,5 +1,6 @@
 """The files of docs/deploy/, which a deployment copies: systemd and nginx accept them."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.database_independent
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "docs" / "deploy"
 UNITS = sorted(FOLDER.glob("*.service"))
+TARGET = FOLDER / "library.target"
 # What systemd calls the exposure of a unit, in tenths: 0 is the best, 100 the worst.
 MAX_EXPOSURE = 20
 
@@ -25,6 +27,7 @@ def units(tmp_path: Path) -> list[str]:
     paths = [tmp_path / path.name.replace("@", "@1") for path in UNITS]
     for source, path in zip(UNITS, paths, strict=True):
         path.write_text(source.read_text().replace("/opt/library/", f"{ROOT}/"))
+    shutil.copy(TARGET, tmp_path)
     return [str(path) for path in paths]
 
 
@@ -37,13 +40,21 @@ def run(*command: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("systemd")
 def test_systemd_accepts_the_units(units: list[str]) -> None:
-    assert run("systemd-analyze", "verify", "--man=no", *units) == (0, "")
+    target = str(Path(units[0]).parent / TARGET.name)
+    assert run("systemd-analyze", "verify", "--man=no", *units, target) == (0, "")
 
 
 @pytest.mark.usefixtures("systemd")
 def test_the_units_are_hardened(units: list[str]) -> None:
     status, report = run("systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", *units)
     assert status == 0, report
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_the_target_starts_and_stops_each_unit(unit: Path) -> None:
+    lines = unit.read_text().splitlines()
+    assert {"PartOf=library.target", "WantedBy=library.target"} < set(lines)
+    assert any(line.startswith("MemoryMax=") for line in lines)
 
 
 def test_the_script_is_one_of_the_shell() -> None:
