@@ -182,10 +182,11 @@ def lock_book(pk: int) -> BookRow:
 
     Raises BookNotFound, ConcurrentChange.
     """
-    books = lock_books([pk])
-    if not books:
+    with translate_db_errors():
+        book = statements.lock_row(pk)
+    if book is None:
         raise BookNotFound
-    return books[pk]
+    return book
 
 
 def lock_books(pks: Collection[int]) -> dict[int, BookRow]:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models.sql.compiler import SQLCompiler
 
 from books.history.actors import ActorRef
 from books.history.records import (
@@ -77,6 +78,25 @@ def select_book(pk: int) -> BookRow | None:
     """Returns a book, which is not locked. The values are those of PostgreSQL's driver."""
     rows = FIND_STATEMENT.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
     return BookRow._make(rows[0]) if rows else None
+
+
+def lock_row(pk: int) -> BookRow | None:
+    """Returns a book that no one else can change before the end of the transaction, which must have begun.
+
+    Django needs as long to build this statement as SQLite for the whole write.
+    """
+    compiler, sql, converters = compile_lock()
+    rows = fetch_all(sql, [pk]) if abs(pk) <= BIGINT_MAX else []
+    return next(map(BookRow._make, compiler.apply_converters(rows, converters)), None)
+
+
+@cache
+def compile_lock() -> tuple[SQLCompiler, str, Any]:
+    """Returns the statement of `lock_row` with a parameter for the id, and what converts its columns."""
+    books = Book.objects.filter(pk=0).select_for_update().values_list(*BookRow._fields)
+    compiler = books.query.get_compiler(connection=connection)
+    sql, _ = compiler.as_sql()
+    return compiler, sql, compiler.get_converters([expression for expression, *_ in compiler.select])
 
 
 def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:

@@ -1,0 +1,35 @@
+"""The statements that write a book, where they are not those of Django."""
+
+from contextlib import closing
+
+import pytest
+from django.db import connection, transaction
+
+from books.models import Book
+from books.writing import statements
+from books.writing.changes import read_rows
+from library_site.db.integers import BIGINT_MAX
+from tests.support.books_admin import create_book
+
+
+@pytest.mark.usefixtures("db")
+def test_a_locked_book_has_the_values_of_the_model() -> None:
+    with transaction.atomic():
+        pk = create_book(available=False).pk
+    [expected] = read_rows(Book.objects.filter(pk=pk))
+    with transaction.atomic():
+        book = statements.lock_row(pk)
+        assert (book, repr(book)) == (expected, repr(expected))
+        assert [statements.lock_row(other) for other in (pk + 1, BIGINT_MAX + 1)] == [None, None]
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the whole database")
+def test_a_locked_book_is_nobody_elses() -> None:
+    with transaction.atomic():
+        pk = create_book().pk
+    with closing(connection.copy()) as other, transaction.atomic():
+        statements.lock_row(pk)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT id FROM books_book FOR KEY SHARE SKIP LOCKED")
+            assert cursor.fetchall() == []
