@@ -35,6 +35,8 @@ from benchmarks.support.history_filling import ChangeSize, Expiry, fill_history,
 from tests.support.postgres import start_cluster
 
 SIZES = ["10000", "100000", "1000000"]
+# It takes half an hour and 20 GB.
+LARGEST_SIZE = "10000000"
 MAX_GROWTH = 1.5
 # Enough for one client that sends one request after the other; all statements use one connection to the database. The
 # sessions of the admin are signed with the SECRET_KEY.
@@ -69,7 +71,7 @@ def main() -> int:
     options = parse_options(
         "benchmarks.scale",
         __doc__,
-        sizes=Names(SIZES),
+        sizes=Names(SIZES, extra=[LARGEST_SIZE]),
         databases=Names(DATABASES),
         requests=Number(10, 9_000, 500, "of each kind, after two to warm up"),
         seconds=Number(1, 600, 4, "for which each kind is asked at most"),

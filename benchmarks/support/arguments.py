@@ -3,7 +3,7 @@
 import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -17,9 +17,10 @@ class Number(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Some of these names, with commas between them; by default all."""
+    """Some of these names, with commas between them; by default all but the `extra` ones."""
 
     choices: Iterable[str]
+    extra: Sequence[str] = ()
 
 
 def parse_options(module: str, description: str | None, **options: Number | Names | str) -> Namespace:
@@ -35,8 +36,9 @@ def parse_options(module: str, description: str | None, **options: Number | Name
         elif isinstance(option, str):
             parser.add_argument(f"--{name}", action="store_true", help=option)
         else:
-            names = list(option.choices)
-            parser.add_argument(f"--{name}", type=make_list_parser(names), default=names, help=", ".join(names))
+            choices = list(option.choices)
+            names = [*choices, *option.extra]
+            parser.add_argument(f"--{name}", type=make_list_parser(names), default=choices, help=", ".join(names))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return parser.parse_args()
 
