@@ -3,7 +3,7 @@
 import sys
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import sample
 
@@ -15,7 +15,6 @@ from benchmarks.support.credentials import create_credentials
 from benchmarks.support.load import (
     COLUMNS,
     COLUMNS_BEFORE_WRITES,
-    CREDENTIAL_COLUMNS,
     FILTER_COLUMNS,
     Measurement,
     Workload,
@@ -60,7 +59,7 @@ def measure_columns(options: Namespace) -> report.Results:
     columns = [column for column in options.columns if column not in FILTER_COLUMNS | COLUMNS_BEFORE_WRITES.keys()]
     if not columns:
         return {}
-    with start_servers(options, options.books) as (servers, workload):
+    with start_servers(options.only, options.books, options.seconds) as (servers, workload):
         return run_rounds(servers, columns, options.rounds, workload)
 
 
@@ -70,7 +69,8 @@ def measure_filters(options: Namespace) -> report.Results:
     last_columns = [column for column in options.columns if column in COLUMNS_BEFORE_WRITES]
     if not first_columns + last_columns:
         return {}
-    with start_servers(options, options.filtered) as (servers, workload):
+    names = [name for name in options.only if not COMPETITORS[name].promises]
+    with start_servers(names, options.filtered, options.seconds) as (servers, workload):
         first_results = run_rounds(servers, first_columns, options.rounds, workload)
         for server in servers if last_columns else ():
             note(f"{load.write_books(server, workload):,} writes · {server.name}")
@@ -78,16 +78,16 @@ def measure_filters(options: Namespace) -> report.Results:
 
 
 @contextmanager
-def start_servers(options: Namespace, books: int) -> Iterator[tuple[list[Server], Workload]]:
+def start_servers(names: Sequence[str], books: int, seconds: int) -> Iterator[tuple[list[Server], Workload]]:
     """Starts each competitor on a database with this number of books."""
     with start_cluster(shared_buffers="256MB", max_connections="200") as cluster, ExitStack() as stack:
         note(f"filling the databases with {books:,} books each")
-        databases.create_databases(cluster, options.only, books)
-        servers = [stack.enter_context(competitors.start_competitor(name, cluster.url(name))) for name in options.only]
+        databases.create_databases(cluster, names, books)
+        servers = [stack.enter_context(competitors.start_competitor(name, cluster.url(name))) for name in names]
         surnames, postmaster_pid = databases.list_rare_surnames(cluster), load.get_postmaster_pid(cluster)
         ports = {server.name: server.port for server in servers}
         headers = create_credentials(cluster.url(OURS), ports[OURS]) if OURS in ports else {}
-        yield servers, Workload(books, options.seconds, surnames, postmaster_pid, headers)
+        yield servers, Workload(books, seconds, surnames, postmaster_pid, headers)
 
 
 def run_rounds(servers: list[Server], columns: list[str], count: int, workload: Workload) -> report.Results:
@@ -98,7 +98,7 @@ def run_rounds(servers: list[Server], columns: list[str], count: int, workload: 
     samples: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for number in range(count + 1):
         for column in columns:
-            participants = [server for server in servers if server.name == OURS or column not in CREDENTIAL_COLUMNS]
+            participants = [server for server in servers if load.takes_part(server.name, column)]
             for server in sample(participants, len(participants)):
                 measurement = load.measure(server, column, number, workload)
                 title = f"round {number}" if number else "warm-up"

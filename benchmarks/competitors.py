@@ -36,8 +36,11 @@ class UnexpectedAnswer(Exception):
 
 @dataclass(frozen=True)
 class Competitor:
+    """One that keeps the library's `promises` has a copy of the library's database, and is compared in its writes."""
+
     title: str
     command: tuple[str, ...]
+    promises: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,14 @@ def build_uvicorn_command(module: str) -> tuple[str, ...]:
 
 
 OURS = "ours"
+EQUAL_FASTAPI, EQUAL_LITESTAR = "fastapi-equal", "litestar-equal"
 FASTIFY = "fastify"
 LIBRARY_COMMAND = (sys.executable, "manage.py", "serve")
 COMPETITORS = {
     "fastapi": Competitor("FastAPI", build_uvicorn_command("fastapi_asyncpg")),
     "litestar": Competitor("Litestar", build_uvicorn_command("litestar_asyncpg")),
+    EQUAL_FASTAPI: Competitor("FastAPI, equal", build_uvicorn_command("fastapi_equal"), promises=True),
+    EQUAL_LITESTAR: Competitor("Litestar, equal", build_uvicorn_command("litestar_equal"), promises=True),
     FASTIFY: Competitor("Fastify", ("node", str(FASTIFY_PEER / "server.js"))),
     OURS: Competitor("Library API", (*LIBRARY_COMMAND, "--with", "deliver_webhooks")),
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import Connection
 
-from benchmarks.competitors import BOOK_MEMBERS, OURS, ROOT, build_environment
+from benchmarks.competitors import BOOK_MEMBERS, COMPETITORS, OURS, ROOT, build_environment
 from tests.support.postgres import Cluster
 
 CONTRACT_DATABASE = "contract"
@@ -27,6 +27,11 @@ RARE_SURNAMES_SQL = """
     SELECT substring(author FROM '[A-Za-z]{5,}$') AS surname FROM books WHERE author ~ '[A-Za-z]{5,}$'
     GROUP BY surname ORDER BY count(*), random() LIMIT 200
 """
+# The one in whose name the peers change books that keep a history.
+ACTOR_SQL = """
+    INSERT INTO books_actor (channel, identity, user_name, app_name, api_key_name, source_name)
+    VALUES ('api', 'a peer', '', '', '', '')
+"""
 # A good developer of a peer would index the searched columns.
 PEER_INDEXES_SQL = (
     "CREATE EXTENSION pg_trgm",
@@ -41,13 +46,15 @@ def create_databases(cluster: Cluster, names: Sequence[str], books: int) -> None
     create_contract_database(cluster)
     for name in names:
         if name != OURS:
-            cluster.run(f'CREATE DATABASE "{name}" TEMPLATE {CONTRACT_DATABASE}')
+            template = OURS if COMPETITORS[name].promises else CONTRACT_DATABASE
+            cluster.run(f'CREATE DATABASE "{name}" TEMPLATE {template}')
     cluster.run("CHECKPOINT")
 
 
 def create_library_database(cluster: Cluster, books: int) -> None:
     cluster.run(f"CREATE DATABASE {OURS}")
     seed_library(cluster.url(OURS), books)
+    cluster.run(ACTOR_SQL, OURS)
     cluster.run("VACUUM ANALYZE", OURS)
 
 

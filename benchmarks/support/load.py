@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import competitors
-from benchmarks.competitors import Server
+from benchmarks.competitors import COMPETITORS, OURS, Server
 from tests.support.postgres import Cluster, PostgresMissing, find_binary
 
 WRK_SCRIPT = Path(__file__).parent.parent / "wrk" / "books.lua"
@@ -26,6 +26,7 @@ COLUMNS = {
     "put": "PUT",
     "put-title": "PUT of a title",
     "put-as-read": "PUT of a book as read",
+    "loan": "loan",
     "post": "POST",
     "rare": "rare filter",
     "common": "common filter",
@@ -34,6 +35,8 @@ COLUMNS = {
 }
 # The peers have no credentials.
 CREDENTIAL_COLUMNS = {"bearer", "api-key"}
+# What the library's promises cost. Only who keeps them takes part in loans.
+PROMISE_COLUMNS = {"put", "put-title", "put-as-read", "loan", "post"}
 # Columns that are measured on a larger database: before any write, and once more right after MIN_WRITES.
 FILTER_COLUMNS = {"rare", "common"}
 COLUMNS_BEFORE_WRITES = {"rare-after": "rare", "common-after": "common"}
@@ -94,6 +97,14 @@ def require_postgres() -> None:
 def get_postmaster_pid(cluster: Cluster) -> int:
     """PostgreSQL writes its process id into the lock file beside its socket."""
     return int((cluster.sockets / ".s.PGSQL.5432.lock").read_text().split()[0])
+
+
+def takes_part(name: str, column: str) -> bool:
+    if name == OURS:
+        return True
+    if COMPETITORS[name].promises:
+        return column in PROMISE_COLUMNS
+    return column not in CREDENTIAL_COLUMNS | {"loan"}
 
 
 def measure(server: Server, column: str, number: int, workload: Workload) -> Measurement:

@@ -80,6 +80,14 @@ columns["put-as-read"] = function(_, _, bodies)
   end
 end
 
+-- Lends books that are not lent, and takes back others.
+function columns.loan(books)
+  return function()
+    local body = math.random(2) == 1 and '{"available": false}' or '{"available": true}'
+    return wrk.format("PATCH", "/api/v2/books/" .. math.random(books), nil, body)
+  end
+end
+
 function columns.post(_, round)
   local serial = round * 10000000 + number * 5000000
   return function()
