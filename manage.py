@@ -4,12 +4,14 @@
 import os
 import sys
 
+import django
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 from django.db.backends.signals import connection_created
 
 from library_site.db.connections import name_database_once
+from library_site.releases import VERSION
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
 PROCESSES = {"serve": "web", "runserver": "web", "deliver_webhooks": "worker", "run_operations": "worker"}
@@ -20,6 +22,9 @@ if __name__ == "__main__":
     if os.environ["LIBRARY_PROCESS"] == "command":
         connection_created.connect(name_database_once)
     try:
+        if sys.argv[1:] == ["--version"]:
+            sys.stdout.write(f"Library API {VERSION}, Django {django.get_version()}\n")
+            sys.exit()
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")

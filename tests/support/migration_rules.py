@@ -1,12 +1,14 @@
 """Finds operations of a migration that stop a running library: its requests, or its older code."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from django.db.migrations import Migration, operations
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import NOT_PROVIDED
+
+from library_site.db.migration_waits import iter_database_operations
 
 ONLINE = "library_site.db.online_ddl does it without"
 # What is said of an operation on a table that is in use.
@@ -39,15 +41,6 @@ def find_problems(migration: Migration, read_state: Callable[[], ProjectState]) 
         and (reason := find_reason(operation))
         and not (isinstance(operation, operations.AlterField) and is_label(operation, migration, read_state()))
     ]
-
-
-def iter_database_operations(listed: Iterable[Operation]) -> Iterator[Operation]:
-    """Those that change the database: what is in `state_operations` does not."""
-    for operation in listed:
-        if isinstance(operation, operations.SeparateDatabaseAndState):
-            yield from iter_database_operations(operation.database_operations)
-        else:
-            yield operation
 
 
 def get_model_name(operation: Any) -> str | None:
