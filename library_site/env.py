@@ -142,6 +142,12 @@ def path(name: str, default: Path) -> Path:
     return Path(text(name, str(default))).absolute()
 
 
+def optional_path(name: str) -> Path | None:
+    """Returns an absolute path, or None."""
+    value = text(name, "")
+    return Path(value).absolute() if value else None
+
+
 def folder(name: str, default: Path) -> Path:
     """Returns the path of a folder, which is created for its owner alone if it does not exist."""
     value = path(name, default)

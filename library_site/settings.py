@@ -119,12 +119,22 @@ READINESS_CHECKS = {"signing_key": "oauth.tokens.jwks.get_keys"}
 
 # Who shows this token may read `/metrics`; without it there are none.
 METRICS_TOKEN = env.token("METRICS_TOKEN")
+# The chain that the proxy shows, without its key; when it ends is a metric.
+CERTIFICATE_FILE = env.optional_path("CERTIFICATE_FILE")
+# A page elsewhere that expects to be called after each backup, and tells when it is not.
+BACKUP_PING_URL = env.url("BACKUP_PING_URL")
+# A command that encrypts a backup from its standard input to its standard output.
+BACKUP_ENCRYPT_COMMAND = env.text("BACKUP_ENCRYPT_COMMAND", "")
 # The processes of one server share their counts there.
 METRICS_DIR = DATA_DIR / "metrics" / str(PORT)
 # Functions that read metrics for a scrape (`library_site.monitoring.metrics.MetricSource`).
 METRIC_SOURCES = [
+    "library_site.monitoring.machine.read_machine",
     "library_site.monitoring.sources.read_redis",
+    "library_site.monitoring.sources.read_connections",
+    "oauth.metrics.read_accounts",
     "webhooks.metrics.read_deliveries",
+    "webhooks.metrics.read_expiry",
     "books.operations.metrics.read_operations",
 ]
 

@@ -6,7 +6,7 @@ together. They are counted by address too, because one address can try many name
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from axes.handlers.database import AxesDatabaseHandler
@@ -14,7 +14,7 @@ from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
-from django.db.models import F, Q, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -70,10 +70,8 @@ def get_counted_name(request: HttpRequest, credentials: dict[str, Any] | None = 
 
 def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
     """Counts the attempts that are not older than COOLOFF; a sign-in has deleted its own."""
-    attempts = AccessAttempt.objects.filter(
-        ip_address=request.axes_ip_address,
-        username__startswith=USER_PREFIX,
-        attempt_time__gt=request.axes_attempt_time - COOLOFF,
+    attempts = select_recent_attempts(request.axes_attempt_time).filter(
+        ip_address=request.axes_ip_address, username__startswith=USER_PREFIX
     )
     has_name = Q(username=get_counted_name(request, credentials))
     sums = attempts.aggregate(
@@ -81,6 +79,11 @@ def find_failures(request: Any, credentials: dict[str, Any] | None) -> Failures:
         by_address=Coalesce(Sum("failures_since_start"), 0),
     )
     return Failures(**sums)
+
+
+def select_recent_attempts(now: datetime) -> QuerySet[AccessAttempt]:
+    """Those that count at this moment."""
+    return AccessAttempt.objects.filter(attempt_time__gt=now - COOLOFF)
 
 
 def is_exhausted(failures: Failures) -> bool:

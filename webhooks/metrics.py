@@ -1,4 +1,4 @@
-"""What a scrape reads of the deliveries."""
+"""What a scrape reads of the deliveries, and of the deletion of expired rows."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from library_site.db.sql import get_database_time
 from library_site.monitoring.sources import get_seconds
 from webhooks.delivery.leases import pending_deliveries
-from webhooks.models import DeliveryCount
+from webhooks.models import Clearing, DeliveryCount
 
 
 def read_deliveries() -> Iterable[Metric]:
@@ -34,3 +34,13 @@ def read_deliveries() -> Iterable[Metric]:
     for result, total in totals.items():
         results.add_metric([result], total or 0)
     yield results
+
+
+def read_expiry() -> Iterable[Metric]:
+    """While a worker deletes, it is due later."""
+    due = Clearing.objects.aggregate(due=Min("next_at"))["due"]
+    yield GaugeMetricFamily(
+        "library_expiry_overdue_seconds",
+        "For how long the daily deletion of expired rows has been due.",
+        value=get_seconds(due, get_database_time()),
+    )

@@ -30,6 +30,8 @@ UNAVAILABLE = Failure(503, "The library is out of reach, try again later")
 BUSY = Failure(503, "The library is busy, try again later")
 # The environ's key of how the database failed a request.
 DATABASE_ERROR_KEY = "library.database_error"
+# Its values.
+DATABASE_ERRORS = ("unavailable", "busy", "failed")
 # Seconds after which a request that was answered 503 can be sent again.
 UNAVAILABLE_RETRY_AFTER = "1"
 FAILURES_BY_EXCEPTION: dict[type[BaseException], Failure] = {

@@ -17,11 +17,12 @@ from sentry_sdk.types import Event, Hint
 from sentry_sdk.utils import BadDsn
 
 from library_site.http.request_log import current_request_id
+from library_site.releases import VERSION
 
 # Seconds for which the end of a process waits for its last reports.
 FLUSH_TIMEOUT = 2
 # Everything else is dropped.
-EVENT_MEMBERS = ("event_id", "timestamp", "level", "logger", "platform", "server_name", "environment", "sdk")
+EVENT_MEMBERS = ("event_id", "timestamp", "level", "logger", "platform", "release", "server_name", "environment", "sdk")
 EXCEPTION_MEMBERS = ("type", "module", "mechanism", "stacktrace")
 
 
@@ -30,8 +31,7 @@ def start_error_reports(dsn: str) -> None:
     try:
         sentry_sdk.init(
             dsn,
-            # Without one every start runs git to find it. No report has it.
-            release="",
+            release=f"library-api@{VERSION}",
             # Others would record requests, statements and variables.
             default_integrations=False,
             auto_enabling_integrations=False,

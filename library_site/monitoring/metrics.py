@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from functools import cache, partial
+from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from library_site.http.errors import DATABASE_ERROR_KEY
+from library_site.http.errors import DATABASE_ERROR_KEY, DATABASE_ERRORS
 from library_site.http.request_log import METHODS, ROUTE_KEY, requests_under_way
 from library_site.monitoring.metrics_files import DIRECTORY_VARIABLE, forget_dead_processes
 from library_site.monitoring.readiness import readiness
@@ -63,6 +64,14 @@ class ServerMetrics:
             ["kind"],
             registry=registry,
         )
+        self.refusals = Counter(
+            "library_limit_refusals",
+            "Requests that were refused because a caller sent too many (429).",
+            registry=registry,
+        )
+        # They are there before the first one: an increase from nothing would be none.
+        for kind in DATABASE_ERRORS:
+            self.database_errors.labels(kind)
         self.busy_threads = Gauge(
             "library_threads_busy",
             "Threads that answer a request.",
@@ -83,6 +92,8 @@ class ServerMetrics:
         child.observe(seconds)
         if error := environ.get(DATABASE_ERROR_KEY):
             self.database_errors.labels(error).inc()
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.refusals.inc()
 
     def sample_threads(self) -> None:
         self.busy_threads.set(len(requests_under_way))

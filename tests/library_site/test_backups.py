@@ -5,7 +5,10 @@ import shlex
 import shutil
 import stat
 import subprocess
+import sys
+from base64 import b64decode
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +18,19 @@ import pytest
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from library_site.backups.records import read_backup_time
+from library_site.backups.retention import Retention, choose_kept
 from library_site.environment_file import parse_variables
+from library_site.management.commands import back_up
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint
 from tests.support.postgres import find_binary
 from tests.support.program_fixtures import request_dump_programs
+from tests.support.receivers import respond_with, start_receiver
 from tests.support.server import build_database_url, create_database, drop_database, run_command
 from tests.support.sql import fetch_all
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -35,6 +43,8 @@ LIST_TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1",
 }
 # ANALYZE writes the statistics of SQLite.
+# Encrypts nothing, but reads and writes as a program that does.
+ENCODE = f"{sys.executable} -c 'import sys, base64; base64.encode(sys.stdin.buffer, sys.stdout.buffer)'"
 TABLES_OF_AFTER_RESTORE = {"webhooks_event", "webhooks_restoration", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -107,7 +117,7 @@ def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settin
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "it's # a $key", ["older", "oldest"]
     call_command("back_up", tmp_path / "backup")
     files = {path.name: path for path in tmp_path.iterdir()}
-    assert files.keys() == {"backup", "backup.jwks.json", "backup.env"}
+    assert files.keys() == {"backup", "backup.jwks.json", "backup.env", "backup.contents.json"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
     assert files["backup.jwks.json"].read_bytes() == settings.OAUTH_JWKS_FILE.read_bytes()
     text = files["backup.env"].read_text()
@@ -151,3 +161,76 @@ def test_a_restored_stream_must_be_restarted(api: httpx.Client, settings: Settin
     assert "webhooks.E001" in {message.id for message in run_checks()}
     call_command("after_restore")
     assert "webhooks.E001" not in {message.id for message in run_checks()}
+
+
+@request_dump_programs
+def test_a_backup_is_proven_whole(
+    api: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_library(api)
+    call_command("back_up", tmp_path / "backup", verify=True)
+    assert "it has all rows, 1 books" in capsys.readouterr().out
+    found = back_up.restore_elsewhere(tmp_path / "backup")
+    monkeypatch.setattr(back_up, "restore_elsewhere", lambda _: {**found, "books_book": 7})
+    with pytest.raises(CommandError, match="books_book: 7 instead of 1"):
+        call_command("back_up", tmp_path / "other", verify=True)
+    assert not (tmp_path / "other").exists()
+
+
+@request_dump_programs
+def test_a_folder_keeps_encrypted_backups_by_their_time(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.DATA_DIR, settings.BACKUP_ENCRYPT_COMMAND = tmp_path, ENCODE
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name in ("library-20200101T000000Z.encrypted", "library-20200101T000000Z.env.encrypted", "of-somebody-else"):
+        (folder / name).touch()
+    before = timezone.now()
+    call_command("back_up", folder, folder=True, days=1, weeks=1, months=1)
+    names = {path.name.partition("Z")[2] for path in folder.glob("library-*")}
+    assert names == {".encrypted", ".jwks.json.encrypted", ".env.encrypted", ".contents.json.encrypted"}
+    assert (folder / "of-somebody-else").exists()
+    assert "Deleted library-20200101T000000Z." in capsys.readouterr().out
+    [keys] = folder.glob("*.jwks.json.encrypted")
+    assert b64decode(keys.read_bytes()) == settings.OAUTH_JWKS_FILE.read_bytes()
+    made_at = read_backup_time()
+    assert made_at
+    assert made_at >= before
+
+
+@request_dump_programs
+def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings) -> None:
+    settings.DATA_DIR, settings.BACKUP_ENCRYPT_COMMAND = tmp_path, f"{sys.executable} -c exit(1)"
+    with pytest.raises(CommandError, match="is not encrypted"):
+        call_command("back_up", tmp_path / "backup")
+    assert read_backup_time() is None
+
+
+@request_dump_programs
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_good_backup_is_told_elsewhere(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    settings.DATA_DIR = tmp_path
+    with start_receiver(respond_with(status)) as receiver:
+        settings.BACKUP_PING_URL = receiver.url
+        call_command("back_up", tmp_path / "backup")
+    assert len(receiver.requests) == 1
+    assert ("BACKUP_PING_URL does not answer" in capsys.readouterr().err) == (status == 500)
+    assert read_backup_time()
+
+
+@pytest.mark.database_independent
+def test_the_newest_of_each_period_is_kept() -> None:
+    days = [datetime(2026, 11, 23, 2, tzinfo=UTC) - timedelta(days=number) for number in range(400)]
+    moments = [*days, days[0] + timedelta(hours=9)]
+    kept = choose_kept(moments, Retention(3, 2, 3))
+    assert sorted(f"{moment:%m-%d %H}" for moment in kept) == [
+        "09-30 02",
+        "10-31 02",
+        "11-21 02",
+        "11-22 02",
+        "11-23 11",
+    ]
+    assert choose_kept(moments, Retention(0, 0, 0)) == set()

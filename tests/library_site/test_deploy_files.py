@@ -16,7 +16,7 @@ pytestmark = pytest.mark.database_independent
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "docs" / "deploy"
 UNITS = sorted(FOLDER.glob("*.service"))
-TARGET = FOLDER / "library.target"
+TARGET, TIMER = FOLDER / "library.target", FOLDER / "library-backup.timer"
 # What systemd calls the exposure of a unit, in tenths: 0 is the best, 100 the worst.
 MAX_EXPOSURE = 20
 
@@ -27,7 +27,8 @@ def units(tmp_path: Path) -> list[str]:
     paths = [tmp_path / path.name.replace("@", "@1") for path in UNITS]
     for source, path in zip(UNITS, paths, strict=True):
         path.write_text(source.read_text().replace("/opt/library/", f"{ROOT}/"))
-    shutil.copy(TARGET, tmp_path)
+    for path in (TARGET, TIMER):
+        shutil.copy(path, tmp_path)
     return [str(path) for path in paths]
 
 
@@ -40,8 +41,8 @@ def run(*command: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("systemd")
 def test_systemd_accepts_the_units(units: list[str]) -> None:
-    target = str(Path(units[0]).parent / TARGET.name)
-    assert run("systemd-analyze", "verify", "--man=no", *units, target) == (0, "")
+    others = [str(Path(units[0]).parent / path.name) for path in (TARGET, TIMER)]
+    assert run("systemd-analyze", "verify", "--man=no", *units, *others) == (0, "")
 
 
 @pytest.mark.usefixtures("systemd")
@@ -50,7 +51,7 @@ def test_the_units_are_hardened(units: list[str]) -> None:
     assert status == 0, report
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if "@" in unit.name], ids=lambda path: path.name)
 def test_the_target_starts_and_stops_each_unit(unit: Path) -> None:
     lines = unit.read_text().splitlines()
     assert {"PartOf=library.target", "WantedBy=library.target"} < set(lines)
@@ -63,16 +64,19 @@ def test_the_script_is_one_of_the_shell() -> None:
 
 def test_the_units_run_commands_that_exist() -> None:
     lines = [line for unit in UNITS for line in unit.read_text().splitlines() if line.startswith("ExecStart=")]
-    commands = [line.removeprefix("ExecStart=/opt/library/.venv/bin/python manage.py ") for line in lines]
+    commands = [line.removeprefix("ExecStart=/opt/library/.venv/bin/python manage.py ").split()[0] for line in lines]
     assert set(commands) - get_commands().keys() == {"%i"}
 
 
+@pytest.mark.parametrize("name", ["nginx-first.conf", "nginx.conf"])
 @pytest.mark.usefixtures("openssl")
-def test_nginx_accepts_its_file(tmp_path: Path, nginx: str) -> None:
+def test_nginx_accepts_its_files(tmp_path: Path, nginx: str, name: str) -> None:
+    """The first one comes before the certificate."""
     key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
     names = ["-keyout", str(key), "-out", str(certificate), "-subj", "/CN=library.example"]
-    assert run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names)[0] == 0
-    site = (FOLDER / "nginx.conf").read_text().replace("/etc/letsencrypt/live/library.example", str(tmp_path))
+    if name == "nginx.conf":
+        assert run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names)[0] == 0
+    site = (FOLDER / name).read_text().replace("/etc/letsencrypt/live/library.example", str(tmp_path))
     configuration = tmp_path / "nginx.conf"
     configuration.write_text(f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{site}}}\n")
     status, output = run(nginx, "-t", "-e", "stderr", "-c", str(configuration))
