@@ -130,6 +130,13 @@ def test_a_person_who_forgot_the_password_gets_a_mail() -> None:
     assert (message.to, message.subject) == (["listener@library.example"], "A new password for the library")
 
 
+def test_the_connection_of_the_checks_does_not_stay_open() -> None:
+    """With it a worker would have seven."""
+    connection.ensure_connection()
+    run_worker()
+    assert connection.connection is None
+
+
 def test_a_concurrency_below_one_is_refused() -> None:
     with pytest.raises(CommandError):
         run_worker(concurrency=0)

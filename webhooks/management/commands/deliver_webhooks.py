@@ -8,6 +8,7 @@ from typing import Any
 import uvloop
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 
 from library_site.monitoring.tracing import start_tracing
 from webhooks.worker import Worker
@@ -27,6 +28,8 @@ class Command(BaseCommand):
             raise CommandError("--concurrency takes a number from 1.")
         if settings.TRACES_ENABLED:
             start_tracing()
+        # That of the checks. The worker's threads have connections of their own.
+        connection.close()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self.deliver(once, concurrency))
 
