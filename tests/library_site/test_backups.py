@@ -22,6 +22,7 @@ from django.utils import timezone
 from psycopg import sql
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from library_site.backups import copies
 from library_site.backups.records import read_backup_time
 from library_site.backups.retention import Retention, choose_kept
 from library_site.environment_file import parse_variables
@@ -170,7 +171,7 @@ def test_a_backup_is_proven_whole(
     fill_library(api)
     call_command("back_up", tmp_path / "backup", verify=True)
     assert "it has all rows, 1 books" in capsys.readouterr().out
-    found = back_up.restore_elsewhere(tmp_path / "backup")
+    found = copies.restore_elsewhere(tmp_path / "backup")
     monkeypatch.setattr(back_up, "restore_elsewhere", lambda _: {**found, "books_book": 7})
     with pytest.raises(CommandError, match="books_book: 7 instead of 1"):
         call_command("back_up", tmp_path / "other", verify=True)

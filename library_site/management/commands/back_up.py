@@ -2,32 +2,21 @@
 
 import os
 import shlex
-import shutil
-import sqlite3
 import subprocess
 import urllib.request
 from argparse import ArgumentParser
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.utils import timezone
-from psycopg import sql
 
-from library_site.backups.contents import (
-    Contents,
-    count_postgresql,
-    count_sqlite,
-    describe_differences,
-    format_contents,
-)
+from library_site.backups.contents import Contents, describe_differences, format_contents
+from library_site.backups.copies import BackupFailed, copy_database, restore_elsewhere
 from library_site.backups.records import record_backup
 from library_site.backups.retention import Retention, delete_old, name_backup
-from library_site.db.connections import get_libpq_parameters
 
 # What is beside the copy of the database.
 KEYS, ENVIRONMENT, CONTENTS = ".jwks.json", ".env", ".contents.json"
@@ -67,6 +56,8 @@ class Command(BaseCommand):
                 retention = Retention(options["days"], options["weeks"], options["months"])
                 for name in delete_old(file, retention):
                     self.stdout.write(f"Deleted {name}.")
+        except BackupFailed as error:
+            raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}.") from error
         if settings.BACKUP_PING_URL and not ping(settings.BACKUP_PING_URL):
@@ -103,13 +94,13 @@ def list_files(file: Path) -> list[Path]:
 
 
 def require_equal(expected: Contents, found: Contents) -> None:
-    """Raises CommandError."""
+    """Raises BackupFailed."""
     if differences := describe_differences(expected, found):
-        raise CommandError(f"The backup is not whole: {'; '.join(differences)}.")
+        raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
 
 
 def encrypt(path: Path) -> None:
-    """Replaces a file by an encrypted one. Raises CommandError, and keeps nothing that is half written."""
+    """Replaces a file by an encrypted one. Raises BackupFailed, and keeps nothing that is half written."""
     encrypted = Path(f"{path}{ENCRYPTED}")
     write_private(encrypted, b"")
     with path.open("rb") as source, encrypted.open("wb") as target:
@@ -118,7 +109,7 @@ def encrypt(path: Path) -> None:
         os.fsync(target.fileno())
     if status or not encrypted.stat().st_size:
         encrypted.unlink()
-        raise CommandError(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted.")
+        raise BackupFailed(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted.")
     path.unlink()
 
 
@@ -137,68 +128,6 @@ def write_private(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def copy_database(path: Path) -> Contents:
-    """Returns what the copy must have."""
-    if connection.vendor == "sqlite":
-        copy_sqlite(path)
-        return count_sqlite(path)
-    return dump_postgresql(path)
-
-
-def copy_sqlite(path: Path) -> None:
-    """Copies the database as it is at one moment, with what is still in its write-ahead log. Writers go on."""
-    with closing(sqlite3.connect(path)) as copy:
-        connection.connection.backup(copy)
-
-
-def dump_postgresql(path: Path) -> Contents:
-    """Runs pg_dump, on the same snapshot in which the rows are counted. Raises CommandError."""
-    with psycopg.connect(**get_libpq_parameters(connection)) as reader:
-        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        [snapshot] = reader.execute("SELECT pg_export_snapshot()").fetchone() or [""]
-        run_client("pg_dump", "--format=custom", f"--snapshot={snapshot}", f"--file={path}")
-        return count_postgresql(reader)
-
-
-def restore_elsewhere(path: Path) -> Contents:
-    """Restores a copy into a database that is dropped again, and counts. Raises CommandError."""
-    if connection.vendor == "sqlite":
-        try:
-            return count_sqlite(path)
-        except sqlite3.Error as error:
-            raise CommandError(f"The backup is not whole: {error}.") from error
-    name = f"{connection.settings_dict['NAME']}_verify_{os.getpid()}"
-    parameters = get_libpq_parameters(connection)
-    with closing(psycopg.connect(**parameters, autocommit=True)) as server:
-        try:
-            server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
-        except psycopg.Error as error:
-            reason = " ".join(str(error).split())
-            raise CommandError(f"No database to verify the backup in: {reason}. The user needs CREATEDB.") from error
-        try:
-            run_client("pg_restore", "--no-owner", "--exit-on-error", str(path), database=name)
-            with psycopg.connect(**{**parameters, "dbname": name}) as restored:
-                return count_postgresql(restored)
-        finally:
-            with suppress(psycopg.Error):
-                server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
-
-
-def run_client(program: str, *options: str, database: str = "") -> None:
-    """Runs a client of PostgreSQL. Raises CommandError, which says how to run it elsewhere."""
-    # The options of Django's own client are those of the others, too.
-    named = {**connection.settings_dict, **({"NAME": database} if database else {})}
-    (_, *client_options), environment = connection.client.settings_to_cmd_args_env(named, [])
-    if program == "pg_restore":
-        client_options[-1] = f"--dbname={client_options[-1]}"
-    command = [program, *options, *client_options]
-    if not shutil.which(program):
-        call = shlex.join([program, "--format=custom", "--file=FILE", *client_options])
-        raise CommandError(f"{program} is missing. Install postgresql-client, or run this where it is: {call}")
-    if subprocess.run(command, env={**os.environ, **(environment or {})}, check=False).returncode:
-        raise CommandError(f"{program} failed: nothing was copied.")
 
 
 def format_environment() -> str:
