@@ -85,16 +85,44 @@ def passes(check: Callable[[], object]) -> bool:
     return True
 
 
+class ProbeConnection:
+    """A connection that stays open: where PostgreSQL takes no more, those that a process has still serve."""
+
+    def __init__(self) -> None:
+        self.database: BaseDatabaseWrapper | None = None
+
+    def get(self) -> BaseDatabaseWrapper:
+        """Those of the threads can be in use, and wait. Each run has a thread of its own, one after the other."""
+        if self.database is None:
+            self.database = connection.copy()
+            if self.database.vendor == "postgresql":
+                self.database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT}
+            self.database.inc_thread_sharing()
+        return self.database
+
+    def close(self) -> None:
+        if self.database:
+            self.database.close()
+        self.database = None
+
+
+probe_connection = ProbeConnection()
+
+
 def check_database() -> Results:
-    """Uses a connection of its own: those of the threads can be in use, and wait."""
-    database = connection.copy()
-    database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT} if database.vendor == "postgresql" else {}
+    database = probe_connection.get()
+    was_open = database.connection is not None
     try:
         applied = read_migrations(database)
     except DatabaseError as error:
-        return {"database_server": is_server_running(database, error), "database": False, "migrations": False}
-    finally:
-        database.close()
+        is_running = was_open or is_server_running(database, error)
+        probe_connection.close()
+        # The server may have ended it meanwhile: a new one shows how it is now.
+        if was_open:
+            return check_database()
+        return {"database_server": is_running, "database": False, "migrations": False}
+    if database.vendor == "sqlite":
+        probe_connection.close()
     return {"database_server": True, "database": True, "migrations": has_all_migrations(applied)}
 
 

@@ -37,6 +37,7 @@ PROBES = ["/livez", "/readyz"]
 def forget_results(db: None) -> None:
     readiness.runs.clear()
     readiness.was_ready = True
+    readiness_module.probe_connection.close()
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_a_database_of_the_last_release_is_ready() -> None:
     assert replaced.isdisjoint({key for key, rows in list_migrations().items() if len(rows) > 1})
 
 
-def test_a_check_of_the_database_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_checks_of_the_database_leave_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     copy, copies = connection.copy, list[BaseDatabaseWrapper]()
 
     def keep_copy() -> BaseDatabaseWrapper:
@@ -132,8 +133,10 @@ def test_a_check_of_the_database_leaves_no_connection(monkeypatch: pytest.Monkey
         return copies[-1]
 
     monkeypatch.setattr(connection, "copy", keep_copy)
-    assert check_database()["database"]
-    assert [database.connection for database in copies] == [None]
+    for _ in range(3):
+        assert check_database()["database"]
+    is_open = [database.connection is not None for database in copies]
+    assert is_open == ([True] if connection.vendor == "postgresql" else [False] * 3)
 
 
 def test_a_missing_signing_key_is_not_ready(api: httpx.Client, settings: Settings) -> None:
@@ -254,3 +257,19 @@ def test_the_other_port_answers_probes_alone(listener_url: str, capfd: pytest.Ca
     assert [answer.status_code for answer in answers] == [200, 200, 404, 404]
     assert answers[1].json() == {"status": "ok", "checks": dict.fromkeys(ALL_PASSED, "ok")}
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no connections to run out of")
+def test_an_instance_is_ready_while_others_have_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And notices when the server ends the connection that it has."""
+    assert all(check_database().values())
+    database = readiness_module.probe_connection.database
+    assert database
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OperationalError("sorry, too many clients already")
+
+    monkeypatch.setattr(type(database), "get_new_connection", refuse)
+    assert all(check_database().values())
+    database.connection.pgconn.finish()
+    assert check_database() == {"database_server": True, "database": False, "migrations": False}
