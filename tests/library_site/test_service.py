@@ -153,9 +153,8 @@ print(libc.mallinfo2().mapped - before > 0)
 @pytest.mark.parametrize(("variables", "is_mapped"), [({}, "True"), ({"MALLOC_MMAP_THRESHOLD_": "8388608"}, "False")])
 def test_the_memory_of_large_bodies_is_returned_to_the_system(variables: dict[str, str], is_mapped: str) -> None:
     """A block that is mapped for itself is returned when it is freed. The operator's variable comes first."""
-    output = subprocess.run(
-        [sys.executable, "-c", FREE_BLOCKS], env=os.environ | variables, capture_output=True, text=True, check=True
-    ).stdout
+    command, environment = [sys.executable, "-c", FREE_BLOCKS], os.environ | variables
+    output = subprocess.check_output(command, env=environment, text=True, timeout=PROCESS_TIMEOUT)
     assert output == f"{is_mapped}\n"
 
 
