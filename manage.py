@@ -11,6 +11,7 @@ from django.db import OperationalError, ProgrammingError
 from django.db.backends.signals import connection_created
 
 from library_site.db.connections import name_database_once
+from library_site.json_lines import wrap_streams
 from library_site.releases import VERSION
 
 # The other commands wait for the database as long as it takes (LIBRARY_PROCESS in library_site/settings.py).
@@ -21,6 +22,8 @@ if __name__ == "__main__":
     os.environ["LIBRARY_PROCESS"] = PROCESSES.get("".join(sys.argv[1:2]), "command")
     if os.environ["LIBRARY_PROCESS"] == "command":
         connection_created.connect(name_database_once)
+    if os.environ.get("LOG_FORMAT") == "json":
+        wrap_streams(with_output=os.environ["LIBRARY_PROCESS"] != "command")
     try:
         if sys.argv[1:] == ["--version"]:
             sys.stdout.write(f"Library API {VERSION}, Django {django.get_version()}\n")

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from library_site.http.request_log import current_request_id
+from library_site.json_lines import get_process_members
 
 
 class RequestFormatter(logging.Formatter):
@@ -52,6 +53,7 @@ class JSONFormatter(RequestFormatter):
             "logger": record.name,
             "message": self.format_message(record),
             "request_id": current_request_id.get(),
+            **get_process_members(),
             **getattr(record, "members", {}),
         }
         if record.exc_info:

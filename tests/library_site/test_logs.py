@@ -2,7 +2,9 @@
 
 import json
 import logging
+import os
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,8 +50,7 @@ def service_log(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]
             send_secrets(client)
         # An answer is logged after it was sent.
         wait_until(lambda: LAST_REQUEST.search(service.log.read_text()) is not None)
-    _, _, log = service.log.read_text().partition("Ctrl-C stops it.\n")
-    return [json.loads(line) for line in log.splitlines()]
+    return [json.loads(line) for line in service.log.read_text().splitlines()]
 
 
 def send_secrets(client: httpx.Client) -> None:
@@ -79,6 +80,7 @@ def test_a_request_is_logged_as_one_object(json_log: Log, api: httpx.Client) -> 
     api.delete("/api/books/0/", headers={"X-Request-ID": REQUEST_ID})
     (line,) = json_log.parse_lines()
     time, duration = line.pop("time"), line.pop("duration_ms")
+    assert (line.pop("pid"), line.pop("instance")) == (os.getpid(), socket.gethostname())
     assert re.fullmatch(TIME_PATTERN, time)
     assert 0 < duration < 60_000
     assert line == {
@@ -167,19 +169,23 @@ def test_a_failure_does_not_log_the_refused_row(text_log: Log, api: httpx.Client
 
 
 def test_every_line_of_the_process_is_an_object(service_log: list[dict[str, Any]]) -> None:
-    members = {"time", "level", "logger", "message", "request_id"}
+    members = {"time", "level", "logger", "message", "pid", "instance"}
     assert all(line.keys() >= members for line in service_log)
+    # The parent, its worker, and the one in whose place that came.
+    assert len({line["pid"] for line in service_log}) == 3
     assert {line["logger"] for line in service_log} == {
         "library_site.access",
         "_granian",
         "axes.handlers.database",
         "library_site.process",
+        # The start.
+        "manage.py",
     }
 
 
 def test_the_log_follows_a_request(service_log: list[dict[str, Any]]) -> None:
     lines = [
-        line for line in service_log if line["request_id"] == REQUEST_ID and line["logger"] == "library_site.access"
+        line for line in service_log if line.get("request_id") == REQUEST_ID and line["logger"] == "library_site.access"
     ]
     requests = [(line["method"], line["path"], line["status"]) for line in lines]
     assert requests == [

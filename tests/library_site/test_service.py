@@ -159,7 +159,7 @@ def test_the_memory_of_large_bodies_is_returned_to_the_system(variables: dict[st
 
 
 def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
-    """Each has little of its own: less than half of what it uses."""
+    """Pages that were written, and that two processes have, come from before the fork."""
     worker = list_children(service.process.pid)[0]
     sizes = dict(re.findall(r"^(\w+): +(\d+) kB", Path(f"/proc/{worker}/smaps_rollup").read_text(), re.MULTILINE))
-    assert int(sizes["Private_Dirty"]) + int(sizes["Private_Clean"]) < int(sizes["Rss"]) / 2
+    assert int(sizes["Shared_Dirty"]) > 10 * 1024

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
 from tests.support.server import Service, run_in_shell
+from tests.support.waiting import wait_until
 
 PREPARATION = """
 import json
@@ -109,7 +110,7 @@ def test_a_code_before_the_camera_begins_a_new_book(
         expect(page.locator("#id_title")).to_be_focused()
         expect(page.locator("#id_isbn")).to_have_value("978-0-14-303947-1")
         expect(page.get_by_role("dialog")).to_be_hidden()
-        page.wait_for_function("document.querySelector('#camera video').srcObject === null")
+        wait_until(lambda: page.evaluate("document.querySelector('#camera video').srcObject === null"))
 
 
 def test_codes_before_the_camera_lend_one_book_after_the_other(
@@ -122,11 +123,12 @@ def test_codes_before_the_camera_lend_one_book_after_the_other(
         rows = page.locator("#lending-rows [data-outcome=changed]")
         expect(rows).to_have_count(2)
         # It is still in view: no other scan, and no word about one.
-        page.wait_for_function("looks => window.looks > looks + 3", arg=page.evaluate("window.looks"))
+        looks = page.evaluate("window.looks")
+        wait_until(lambda: page.evaluate("window.looks") > looks + 3)
         assert page.locator("#lending-rows > li").count() == 2
         expect(page.locator("#content-main")).not_to_contain_text("ignored")
         page.get_by_role("button", name="Close").click()
-        page.wait_for_function("document.querySelector('#camera video').srcObject === null")
+        wait_until(lambda: page.evaluate("document.querySelector('#camera video').srcObject === null"))
     states = service.fetch_all("SELECT available FROM books_book WHERE title IN ('Seen 0', 'Seen 1')")
     assert [bool(available) for (available,) in states] == [False, False]
 

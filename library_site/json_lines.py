@@ -1,0 +1,59 @@
+"""Makes each line of a process one JSON object: those of the start, of refusals and of checks, too.
+
+The lines of the log are such objects already, and pass as they are. It imports nothing of Django: it comes first.
+"""
+
+import atexit
+import json
+import os
+import socket
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+LOGGER = "manage.py"
+
+
+def get_process_members() -> dict[str, Any]:
+    """Of which process a line is: its id, and the name of its machine."""
+    return {"pid": os.getpid(), "instance": socket.gethostname()}
+
+
+class JSONLines:
+    """Stands for a stream of text. What is no line yet waits for its end."""
+
+    def __init__(self, stream: TextIO, level: str) -> None:
+        self.stream, self.level = stream, level
+        self.rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            if line.strip():
+                self.stream.write(f"{self.format(line)}\n")
+        return len(text)
+
+    def format(self, line: str) -> str:
+        if line.startswith("{"):
+            return line
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        members = {"time": now, "level": self.level, "logger": LOGGER, "message": line.strip()}
+        return json.dumps(members | get_process_members())
+
+    def close_line(self) -> None:
+        """Writes what has no end of a line."""
+        if self.rest:
+            self.write("\n")
+        self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def wrap_streams(with_output: bool) -> None:
+    """Wraps standard error and, `with_output`, standard output, which of other commands is what they are run for."""
+    sys.stderr = errors = JSONLines(sys.stderr, "ERROR")
+    # What a command says when it exits has no end of a line.
+    atexit.register(errors.close_line)
+    if with_output:
+        sys.stdout = JSONLines(sys.stdout, "INFO")

@@ -1,0 +1,45 @@
+"""With LOG_FORMAT=json each line of a process is one object, also before there is a log."""
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+
+from library_site.json_lines import JSONLines
+from tests.support.waiting import PROCESS_TIMEOUT
+
+pytestmark = pytest.mark.database_independent
+
+
+def test_each_line_becomes_an_object_and_objects_pass() -> None:
+    output = StringIO()
+    lines = JSONLines(output, "INFO")
+    for text in ("\n  two ", "parts\n\n", '{"a": 1}\n', 'a "quote"'):
+        lines.write(text)
+    assert len(output.getvalue().splitlines()) == 2
+    lines.close_line()
+    first, passed, last = map(json.loads, output.getvalue().splitlines())
+    assert passed == {"a": 1}
+    assert (first["message"], last["message"]) == ("two parts", 'a "quote"')
+    assert first.keys() == {"time", "level", "logger", "message", "pid", "instance"}
+    assert (first["level"], first["logger"], first["pid"]) == ("INFO", "manage.py", os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("command", "variables", "part"),
+    [
+        ("serve", {"ALLOWED_HOSTS": "https://x"}, "ALLOWED_HOSTS has"),
+        ("check", {"SECRET_KEY": "x"}, "SECRET_KEY has 1 characters"),
+        ("no_such_command", {}, "Unknown command"),
+    ],
+)
+def test_what_a_command_refuses_is_one_object_a_line(command: str, variables: dict[str, str], part: str) -> None:
+    environment = os.environ | {"LOG_FORMAT": "json"} | variables
+    call = [sys.executable, "manage.py", command]
+    run = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    messages = [json.loads(line)["message"] for line in run.stderr.splitlines()]
+    assert run.returncode != 0
+    assert any(part in message for message in messages)
