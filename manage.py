@@ -31,9 +31,11 @@ if __name__ == "__main__":
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"{error}")
-    except (OperationalError, ProgrammingError) as error:
+    except (OperationalError, ProgrammingError, PermissionError) as error:
         if "--traceback" in sys.argv:
             raise
+        if isinstance(error, PermissionError):
+            sys.exit(f"{error.filename}: {error.strerror}.")
         sys.exit(f"The database failed: {' '.join(str(error).split())}")
     except KeyboardInterrupt:
         # 128 and the number of SIGINT, as shells say it.

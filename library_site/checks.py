@@ -1,5 +1,7 @@
-"""System checks for dangerous combinations of settings (`manage.py check`)."""
+"""System checks for dangerous or unlikely settings (`manage.py check`)."""
 
+import os
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,6 +10,7 @@ from django.core import checks
 from django.http.request import split_domain_port, validate_host
 
 from library_site.env import local_origin
+from library_site.written_paths import iter_unwritable_paths
 
 # As many as 128 bits have in hexadecimal digits.
 MIN_SECRET_KEY_LENGTH = 32
@@ -169,6 +172,54 @@ def check_redis(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
             hint="Set API_RATE_LIMIT, or remove REDIS_URL.",
             id="library_site.W010",
         )
+    ]
+
+
+@checks.register
+def check_redis_answers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Only the web processes use it."""
+    if settings.LIBRARY_PROCESS != "web" or not (settings.REDIS_URL and settings.API_RATE_LIMIT):
+        return []
+    # To import the client takes a tenth of a second, so it happens only if Redis is used.
+    from library_site.rate_limit.redis_windows import is_redis_up
+
+    if is_redis_up(settings.REDIS_URL):
+        return []
+    return [
+        checks.Warning(
+            "The Redis of REDIS_URL does not answer.",
+            hint="Until it does, each process counts requests on its own.",
+            id="library_site.W015",
+        )
+    ]
+
+
+@checks.register
+def check_sender(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
+    if not settings.EMAIL_HOST or "." in domain:
+        return []
+    return [
+        checks.Warning(
+            f"EMAIL_FROM is {settings.DEFAULT_FROM_EMAIL}: mail servers refuse a sender without a domain.",
+            hint="Set EMAIL_FROM to an address such as library@library.example.",
+            id="library_site.W016",
+        )
+    ]
+
+
+@checks.register
+def check_written_paths(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """Other processes than the library's own must start: they may only read."""
+    if settings.LIBRARY_PROCESS == "command":
+        return []
+    return [
+        checks.Error(
+            f"This process cannot write {path}.",
+            hint=f"It runs as the user with the id {os.geteuid()}, who must own it.",
+            id="library_site.E004",
+        )
+        for path in iter_unwritable_paths()
     ]
 
 

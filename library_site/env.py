@@ -1,13 +1,15 @@
-"""Reads settings from environment variables. An invalid value raises ImproperlyConfigured, which names the variable."""
+"""Reads settings from environment variables. What is wrong with each is kept, and said of all together at the end."""
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import wraps
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from django.core.exceptions import ImproperlyConfigured
@@ -17,19 +19,43 @@ FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "fa
 RATE_PATTERN = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,2})?(second|minute|hour|day)s?")
 HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
 # Its group is the port.
-ORIGIN_PATTERN = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?"
+ORIGIN_PATTERN = r"https?://(?:(?:\*\.)?[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?"
+DEFAULT_PORTS = {"https": ":443", "http": ":80"}
 SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 # From this similarity on, from 0 to 1, a name is that of a setting with a mistake. PGPORT and PORT have 0.8.
 MIN_SIMILARITY = 0.85
+Value = TypeVar("Value")
+Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
+# What is wrong, by the name of the variable.
+problems: dict[str, str] = {}
+
+
+def keep_problem(read: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+    """Makes a reader keep the ImproperlyConfigured of an invalid value, and return the default instead.
+
+    The reader's first argument is the name of the variable.
+    """
+
+    @wraps(read)
+    def read_and_keep(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        try:
+            return read(*args, **kwargs)
+        except ImproperlyConfigured as error:
+            problems[str(args[0])] = str(error)
+            return read(*args, **kwargs)
+
+    return read_and_keep
 
 
 def text(name: str, default: str) -> str:
-    """Returns the variable's value, or the default if it is unset or empty."""
+    """Returns the variable's value, or the default if it is unset, empty or invalid."""
     read_names.add(name)
-    return os.environ.get(name, "").strip() or default
+    value = "" if name in problems else os.environ.get(name, "")
+    return value.strip() or default
 
 
+@keep_problem
 def flag(name: str, default: bool) -> bool:
     value = text(name, str(default)).lower()
     if value not in FLAG_VALUES:
@@ -37,6 +63,7 @@ def flag(name: str, default: bool) -> bool:
     return FLAG_VALUES[value]
 
 
+@keep_problem
 def integer(name: str, default: int, minimum: int, maximum: int) -> int:
     value = text(name, str(default))
     if not value.isascii() or not value.isdigit() or not minimum <= int(value) <= maximum:
@@ -44,6 +71,7 @@ def integer(name: str, default: int, minimum: int, maximum: int) -> int:
     return int(value)
 
 
+@keep_problem
 def address(name: str, default: str) -> str:
     value = text(name, default)
     try:
@@ -52,6 +80,7 @@ def address(name: str, default: str) -> str:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes an IP address, such as 127.0.0.1.") from error
 
 
+@keep_problem
 def choice(name: str, default: str, choices: Collection[str]) -> str:
     value = text(name, default).lower()
     if value not in choices:
@@ -64,6 +93,7 @@ def comma_list(name: str, default: str) -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
+@keep_problem
 def host_names(name: str, default: str) -> list[str]:
     """Returns the names between commas: without scheme, port or path, which no Host header would equal."""
     values = comma_list(name, default)
@@ -76,11 +106,12 @@ def version_numbers(prefix: str, suffixes: Collection[str]) -> list[int]:
     """Returns the numbers between prefix and suffix in the names of variables, such as 1 of API_V1_RETIRED."""
     names = [name for name in os.environ if name.startswith(prefix)]
     matches = {name: re.fullmatch(rf"{prefix}([1-9][0-9]*)_({'|'.join(suffixes)})", name) for name in names}
-    if unknown_names := [name for name, match in matches.items() if not match]:
-        raise ImproperlyConfigured(f"{unknown_names[0]} is no setting; they end in {', '.join(suffixes)}.")
+    for name in [name for name, match in matches.items() if not match]:
+        problems[name] = f"{name} is no setting; they end in {', '.join(suffixes)}."
     return sorted({int(match[1]) for match in matches.values() if match})
 
 
+@keep_problem
 def date_time(name: str) -> datetime | None:
     """Returns an aware datetime. A date alone means midnight; without a zone the time is in UTC."""
     if not (value := text(name, "")):
@@ -92,6 +123,7 @@ def date_time(name: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+@keep_problem
 def url(name: str) -> str:
     """Returns a URL, or "". Quotes and angle brackets are refused: they have a meaning in the `Link` header."""
     value = text(name, "")
@@ -100,6 +132,7 @@ def url(name: str) -> str:
     return value
 
 
+@keep_problem
 def url_templates(name: str, placeholder: str) -> list[str]:
     """Returns the URLs between commas, each with the placeholder somewhere behind its host."""
     return [parse_url_template(name, value, placeholder) for value in comma_list(name, "")]
@@ -113,20 +146,30 @@ def parse_url_template(name: str, value: str, placeholder: str) -> str:
     return value
 
 
+@keep_problem
 def origin(name: str, default: str) -> str:
     """Returns scheme, host and port, without a slash at the end."""
     return parse_origin(name, text(name, default))
 
 
-def origins(name: str) -> list[str]:
-    """Returns the origins between commas."""
-    return [parse_origin(name, value) for value in comma_list(name, "")]
+@keep_problem
+def origins(name: str, allow_wildcard: bool = False) -> list[str]:
+    """Returns the origins between commas, as browsers send them (RFC 6454, Section 6.2). `allow_wildcard` lets a host
+    begin with `*.`.
+    """
+    return [serialize_origin(parse_origin(name, value, allow_wildcard)) for value in comma_list(name, "")]
 
 
-def parse_origin(name: str, text: str) -> str:
+def serialize_origin(origin: str) -> str:
+    """Without the scheme's own port, and in lower case."""
+    value = origin.lower()
+    return value.removesuffix(DEFAULT_PORTS[value.partition(":")[0]])
+
+
+def parse_origin(name: str, text: str, allow_wildcard: bool = False) -> str:
     value = text.removesuffix("/")
     match = re.fullmatch(ORIGIN_PATTERN, value)
-    if not match or int(match[1] or 0) > 65535:
+    if not match or int(match[1] or 0) > 65535 or ("*" in value and not allow_wildcard):
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes scheme and host, such as https://library.example.")
     return value
 
@@ -154,12 +197,12 @@ def folder(name: str, default: Path) -> Path:
     try:
         value.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ImproperlyConfigured(
-            f"{name} is {value}, which cannot be created: {error.strerror}. It takes a folder of this user."
-        ) from error
+        reason = "not a folder" if value.exists() else error.strerror
+        problems[name] = f"{name} is {value}, which cannot be created: {reason}. It takes a folder of this user."
     return value
 
 
+@keep_problem
 def rate(name: str) -> tuple[int, int] | None:
     """Reads a rate such as `600/minute` or `10/5minutes`.
 
@@ -172,18 +215,21 @@ def rate(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2] or 1) * SECONDS_PER_UNIT[match[3]]) if match else None
 
 
-def database_url(name: str, default: Path, deployed_names: Collection[str]) -> str:
-    """Returns the address of the database. The default, a file of SQLite, is for a checkout without the other settings.
+@keep_problem
+def database(
+    name: str, default: Path, deployed_names: Collection[str], parse: Callable[[str], dict[str, Any]]
+) -> dict[str, Any]:
+    """Returns what `parse` makes of the address. The default, a file of SQLite, is for a checkout without the others.
 
     Where the library is deployed, an address that is lost would give it a new and empty database, without a word.
     """
     value = text(name, "")
-    if not value and (set_names := [other for other in deployed_names if is_set(other)]):
+    if not value and name not in problems and (set_names := [other for other in deployed_names if is_set(other)]):
         raise ImproperlyConfigured(
             f"{name} is not set, and with {set_names[0]} it has no default: it takes"
             " postgresql://user:password@host:port/name or sqlite:////path/of/the/file."
         )
-    return value or f"sqlite:///{quote(str(default))}"
+    return parse(value or f"sqlite:///{quote(str(default))}")
 
 
 def is_set(name: str) -> bool:
@@ -191,6 +237,7 @@ def is_set(name: str) -> bool:
     return FLAG_VALUES.get(text(name, "false").lower(), True)
 
 
+@keep_problem
 def redis_url(name: str) -> str:
     """Returns the URL of a Redis server, or "". It can contain a password, so no error repeats it."""
     value = text(name, "")
@@ -205,6 +252,7 @@ def redis_url(name: str) -> str:
     return value
 
 
+@keep_problem
 def optional_text(name: str, package: str) -> str:
     """Returns the value of a variable that needs an optional package, or "". Raises if the package is missing."""
     value = text(name, "")
@@ -221,6 +269,7 @@ def is_installed(package: str) -> bool:
         return False
 
 
+@keep_problem
 def token(name: str) -> str:
     """Returns a token, or "". No error repeats it."""
     value = text(name, "")
@@ -233,18 +282,26 @@ def secret_key(name: str, file: Path, debug: bool) -> str:
     """Returns the variable, else the file's content, else a random key; the last only with DEBUG."""
     if value := text(name, ""):
         return value
-    if file.exists():
+    try:
         return file.read_text().strip()
-    if debug:
-        return get_random_secret_key()
-    raise ImproperlyConfigured(f"{name} is not set and {file} does not exist. `make run` makes one.")
+    except FileNotFoundError:
+        if not debug:
+            problems[name] = f"{name} is not set and {file} does not exist. `make run` makes one."
+    except OSError as error:
+        problems[name] = f"{name} is not set, and {file} cannot be read: {error.strerror}."
+    return get_random_secret_key()
 
 
-def refuse_misspelt_names() -> None:
-    """Raises ImproperlyConfigured for a variable that is no setting, and whose name is nearly that of one.
+def refuse_wrong_values() -> None:
+    """Raises ImproperlyConfigured if anything is wrong: a line for each.
 
-    Call it when all settings are read. Variables of other programs are left alone.
+    Call it when all settings are read. A variable that is no setting, and whose name is nearly that of one, is wrong.
+    Variables of other programs are left alone.
     """
     for name in sorted(os.environ.keys() - read_names):
         if os.environ[name].strip() and (near := get_close_matches(name, read_names, 1, MIN_SIMILARITY)):
-            raise ImproperlyConfigured(f"{name} is no setting. Did you mean {near[0]}?")
+            problems[name] = f"{name} is no setting. Did you mean {near[0]}?"
+    lines = [*problems.values()]
+    problems.clear()
+    if lines:
+        raise ImproperlyConfigured("\n".join(lines))

@@ -1,5 +1,6 @@
 """Django's settings, in Django's order; docs/operations/settings.md lists the environment variables."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,23 @@ DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", DATA_DIR / "secret_key", DEBUG)
 SECRET_KEY_FALLBACKS = env.comma_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env.host_names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
-CSRF_TRUSTED_ORIGINS = env.comma_list("CSRF_TRUSTED_ORIGINS", "")
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS", allow_wildcard=True)
 # manage.py sets it by its command; only requests have limits, and not a migration or a delivery.
 LIBRARY_PROCESS = env.choice("LIBRARY_PROCESS", "command", ("web", "worker", "command"))
 DATABASE_LOCK_TIMEOUT = env.integer("DATABASE_LOCK_TIMEOUT", 2, 0, 3600)
 DATABASE_STATEMENT_TIMEOUT = env.integer("DATABASE_STATEMENT_TIMEOUT", 5, 0, 3600)
 DATABASE_IDLE_TIMEOUT = env.integer("DATABASE_IDLE_TIMEOUT", 60, 0, 3600)
 WEB_TIMEOUTS = {"lock_timeout": DATABASE_LOCK_TIMEOUT, "statement_timeout": DATABASE_STATEMENT_TIMEOUT}
+DATABASE_TIMEOUTS = {
+    "idle_in_transaction_session_timeout": DATABASE_IDLE_TIMEOUT,
+    **(WEB_TIMEOUTS if LIBRARY_PROCESS == "web" else {}),
+}
 DATABASES = {
-    "default": parse_database_url(
-        env.database_url("DATABASE_URL", DATA_DIR / "library.sqlite3", ("DATA_DIR", "HTTPS")),
-        LIBRARY_PROCESS,
-        {
-            "idle_in_transaction_session_timeout": DATABASE_IDLE_TIMEOUT,
-            **(WEB_TIMEOUTS if LIBRARY_PROCESS == "web" else {}),
-        },
+    "default": env.database(
+        "DATABASE_URL",
+        DATA_DIR / "library.sqlite3",
+        ("DATA_DIR", "HTTPS"),
+        partial(parse_database_url, process=LIBRARY_PROCESS, timeouts=DATABASE_TIMEOUTS),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -421,4 +424,4 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
-env.refuse_misspelt_names()
+env.refuse_wrong_values()

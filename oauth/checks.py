@@ -14,8 +14,7 @@ def check_signing_key(app_configs: Any, **options: Any) -> list[checks.CheckMess
     try:
         jwks.get_keys()
     except jwks.NoSigningKey as error:
-        hint = "`manage.py rotate_signing_key` makes one; OAUTH_JWKS_FILE says where."
-        return [checks.Error(str(error), hint=hint, id="oauth.E001")]
+        return [checks.Error(str(error), hint="OAUTH_JWKS_FILE says where the file is.", id="oauth.E001")]
     return []
 
 

@@ -16,8 +16,9 @@ from library_site.db.connections import describe_database
 from library_site.db.migration_state import has_all_migrations
 from library_site.db.sql import get_database_time
 from library_site.jobs.errors import describe_error
-from library_site.monitoring.machine import list_folders, read_disks
+from library_site.monitoring.machine import read_disks
 from library_site.releases import VERSION, list_unknown_migrations
+from library_site.written_paths import iter_unwritable_paths, list_folders
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 # As in docs/deploy/prometheus-rules.yml.
@@ -87,9 +88,11 @@ def check_queues(_now: datetime) -> Texts:
 
 
 def check_folders(_now: datetime) -> Texts:
+    for path in (unwritable := [*iter_unwritable_paths()]):
+        yield PROBLEM, f"{path} cannot be written by the user with the id {os.geteuid()}"
     for name, folder in list_folders().items():
-        is_usable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
-        yield OK if is_usable else PROBLEM, f"{name}: {folder}{'' if is_usable else ' cannot be written'}"
+        if folder not in unwritable:
+            yield OK, f"{name}: {folder}"
     if not settings.STATIC_ROOT.exists():
         yield WARNING, f"{settings.STATIC_ROOT} is missing: pages have no styles; run `deploy`"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import django
 from cryptography import x509
 from django.conf import settings
-from django.db import connection
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from library_site.backups.records import read_backup_time
 from library_site.releases import VERSION
+from library_site.written_paths import list_folders
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -91,13 +91,6 @@ def read_disks() -> Metric:
             disk = os.statvfs(folder)
             free.add_metric([name], disk.f_bavail / disk.f_blocks)
     return free
-
-
-def list_folders() -> dict[str, Path]:
-    folders = {"data": settings.DATA_DIR}
-    if connection.vendor == "sqlite":
-        folders["database"] = Path(connection.settings_dict["NAME"]).absolute().parent
-    return folders
 
 
 def read_certificate_end(path: Path) -> float:

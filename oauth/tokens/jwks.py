@@ -67,7 +67,7 @@ class KeyFile:
                 if state != self.file_state:
                     self.read_keys(state)
         if self.keys is None:
-            raise NoSigningKey(f"{self.path} has no signing key; `manage.py rotate_signing_key` makes one.")
+            raise NoSigningKey(describe_missing_key(self.path))
         return self.keys
 
     def stat_file(self) -> tuple[int, ...]:
@@ -83,6 +83,13 @@ class KeyFile:
         except (OSError, ValueError, LookupError, TypeError, JoseError, NoSigningKey) as error:
             log.error("%s cannot be read: %s", self.path, type(error).__name__)  # noqa: TRY400  # no key in the log
         self.file_state = state
+
+
+def describe_missing_key(path: Path) -> str:
+    """A new key in place of one that this user may not read would end all tokens."""
+    if path.exists() and not os.access(path, os.R_OK):
+        return f"{path} cannot be read by the user with the id {os.geteuid()}; the library's user must own it."
+    return f"{path} has no signing key; `manage.py rotate_signing_key` makes one."
 
 
 def parse_keys(members: list[dict[str, Any]]) -> KeySet:

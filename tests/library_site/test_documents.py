@@ -118,7 +118,7 @@ def test_code_names_documents_that_exist() -> None:
 
 def test_every_setting_is_documented() -> None:
     source = (ROOT / "library_site" / "settings.py").read_text()
-    names = set(re.findall(r'env\.\w+\(f?"(\w+)"', source.replace("{number}", "1"))) - {"API_V"}
+    names = set(re.findall(r'env\.\w+\(\s*f?"(\w+)"', source.replace("{number}", "1"))) - {"API_V"}
     assert names == set(list_rows(OPERATIONS / "settings.md"))
 
 

@@ -40,6 +40,6 @@ def test_what_a_command_refuses_is_one_object_a_line(command: str, variables: di
     environment = os.environ | {"LOG_FORMAT": "json"} | variables
     call = [sys.executable, "manage.py", command]
     run = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
-    messages = [json.loads(line)["message"] for line in run.stderr.splitlines()]
+    lines = [json.loads(line) for line in run.stderr.splitlines()]
     assert run.returncode != 0
-    assert any(part in message for message in messages)
+    assert {line["level"] for line in lines if part in line["message"]} == {"ERROR"}

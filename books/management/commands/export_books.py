@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
 
@@ -14,11 +14,12 @@ from books.files.formats.registry import FORMATS, Format, find_format_by_name, w
 from books.files.parsing import format_errors
 from books.files.progress import show_bar
 from books.models import Book
+from library_site.management.checked_command import CheckedCommand
 
 FILTERS = get_filters(BookSearchFilter)
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Writes books to a file or to standard output: all, or those that match the filters of the interface."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -24,6 +24,7 @@ from books.models import Actor
 from books.operations.tasks import OperationFailed
 from library_site.jobs.leases import LeaseLost
 from library_site.jobs.worker import CONNECTION_ERRORS
+from library_site.management.checked_command import CheckedCommand
 
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # The largest groups of reasons.
@@ -37,7 +38,7 @@ COUNTED = {
 }
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Imports books from a file of any format that export_books writes. Says how it reads the file."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

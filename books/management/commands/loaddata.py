@@ -7,9 +7,10 @@ from django.core.management.commands import loaddata
 
 from books.models import UnrecordedWrite
 from books.writing.id_sequence import raise_id_sequence
+from library_site.management.checked_command import CheckedCommand
 
 
-class Command(loaddata.Command):
+class Command(CheckedCommand, loaddata.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             super().handle(*args, **options)

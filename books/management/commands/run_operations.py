@@ -3,12 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from books.operations import worker
+from library_site.management.checked_command import CheckedCommand
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Does the operations on many books that people and apps began, until Ctrl-C; on any number of machines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

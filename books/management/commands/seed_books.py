@@ -2,7 +2,7 @@ from argparse import ArgumentParser
 from contextlib import nullcontext
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.utils import timezone
 
@@ -11,11 +11,12 @@ from books.files.deferred_indexes import analyze_books, defer_indexes
 from books.files.progress import iter_batches
 from books.models import Book
 from books.writing import changes
+from library_site.management.checked_command import CheckedCommand
 
 SEED_BATCH = 10_000
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Adds real classics, then generated books, until the library holds the first N of a seed."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

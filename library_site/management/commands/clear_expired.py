@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from library_site.jobs.expiry import delete_expired
+from library_site.management.checked_command import CheckedCommand
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Deletes what is past its time: kept answers, events, codes, tokens, keys, sign-ins and old history."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -15,6 +15,7 @@ from psycopg import errors
 from library_site.db.migration_state import list_partial_migrations
 from library_site.db.migration_waits import estimate_seconds
 from library_site.db.online_ddl import DDL_RETRY_INTERVAL, LOCK_TIMEOUT
+from library_site.management.checked_command import CheckedCommand
 
 # Any number that no other program uses in this database.
 ADVISORY_LOCK = 5_271_009
@@ -22,7 +23,7 @@ ADVISORY_LOCK = 5_271_009
 MIN_WAIT = 0.5
 
 
-class Command(migrate.Command):
+class Command(CheckedCommand, migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         self.database = connections[options["database"]]
         self.is_new = not MigrationRecorder(self.database).applied_migrations()

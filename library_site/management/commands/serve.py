@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from library_site.management.checked_command import CheckedCommand
 from library_site.monitoring.metrics_files import prepare_directory
 from library_site.server import build_server, prepare_workers
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Serves the library on HOST and PORT with WEB_CONCURRENCY processes, until Ctrl-C."
     # They run after the test of the port, so that a port in use is all that is reported.
     requires_system_checks = []

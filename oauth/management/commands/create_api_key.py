@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
+from library_site.management.checked_command import CheckedCommand
 from oauth import api_keys
 from oauth.management import users
 from oauth.scopes import ScopeSet, UnknownScope, format_scopes, get_user_scopes, parse_scopes
@@ -16,7 +17,7 @@ from oauth.server.registration import validate_name
 MAX_DAYS = 36_500
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Makes an API key for a program, and prints it, this once, alone on the last line."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

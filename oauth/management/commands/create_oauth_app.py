@@ -4,15 +4,16 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from oauth2_provider.models import Application
 
+from library_site.management.checked_command import CheckedCommand
 from oauth.management import users
 from oauth.scopes import DEFAULT_SCOPE, UnknownScope, parse_scopes
 from oauth.server import registration
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Registers an app that people may let in; prints its client_id and, this once, its client_secret."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

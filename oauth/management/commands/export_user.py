@@ -4,14 +4,13 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from library_site.api.responses import encode_json
+from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import export_person
 from oauth.management.users import find_person
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Writes all that is known of a person to standard output, as JSON and without secrets."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

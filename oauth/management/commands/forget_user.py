@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from oauth2_provider.models import Application
 
+from library_site.management.checked_command import CheckedCommand
 from oauth.management.personal_data import LastSuperuser, forget_person
 from oauth.management.users import Person, find_person
 from oauth.models import Authorization
@@ -20,7 +21,7 @@ REMAINS = (
 )
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Forgets a person: deletes the account, its access and all names. What the person did stays, of nobody."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

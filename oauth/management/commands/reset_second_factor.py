@@ -3,13 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from library_site.management.checked_command import CheckedCommand
 from oauth.accounts.totp import turn_off
 from oauth.management.users import get_active_user
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Turns two-factor sign-in off for a person who lost the phone and the recovery codes; ends the sessions."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -185,6 +186,15 @@ def test_without_a_key_the_library_does_not_start(key_file: Path, monkeypatch: p
     assert "oauth.E001" in {message.id for message in run_checks()}
     call_command("rotate_signing_key", "--if-missing")
     assert "oauth.E001" not in {message.id for message in run_checks()}
+
+
+def test_a_key_that_may_not_be_read_is_not_called_missing(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jwks.KEY_FILE, "keys", None)
+    monkeypatch.setattr(jwks.KEY_FILE, "read_keys", lambda _: None)
+    # The superuser, who may run the tests, can read everything.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(jwks.NoSigningKey, match="cannot be read by the user"):
+        jwks.get_keys()
 
 
 def test_the_command_says_what_it_did(key_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import connection
 from django.utils import timezone
 
+from library_site.management.checked_command import CheckedCommand
 from webhooks.stream import restart_stream
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Sets what a restored backup cannot carry. Run it after `deploy`, before the library starts."
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 import uvloop
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 
+from library_site.management.checked_command import CheckedCommand
 from library_site.monitoring.tracing import start_tracing
 from webhooks.worker import Worker
 
 
-class Command(BaseCommand):
+class Command(CheckedCommand):
     help = "Delivers events to their endpoints and works off received ones, until Ctrl-C; on any number of machines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,31 @@
+"""Where the library's processes write, besides PostgreSQL."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+
+def list_folders() -> dict[str, Path]:
+    """Returns the folders by the names that metrics have for them."""
+    folders = {"data": settings.DATA_DIR}
+    if database := find_database_file():
+        folders["database"] = database.parent
+    return folders
+
+
+def find_database_file() -> Path | None:
+    """Returns the file of SQLite, or None on PostgreSQL."""
+    return Path(connection.settings_dict["NAME"]).absolute() if connection.vendor == "sqlite" else None
+
+
+def iter_unwritable_paths() -> Iterator[Path]:
+    """Yields the folders, and the file of SQLite if there is one, that this process cannot write."""
+    for folder in dict.fromkeys(list_folders().values()):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield folder
+    file = find_database_file()
+    if file and file.exists() and not os.access(file, os.R_OK | os.W_OK):
+        yield file

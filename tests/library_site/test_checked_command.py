@@ -1,0 +1,104 @@
+"""What the system checks find when a command starts: a line each, and what stops the start."""
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from django.core import checks
+from django.core.management.base import SystemCheckError
+from pytest_django import Settings
+
+from library_site.checks import check_redis_answers, check_written_paths
+from library_site.management.commands.check import Command
+from library_site.written_paths import iter_unwritable_paths
+from tests.support.redis_server import start_redis
+from tests.support.settings import override_by
+
+pytestmark = pytest.mark.database_independent
+
+WARNING = checks.Warning("It is\nunlikely.", hint="Set\tit.", id="x.W001")
+ERROR = checks.Error("It is wrong.", id="x.E001")
+INFO = checks.Info("It is so.", id="x.I001")
+LIMITED = {"API_RATE_LIMIT": "9/second", "LIBRARY_PROCESS": "web"}
+
+
+def find(monkeypatch: pytest.MonkeyPatch, *messages: checks.CheckMessage) -> None:
+    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: [*messages])
+
+
+def test_each_finding_is_a_line_with_its_level_and_the_worst_comes_first(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    find(monkeypatch, INFO, WARNING, ERROR)
+    with caplog.at_level(logging.INFO, "library_site.checks"), pytest.raises(SystemCheckError, match=r"^Checks that failed: 1\. "):
+        Command().check()
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.ERROR, "(x.E001) It is wrong."),
+        (logging.WARNING, "(x.W001) It is unlikely. HINT: Set it."),
+        (logging.INFO, "(x.I001) It is so."),
+    ]
+
+
+def test_only_findings_of_the_level_asked_for_end_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    find(monkeypatch, WARNING)
+    Command().check()
+    with pytest.raises(SystemCheckError):
+        Command().check(fail_level=checks.WARNING)
+
+
+def test_a_silenced_finding_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings.SILENCED_SYSTEM_CHECKS = [WARNING.id, ERROR.id]
+    find(monkeypatch, WARNING)
+    Command().check(display_num_errors=True, fail_level=checks.WARNING)
+    assert not caplog.records
+    assert capsys.readouterr().out == "Findings of the checks: 0.\n"
+
+
+def refuse_access(monkeypatch: pytest.MonkeyPatch, refused: Path) -> None:
+    # The superuser, who may run the tests, can write everything.
+    monkeypatch.setattr(os, "access", lambda path, _: path != refused)
+
+
+@pytest.mark.parametrize("process", ["web", "worker"])
+def test_a_process_that_cannot_write_does_not_start(
+    process: str, monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    settings.DATA_DIR, settings.LIBRARY_PROCESS = tmp_path, process
+    assert check_written_paths(None) == []
+    refuse_access(monkeypatch, tmp_path)
+    [error] = check_written_paths(None)
+    assert error.is_serious()
+    assert error.msg == f"This process cannot write {tmp_path}."
+    settings.LIBRARY_PROCESS = "command"
+    assert check_written_paths(None) == []
+
+
+def test_the_file_of_sqlite_and_its_folder_are_written_too(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "library.sqlite3"
+    away = tmp_path / "away" / "library.sqlite3"
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: file)
+    refuse_access(monkeypatch, file)
+    assert [*iter_unwritable_paths()] == []
+    file.touch()
+    assert [*iter_unwritable_paths()] == [file]
+    monkeypatch.setattr("library_site.written_paths.find_database_file", lambda: away)
+    monkeypatch.undo()
+    settings.DATA_DIR = away.parent
+    assert away.parent in iter_unwritable_paths()
+
+
+def test_a_server_says_at_the_start_that_redis_does_not_answer(redis_server: str, tmp_path: Path) -> None:
+    with start_redis(tmp_path) as redis, override_by({**LIMITED, "REDIS_URL": redis.url}):
+        assert check_redis_answers(None) == []
+        redis.stop()
+        [warning] = check_redis_answers(None)
+    assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
