@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.urls import reverse
@@ -15,6 +16,66 @@ from tests.support.waiting import PROCESS_TIMEOUT
 pytestmark = pytest.mark.database_independent
 
 RULES = Path(__file__).parents[3] / "docs/deploy/prometheus-rules.yml"
+HOUR, DAY = 60, 24 * 60
+STATUS = 'library_request_duration_seconds_count{{status="{}"}}'
+BUCKET = 'library_request_duration_seconds_bucket{{route="books",le="{}"}}'
+DEAD = 'library_deliveries_total{result="dead"}'
+CONNECTIONS = 'library_database_connections{{process="{}"}}'
+MAX_CONNECTIONS = "library_database_connections_max"
+
+
+def late(queue: str, seconds: int) -> dict[str, str]:
+    return {f"library_{queue}_overdue_seconds": f"{seconds}x200"}
+
+
+# By alert: the minute at which it is asked for, series that are well, and series that are not, in promtool's writing.
+BEHAVIOUR: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
+    "LibraryIsDown": (2, {'up{job="library"}': "1x200"}, {'up{job="library"}': "0x200"}),
+    "LibraryIsNotReady": (2, {"library_check_up": "1x200"}, {"library_check_up": "0x200"}),
+    "LibraryFailsRequests": (
+        20,
+        {STATUS.format(200): "0+1000x200", STATUS.format(500): "0+9x200", STATUS.format(502): "0+500x200"},
+        {STATUS.format(200): "0+1000x200", STATUS.format(500): "0+11x200"},
+    ),
+    "LibraryIsSlow": (
+        20,
+        {BUCKET.format("0.5"): "0+96x200", BUCKET.format("+Inf"): "0+100x200"},
+        {BUCKET.format("0.5"): "0+94x200", BUCKET.format("1"): "0+100x200", BUCKET.format("+Inf"): "0+100x200"},
+    ),
+    "LibraryThreadsAreBusy": (
+        3,
+        {"library_threads_busy": "14x200", "library_threads": "16x200"},
+        {"library_threads_busy": "15x200", "library_threads": "16x200"},
+    ),
+    "LibraryDatabaseFails": (
+        20,
+        {"library_database_errors_total": "0+5x200"},
+        {"library_database_errors_total": "0+7x200"},
+    ),
+    "LibraryRedisIsDown": (6, {"library_redis_up": "1x200"}, {"library_redis_up": "0x200"}),
+    "LibraryDeliveriesAreLate": (3, late("deliveries", 120), late("deliveries", 121)),
+    "LibraryDeliveriesDie": (2 * HOUR, {DEAD: "0+0.1x200"}, {DEAD: "0+0.2x200"}),
+    "LibraryOperationsAreLate": (6, late("operations", 600), late("operations", 601)),
+    "LibraryBackupIsOld": (
+        37 * HOUR,
+        {"library_backup_timestamp_seconds": "0x3000", 'library_backup_timestamp_seconds{instance="b"}': "7200x3000"},
+        {"library_backup_timestamp_seconds": "0x3000"},
+    ),
+    "LibraryCertificateEnds": (
+        2 * HOUR,
+        {"library_certificate_end_timestamp_seconds": f"{16 * DAY * 60}x200"},
+        {"library_certificate_end_timestamp_seconds": f"{14 * DAY * 60}x200"},
+    ),
+    "LibraryDiskIsFull": (16, {"library_disk_free_ratio": "0.2x200"}, {"library_disk_free_ratio": "0.19x200"}),
+    "LibraryMailsAreLate": (6, late("mails", 600), late("mails", 601)),
+    "LibrarySignInsFail": (6, {"library_sign_in_failures": "100x200"}, {"library_sign_in_failures": "101x200"}),
+    "LibraryConnectionsRunOut": (
+        6,
+        {CONNECTIONS.format("web"): "80x200", CONNECTIONS.format("worker"): "10x200", MAX_CONNECTIONS: "100x200"},
+        {CONNECTIONS.format("web"): "80x200", CONNECTIONS.format("worker"): "11x200", MAX_CONNECTIONS: "100x200"},
+    ),
+    "LibraryExpiryIsLate": (16, late("expiry", 21_600), late("expiry", 21_601)),
+}
 DASHBOARD = RULES.with_name("grafana-dashboard.json")
 OPERATIONS = RULES.parents[1] / "operations/monitoring.md"
 
@@ -26,6 +87,37 @@ def test_promtool_reads_the_rules() -> None:
     )
     assert (check.returncode, check.stderr) == (0, "")
     assert "SUCCESS: 17 rules found" in check.stdout
+
+
+@pytest.mark.usefixtures("promtool")
+def test_each_rule_alerts_when_it_should_and_not_before(tmp_path: Path) -> None:
+    groups = [
+        build_group(name, series, minute, firing=firing)
+        for name, (minute, well, ill) in BEHAVIOUR.items()
+        for series, firing in ((well, False), (ill, True))
+    ]
+    file = tmp_path / "rules_test.yml"
+    # JSON is YAML.
+    file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": groups}))
+    call = ["promtool", "test", "rules", str(file)]
+    run = subprocess.run(call, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    assert (run.returncode, run.stderr) == (0, ""), run.stdout
+    assert BEHAVIOUR.keys() == set(re.findall(r"alert: (\w+)", RULES.read_text()))
+
+
+def build_group(name: str, series: dict[str, str], minute: int, *, firing: bool) -> dict[str, Any]:
+    """Returns a test in promtool's format. A rule waits before it alerts, so nothing does at the start."""
+    alerts = f'count(ALERTS{{alertname="{name}", alertstate="firing"}})'
+    samples = [{"labels": "{}", "value": 1}] if firing else []
+    return {
+        "name": f"{name}, {'ill' if firing else 'well'}",
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values} for series, values in series.items()],
+        "promql_expr_test": [
+            {"expr": alerts, "eval_time": "0m", "exp_samples": []},
+            {"expr": alerts, "eval_time": f"{minute}m", "exp_samples": samples},
+        ],
+    }
 
 
 def test_the_rules_name_metrics_that_are_documented() -> None:
