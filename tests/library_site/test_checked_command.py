@@ -103,3 +103,5 @@ def test_a_server_says_at_the_start_that_redis_does_not_answer(redis_server: str
         redis.stop()
         [warning] = check_redis_answers(None)
     assert (warning.id, warning.is_serious()) == ("library_site.W015", False)
+    with override_by({**LIMITED, "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": "worker"}):
+        assert check_redis_answers(None) == []

@@ -257,7 +257,6 @@ def test_a_dangerous_setting_is_reported_with_a_hint(environment: dict[str, str]
         {"DEBUG": "true", "SECRET_KEY": "x"},
         {"EMAIL_FROM": "nobody"},
         {"EMAIL_HOST": "mail.example", "EMAIL_FROM": "The library <desk@library.example>"},
-        {"API_RATE_LIMIT": "9/second", "REDIS_URL": "redis://127.0.0.1:1", "LIBRARY_PROCESS": "worker"},
     ],
 )
 def test_what_is_not_dangerous_is_not_reported(environment: dict[str, str]) -> None:
