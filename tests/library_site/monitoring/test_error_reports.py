@@ -14,6 +14,7 @@ from django.db import connection
 
 from library_site.db.timeouts import WriterRefused
 from library_site.monitoring.error_reports import start_error_reports
+from library_site.releases import VERSION
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.receivers import respond_with, start_receiver
@@ -53,6 +54,7 @@ def test_a_failure_is_reported_without_the_request(api: httpx.Client, reports: R
     assert (exception["type"], report["logentry"]["message"]) == ("IntegrityError", "%s: %s")
     assert exception["stacktrace"]["frames"][-1]["filename"].endswith(".py")
     assert report["tags"] == {"request_id": "the-failed-one", "process": "command"}
+    assert report["release"] == f"library-api@{VERSION}"
     assert not report.keys() & {"request", "user", "extra", "breadcrumbs", "contexts", "modules"}
     assert SECRET not in json.dumps(report)
     assert "value" not in exception
