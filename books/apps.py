@@ -11,13 +11,13 @@ class BooksConfig(AppConfig):
         # The imports register checks, the kinds of events, then the handlers of received ones, which need the kinds.
         from books import mirroring  # noqa: F401
         from books.models import Book
-        from books.search import checks, index  # noqa: F401
+        from books.search import checks, triggers  # noqa: F401
         from books.writing import events, id_sequence, instances  # noqa: F401
 
         Book.writer = instances
         register_sentences()
         register_operations()
-        post_migrate.connect(index.create_missing_triggers, sender=self)
+        post_migrate.connect(triggers.create_missing_triggers, sender=self)
         post_migrate.connect(id_sequence.raise_id_sequence, sender=self)
 
 

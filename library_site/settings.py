@@ -170,6 +170,9 @@ EXPIRED_ROWS = [
 # After so many days the changes of books are deleted; 0 is never.
 HISTORY_KEPT_DAYS = env.integer("HISTORY_KEPT_DAYS", 0, 0, 36_500)
 
+# Functions that count what disagrees in the database, which `manage.py doctor` calls: each returns 0.
+CONSISTENCY_CHECKS = {"lent books": "books.search.lent_books.count_differences"}
+
 # The most that a person may upload for imports; files are deleted after some days.
 UPLOAD_MAX_FILES = env.integer("UPLOAD_MAX_FILES", 100, 1, 10**6)
 UPLOAD_MAX_MEGABYTES = env.integer("UPLOAD_MAX_MEGABYTES", 4096, 1, 10**6)

@@ -19,6 +19,7 @@ from django.test.utils import override_settings
 from pytest_django import Settings
 
 from books.history import actors
+from books.search.lent_books import count_differences
 from library_site.monitoring.readiness import probe_connection
 from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
@@ -143,6 +144,7 @@ def changes_are_announced_and_recorded(request: pytest.FixtureRequest) -> Iterat
         assert book_audit.count_events() == book_audit.count_changes()
     if not request.node.get_closest_marker("unrecorded"):
         assert book_audit.list_history() == book_audit.list_changes()
+    assert count_differences() == 0
 
 
 @pytest.fixture

@@ -32,6 +32,13 @@ ACTOR_SQL = """
     INSERT INTO books_actor (channel, identity, user_name, app_name, api_key_name, source_name)
     VALUES ('api', 'a peer', '', '', '', '')
 """
+# The library's peers with equal promises have an index of the lent books, as it would be written first.
+PEER_LENT_SQL = """
+    DROP TRIGGER book_lent_insert ON books_book;
+    DROP TRIGGER book_lent_update ON books_book;
+    DROP TRIGGER book_lent_delete ON books_book;
+    CREATE INDEX book_lent ON books_book (id) WHERE NOT available;
+"""
 # A good developer of a peer would index the searched columns.
 PEER_INDEXES_SQL = (
     "CREATE EXTENSION pg_trgm",
@@ -48,6 +55,8 @@ def create_databases(cluster: Cluster, names: Sequence[str], books: int) -> None
         if name != OURS:
             template = OURS if COMPETITORS[name].promises else CONTRACT_DATABASE
             cluster.run(f'CREATE DATABASE "{name}" TEMPLATE {template}')
+            if COMPETITORS[name].promises:
+                cluster.run(PEER_LENT_SQL, name)
     cluster.run("CHECKPOINT")
 
 

@@ -17,6 +17,7 @@ from books.isbn import normalize_isbn
 from books.models import FOLDED_COLUMNS, Book
 from books.operations.selections import register_selection
 from books.read_model import BookQuery
+from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.texts import MAX_SEARCH_LENGTH, MAX_SEARCH_WORDS, contains_sql, filter_containing
 from library_site.api.query import BOOLEANS, INVALID_BOOLEAN, INVALID_INTEGER, FieldErrors
 from library_site.api.serializers import NO_NUL_SCHEMA, StrictBooleanField, StrictIntegerField, StringField
@@ -95,6 +96,9 @@ class AvailableFilter(Filter):
     def __init__(self, **options: Any) -> None:
         super().__init__("available", parse=BOOLEANS.get, problem=INVALID_BOOLEAN, **options)
         set_filter_schema(self, {"type": "boolean"})
+
+    def filter(self, qs: QuerySet[Book], value: bool | None) -> QuerySet[Book]:
+        return qs if value is None else qs.filter(AVAILABILITY_CONDITIONS[value])
 
     def build_member(self) -> serializers.Field[Any, Any, Any, Any]:
         return StrictBooleanField(required=False)

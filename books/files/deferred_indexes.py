@@ -14,6 +14,7 @@ FIND_INDEXES_SQL = {
     "sqlite": """
         SELECT type, name, sql FROM sqlite_master
         WHERE tbl_name = 'books_book' AND type IN ('index', 'trigger') AND sql IS NOT NULL
+        AND name NOT LIKE 'book_lent%'
     """,
 }
 BEFORE_REBUILD_SQL = {

@@ -1,4 +1,4 @@
-"""System checks of the search index (`manage.py serve` and `manage.py deliver_webhooks`)."""
+"""System checks of the triggers of the book table (`manage.py serve` and `manage.py deliver_webhooks`)."""
 
 from contextlib import suppress
 from typing import Any
@@ -7,11 +7,11 @@ from django.conf import settings
 from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, OperationalError
 
-from books.search.index import find_missing_triggers
+from books.search.triggers import find_missing_triggers
 
 
 @checks.register
-def check_search_index(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+def check_triggers(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
     """Other processes than the library's own must start: `migrate` makes the triggers."""
     if settings.LIBRARY_PROCESS == "command":
         return []
@@ -20,7 +20,7 @@ def check_search_index(app_configs: Any, **options: Any) -> list[checks.CheckMes
         if names := find_missing_triggers(DEFAULT_DB_ALIAS):
             return [
                 checks.Error(
-                    f"The search index does not follow changes: {', '.join(names)} is missing.",
+                    f"Searches and lists of lent books do not follow changes: {', '.join(names)} is missing.",
                     hint="`manage.py migrate` makes it.",
                     id="books.E001",
                 )

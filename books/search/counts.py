@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count, F, Min
 
-from books.models import Book
+from books.models import Book, LentBook
 from books.search.quality import COUNTED_QUALITIES, build_quality_condition, find_first_of_newest
 from library_site.db.integers import BIGINT_MAX
 
@@ -23,7 +23,7 @@ def count_books(now: datetime) -> dict[str, Any]:
     decades = Book.objects.annotate(decade=F("year") / 10).values("decade").annotate(books=Count("pk"))
     return {
         "books": Book.objects.count(),
-        "lent": Book.objects.filter(available=False).count(),
+        "lent": LentBook.objects.count(),
         "genres": list(map(list, genres.order_by("-books", "name").values_list("name", "books")[:MAX_GENRES])),
         "qualities": count_qualities(now.date()),
         "decades": [

@@ -87,6 +87,12 @@ def check_queues(_now: datetime) -> Texts:
                 yield level, f"{queue}: due for {seconds:.0f} s" if level == PROBLEM else f"{queue}: none is late"
 
 
+def check_tables(_now: datetime) -> Texts:
+    for name, path in settings.CONSISTENCY_CHECKS.items():
+        count = import_string(path)()
+        yield (PROBLEM, f"{name}: {count} are wrong; `migrate` corrects them") if count else (OK, name)
+
+
 def check_folders(_now: datetime) -> Texts:
     for path in (unwritable := [*iter_unwritable_paths()]):
         yield PROBLEM, f"{path} cannot be written by the user with the id {os.geteuid()}"
@@ -121,6 +127,7 @@ CHECKS: Mapping[str, tuple[str, Callable[[datetime], Texts]]] = {
     "settings": ("install.md#deployment", check_settings),
     "database": ("runbook.md#databases", check_database),
     "migrations": ("install.md#upgrade-and-rollback", check_migrations),
+    "tables": ("troubleshooting.md#it-answers-but-not-as-it-should", check_tables),
     "keys": ("runbook.md#keys", check_keys),
     "queues": ("runbook.md#delivery-workers", check_queues),
     "folders": ("settings.md#files-and-processes", check_folders),

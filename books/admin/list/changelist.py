@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -29,6 +29,7 @@ from books.admin.list.filters import ListFilterForm, build_list_condition, chang
 from books.admin.list.settings import LIST_COLUMNS, ROWS_OF_A_PAGE, read_settings
 from books.files.formats.registry import STREAMED_FORMATS, XLSX, Format
 from books.models import Book, Summary
+from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
 from books.search.scans import read_scan
 from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_page
@@ -38,7 +39,7 @@ from library_site.db.integers import parse_integer
 from library_site.db.keyset import Page, Start
 
 # Lent books and the others are each in the order of an index.
-AVAILABILITY_SECTIONS = [Section(Q(available=False)), Section(Q(available=True))]
+AVAILABILITY_SECTIONS = [Section(AVAILABILITY_CONDITIONS[False]), Section(AVAILABILITY_CONDITIONS[True])]
 # More pages no library has, and no database counts.
 MAX_PAGE_NUMBER = 10_000_000
 # Of a list that is narrowed, so many books are counted.

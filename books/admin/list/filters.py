@@ -17,6 +17,7 @@ from books.members import MAX_LENGTHS
 from books.models import YEAR_RANGE, Book
 from books.operations.selections import register_selection
 from books.operations.tasks import OperationFailed
+from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search, is_equal
 from books.search.quality import DUPLICATES, QUALITIES, build_quality_condition, find_first_of_newest
 from books.search.scans import read_scan
@@ -73,7 +74,7 @@ class ListFilterForm(forms.Form):
             "genre": lambda genre: is_equal("genre", fold(genre)),
             "year_from": lambda year: Q(year__gte=year),
             "year_to": lambda year: Q(year__lte=year),
-            "availability": lambda name: Q(available=AVAILABILITY_CHOICES[name][1]),
+            "availability": lambda name: AVAILABILITY_CONDITIONS[AVAILABILITY_CHOICES[name][1]],
             "ids": lambda text: Q(pk__in=map(int, split_ids(text))),
         }
         self.full_clean()

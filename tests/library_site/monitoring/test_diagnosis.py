@@ -12,6 +12,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from books.models import LentBook
 from library_site.backups.records import record_backup
 from library_site.monitoring import diagnosis
 from library_site.monitoring.diagnosis import CHECKS, Finding, diagnose
@@ -68,6 +69,13 @@ def test_a_queue_that_is_late_is_told() -> None:
     Clearing.objects.update(next_at=timezone.now() - timedelta(hours=1))
     [late] = [finding for finding in find("queues") if finding.level == "problem"]
     assert late.text.startswith("expiry: due for 36")
+
+
+def test_tables_that_disagree_are_told() -> None:
+    assert find_levels("tables") == {"ok"}
+    LentBook.objects.create(pk=-1)
+    assert find_levels("tables") == {"problem"}
+    LentBook.objects.all().delete()
 
 
 def test_a_clock_that_is_wrong_is_told() -> None:

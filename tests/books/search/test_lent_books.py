@@ -1,0 +1,114 @@
+"""The table of lent books agrees with the books, whoever writes them; each test of the suite ends with that check."""
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from django.db import connection, transaction
+
+from books.models import LentBook
+from books.search.lent_books import count_differences
+from books.search.triggers import create_missing_triggers, find_missing_triggers
+from library_site.db.sql import fetch_all
+from tests.support.concurrency import start_concurrently
+
+migration: Any = import_module("books.migrations.0029_lent_books_filled")
+# What a change of a book writes, besides members that are sorted or searched by.
+COLUMNS_OF_LOANS = {"available", "version", "updated_at"}
+INDEXES_SQL = {
+    "postgresql": "SELECT indexdef FROM pg_indexes WHERE tablename = 'books_book'",
+    "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'books_book' AND sql IS NOT NULL",
+}
+
+
+def fill() -> None:
+    migration.fill(None, SimpleNamespace(connection=connection))
+
+
+def lend(api: httpx.Client, *ids: int) -> None:
+    for pk in ids:
+        assert api.patch(f"/api/v2/books/{pk}", json={"available": False}).status_code == 200
+
+
+def list_lent() -> list[int]:
+    return list(LentBook.objects.order_by("book_id").values_list("book_id", flat=True))
+
+
+def test_no_index_has_what_a_loan_changes(db: None) -> None:
+    """Else PostgreSQL writes all indexes of the book at each loan (PostgreSQL manual, 73.7)."""
+    definitions = [definition for (definition,) in fetch_all(INDEXES_SQL[connection.vendor], [])]
+    assert definitions
+    assert [text for text in definitions for name in COLUMNS_OF_LOANS if name in text] == []
+
+
+def test_a_loan_enters_a_book_and_its_return_removes_it(api: httpx.Client, book: dict[str, Any]) -> None:
+    lend(api, book["id"])
+    assert list_lent() == [book["id"]]
+    api.patch(f"/api/v2/books/{book['id']}", json={"year": 1900})
+    assert list_lent() == [book["id"]]
+    api.patch(f"/api/v2/books/{book['id']}", json={"available": True})
+    assert list_lent() == []
+
+
+def test_a_lent_book_that_is_deleted_and_restored_is_lent(api: httpx.Client, book: dict[str, Any]) -> None:
+    lend(api, book["id"])
+    api.delete(f"/api/v2/books/{book['id']}")
+    assert list_lent() == []
+    api.post(f"/api/v2/books/{book['id']}/restore")
+    assert list_lent() == [book["id"]]
+
+
+@pytest.mark.usefixtures("book")
+def test_differences_are_found_and_corrected(api: httpx.Client) -> None:
+    first, second = [book["id"] for book in add_books(api, 2)]
+    lend(api, first)
+    LentBook.objects.filter(pk=first).delete()
+    LentBook.objects.create(pk=second)
+    LentBook.objects.create(pk=-1)
+    assert count_differences() == 3
+    create_missing_triggers("default")
+    assert (count_differences(), list_lent()) == (0, [first])
+
+
+def add_books(api: httpx.Client, count: int) -> list[dict[str, Any]]:
+    values = [
+        {"title": "-", "author": "-", "year": 1, "isbn": f"lent-{number}", "genre": "-"} for number in range(count)
+    ]
+    return [api.post("/api/v2/books", json=value).json() for value in values]
+
+
+def test_missing_triggers_are_made_again_with_what_they_keep(api: httpx.Client, book: dict[str, Any]) -> None:
+    name = "book_lent_update"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {name}{' ON books_book' if connection.vendor == 'postgresql' else ''}")
+    lend(api, book["id"])
+    assert (find_missing_triggers("default"), list_lent()) == ([name], [])
+    create_missing_triggers("default")
+    assert (find_missing_triggers("default"), list_lent()) == ([], [book["id"]])
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 4])
+def test_the_migration_enters_all_that_are_lent(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr(migration, "BATCH", batch)
+    ids = [book["id"] for book in add_books(api, 5)]
+    lend(api, *ids[1:4])
+    LentBook.objects.exclude(pk=ids[2]).delete()
+    fill()
+    assert list_lent() == ids[1:4]
+
+
+@pytest.mark.unannounced
+@pytest.mark.unrecorded
+@pytest.mark.django_db(transaction=True)
+def test_the_migration_does_not_enter_a_book_that_is_taken_back_meanwhile(
+    api: httpx.Client, book: dict[str, Any]
+) -> None:
+    lend(api, book["id"])
+    LentBook.objects.all().delete()
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("UPDATE books_book SET available = true WHERE id = %s", [book["id"]])
+        filling = start_concurrently(fill)
+    filling.result()
+    assert list_lent() == []
