@@ -77,18 +77,17 @@ def get_url() -> str:
 
 
 def read_database(url: str) -> dict[str, Any]:
-    """Returns the rows of each table, as PostgreSQL copies them or as SQLite gives them."""
+    """Returns the sorted rows of each table, as PostgreSQL copies them or as SQLite gives them."""
     tables = [name for (name,) in fetch_all(url, LIST_TABLES[connection.vendor])]
     return {table: read_table(url, table) for table in tables}
 
 
 def read_table(url: str, table: str) -> Any:
     if connection.vendor == "sqlite":
-        return fetch_all(url, f'SELECT * FROM "{table}" ORDER BY 1, 2')  # noqa: S608  # a name of the database
-    with psycopg.connect(url) as reader, reader.cursor() as cursor:
-        statement = sql.SQL("COPY (SELECT * FROM {} ORDER BY 1, 2) TO STDOUT").format(sql.Identifier(table))
-        with cursor.copy(statement) as copy:
-            return b"".join(copy)
+        return sorted(fetch_all(url, f'SELECT * FROM "{table}"'), key=repr)  # noqa: S608  # a name of the database
+    statement = sql.SQL("COPY (SELECT * FROM {}) TO STDOUT").format(sql.Identifier(table))
+    with psycopg.connect(url) as reader, reader.cursor() as cursor, cursor.copy(statement) as copy:
+        return sorted(b"".join(copy).splitlines())
 
 
 def fill_library(api: httpx.Client) -> None:
