@@ -23,7 +23,9 @@ class Conditions(NamedTuple):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, Any]) -> "Conditions":
-        return cls(environ.get("HTTP_IF_MATCH"), environ.get("HTTP_IF_NONE_MATCH"))
+        if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
+            return cls(environ.get("HTTP_IF_MATCH"), environ.get("HTTP_IF_NONE_MATCH"))
+        return NO_CONDITIONS
 
     def is_not_modified(self, etag: str) -> bool:
         """Whether If-None-Match names this ETag. Raises PreconditionFailed if If-Match does not name it."""

@@ -12,7 +12,8 @@ from books.api.actions import Caller
 from books.api.conditional import Conditions
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
-from library_site.db.connections import close_lost_connection
+from library_site.db.lost_connections import close_lost_connection
+from library_site.db.sql import PreparedStatement, Row
 from library_site.http.fast_path import Action, Answer, FastRequest, FastRoute
 from oauth.authentication import find_credential
 from oauth.permissions import get_required_scope, require_permission

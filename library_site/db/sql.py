@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import count
 from threading import local
+from time import perf_counter
 from typing import Any
 
 import psycopg
@@ -18,7 +19,8 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 from library_site.db.postgresql.base import WatchedConnection
-from library_site.db.statements import StatementWrapper, statement_wrappers
+from library_site.db.statements import StatementWrapper, statement_totals, statement_wrappers, time_statement
+from library_site.read_settings import read_settings
 from library_site.db.watchdog import watchdog
 
 Row = tuple[Any, ...]
@@ -27,6 +29,8 @@ NOW_PLUS = {
     "postgresql": "STATEMENT_TIMESTAMP() + INTERVAL '{} seconds'",
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
+# The wrappers of a library without tracing; to call this one costs more than what it does.
+ONLY_TIMES = [time_statement]
 INT8_TYPE, UNKNOWN_TYPE = 20, 0
 SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
@@ -106,13 +110,26 @@ class PreparedStatement:
         if not raw:
             return fetch_all(self.sql, [adapt_time(parameter) for parameter in parameters])
         cache = thread_connection.get_cache(raw)
-        with database.wrap_database_errors:
-            if statement_wrappers:
-                result = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, {"connection": database})
-            else:
-                result = self.send(cache, parameters)
+        try:
+            result = self.send_observed(cache, parameters)
+        except psycopg.Error:
+            with database.wrap_database_errors:
+                raise
         cache.transformer.set_pgresult(result)
         return cache.transformer.load_rows(0, result.ntuples, tuple)
+    def send_observed(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
+        if not statement_wrappers:
+            return self.send(cache, parameters)
+        if statement_wrappers == ONLY_TIMES:
+            began_at = perf_counter()
+            try:
+                return self.send(cache, parameters)
+            finally:
+                statement_totals.seconds.append(perf_counter() - began_at)
+        context = {"connection": thread_connection.database}
+        result: pq.abc.PGresult = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
+        return result
+
 
     def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:
         """Has Django's form of a function that executes a statement."""
@@ -191,8 +208,10 @@ def raw_connection(database: BaseDatabaseWrapper) -> WatchedConnection | None:
     """Returns psycopg's connection; None where Django must see the statement, or psycopg must begin a transaction."""
     if (
         database.vendor != "postgresql"
-        or not settings.COMPILED_PATH
-        or database.queries_logged
+        or not read_settings.COMPILED_PATH
+        # Written out: `queries_logged` is a property.
+        or database.force_debug_cursor
+        or read_settings.DEBUG
         or has_foreign_wrapper(database)
     ):
         return None

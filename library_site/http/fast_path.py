@@ -15,7 +15,6 @@ from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
@@ -25,6 +24,7 @@ from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
 from library_site.http.request_log import ROUTE_KEY
+from library_site.read_settings import read_settings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -155,10 +155,10 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
         and not environ.get("SCRIPT_NAME")
         and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
-        and not settings.API_RATE_LIMIT
+        and not read_settings.API_RATE_LIMIT
         and (is_anonymous_read(environ) or is_secure_enough(environ))
         and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
-        and is_allowed_host(environ["HTTP_HOST"], tuple(settings.ALLOWED_HOSTS))
+        and is_allowed_host(environ["HTTP_HOST"], tuple(read_settings.ALLOWED_HOSTS))
     )
 
 
@@ -169,7 +169,7 @@ def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
 
 def is_secure_enough(environ: "WSGIEnvironment") -> bool:
     """Whether Django would not redirect the request to HTTPS."""
-    return not settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
+    return not read_settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
 
 
 @lru_cache(maxsize=1000)

@@ -3,7 +3,6 @@ are under way.
 """
 
 import logging
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -14,6 +13,7 @@ from urllib.parse import quote
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from library_site.db.sql import thread_connection
+from library_site.random_ids import make_hex_id
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -40,6 +40,8 @@ class RequestUnderWay(NamedTuple):
     database: BaseDatabaseWrapper
 
 
+# A type that is written out at a function inside another one is built for each request.
+Headers = list[tuple[str, str]]
 # Called when a request has ended, with its environ, its method, the status and the seconds that it took.
 RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]
 # By the id of the environ.
@@ -57,14 +59,14 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         started_at = perf_counter()
         header = environ.get("HTTP_X_REQUEST_ID", "")
-        request_id = header if is_acceptable(header) else os.urandom(16).hex()
+        request_id = header if is_acceptable(header) else make_hex_id()
         current_request_id.set(request_id)
         # Read them first: the application may change the path.
         method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""
         key = id(environ)
         requests_under_way[key] = RequestUnderWay(method, path, request_id, started_at, thread_connection.database)
 
-        def start_logged_response(status_line: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+        def start_logged_response(status_line: str, headers: Headers, *exc_info: Any) -> Any:
             nonlocal status
             status = status_line
             return start_response(status_line, [*headers, ("X-Request-ID", request_id)], *exc_info)

@@ -1,7 +1,7 @@
 """Chooses the version of each request and adds its headers to the answer (specification, Section 9)."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,7 +66,7 @@ def negotiate_version(
 def add_headers(start_response: "StartResponse", extra_headers: Headers, media_type: str) -> "StartResponse":
     """Adds headers to an answer, and gives JSON the media type that the client requested."""
 
-    def start_extended_response(status: str, headers: Headers, *arguments: Any) -> Callable[[bytes], object]:
+    def start_extended_response(status: str, headers: Headers, *arguments: Any) -> Any:
         if media_type:
             headers = [set_media_type(header, media_type) for header in headers]
         return start_response(status, [*headers, *extra_headers], *arguments)
@@ -81,6 +81,8 @@ def set_media_type(header: tuple[str, str], media_type: str) -> tuple[str, str]:
 def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], default: int) -> VersionChoice:
     """Returns the version that all selectors of a request agree on. Removes `version` from the query."""
     requested_path = environ["PATH_INFO"]
+    if default in versions and names_no_version(environ):
+        return VersionChoice(versions[default], requested_path.removeprefix(API_ROOT))
     segment = VERSION_PATH.fullmatch(requested_path)
     path = (segment[2] or "") if segment else requested_path.removeprefix(API_ROOT)
     if segment and VERSION_PATH.match(API_ROOT + path):
@@ -97,6 +99,15 @@ def choose_version(environ: "WSGIEnvironment", versions: Mapping[int, Version], 
     return VersionChoice(versions[number], path, media_type)
 
 
+def names_no_version(environ: "WSGIEnvironment") -> bool:
+    """Whether a request has none of the three selectors, as most have. It may also return false for one without."""
+    return not (
+        environ["PATH_INFO"].startswith(f"{API_PREFIX}v")
+        or may_name_version(environ.get("QUERY_STRING", ""))
+        or has_vendor_type(environ.get("HTTP_ACCEPT", ""))
+    )
+
+
 def refuse_version(path: str, reason: str, versions: Mapping[int, Version]) -> VersionChoice:
     """Uses the latest version: it knows every address and method, and 405 comes before this refusal."""
     served_numbers = ", ".join(str(number) for number in versions)
@@ -106,14 +117,17 @@ def refuse_version(path: str, reason: str, versions: Mapping[int, Version]) -> V
 
 def choose_vendor_type(accept: str, versions: Mapping[int, Version]) -> tuple[str, str]:
     """The preferred vendor type of an Accept header, with its version number. Types of served versions come first."""
-    # Most requests have no vendor type.
-    if "vnd.library" not in accept.lower():
+    if not has_vendor_type(accept):
         return "", ""
     latest = str(max(versions))
     preferences = sorted(iter_vendor_types(accept.lower()), key=lambda candidate: -candidate[0])
     candidates = [(name, latest if number is None else number) for weight, name, number in preferences if weight]
     served_candidates = [candidate for candidate in candidates if parse_version_number(candidate[1]) in versions]
     return next(iter(served_candidates or candidates), ("", ""))
+
+
+def has_vendor_type(accept: str) -> bool:
+    return "vnd.library" in accept.lower()
 
 
 def iter_vendor_types(accept: str) -> Iterator[tuple[float, str, str | None]]:
@@ -125,10 +139,14 @@ def iter_vendor_types(accept: str) -> Iterator[tuple[float, str, str | None]]:
             yield next((float(weight[1]) for weight in weights if weight), 1.0), name, match[1]
 
 
+def may_name_version(query: str) -> bool:
+    """A parameter's name may be percent-encoded."""
+    return "version" in query or "%" in query
+
+
 def pop_query_versions(environ: "WSGIEnvironment") -> list[str]:
     query = environ.get("QUERY_STRING", "")
-    # A parameter's name may be percent-encoded.
-    if "version" not in query and "%" not in query:
+    if not may_name_version(query):
         return []
     pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1")
     numbers = [value for name, value in pairs if name == "version"]
