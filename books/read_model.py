@@ -20,6 +20,8 @@ from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, Row, fetch_all
 
 Column = Expression | F
+# Fetches the rows of a statement.
+FetchAll = Callable[[PreparedStatement, Sequence[Any]], list[Row]]
 # From this offset on it is faster to find the first book of the page separately.
 DEEP_OFFSET = 1_000
 DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
@@ -105,9 +107,11 @@ class Representation:
             )
         return self.list_statements[key]
 
-    def find_book(self, pk: int) -> tuple[msgspec.Struct, int] | None:
+    def find_book(
+        self, pk: int, fetch_all: FetchAll = PreparedStatement.fetch_all
+    ) -> tuple[msgspec.Struct, int] | None:
         """Returns the struct of a book and its version."""
-        rows = self.book_statement.fetch_all((pk,)) if abs(pk) <= BIGINT_MAX else []
+        rows = fetch_all(self.book_statement, (pk,)) if abs(pk) <= BIGINT_MAX else []
         return (self.to_structs(rows)[0], rows[0][-1]) if rows else None
 
     @cached_property

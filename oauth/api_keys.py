@@ -2,17 +2,18 @@
 
 import re
 import secrets
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from hmac import compare_digest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 
-from library_site.db.sql import CompiledQuery, Parameter
+from library_site.db.sql import CompiledQuery, Parameter, PreparedStatement, Row
 from library_site.http.refusals import Refusal
 from oauth import scopes
 from oauth.creators import announce_end, lock_creator
@@ -93,12 +94,29 @@ def get_active_keys(now: datetime) -> QuerySet[APIKey]:
 
 def find_key(text: str, now: datetime, requested_scopes: ScopeSet = scopes.ALL_SCOPES) -> ActiveKey:
     """Finds the key with this text in one query, which looks only for the requested scopes. Raises InvalidKey."""
+    rows = get_key_query(requested_scopes).fetch_all(**build_parameters(text, now))
+    return check_row(text, rows[0] if rows else None, requested_scopes)
+
+
+def find_key_and_rows(
+    text: str, now: datetime, requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
+) -> tuple[ActiveKey, list[Row]]:
+    """Finds the key as `find_key` does, and fetches the rows of a statement in the same query. Raises InvalidKey."""
+    query = get_key_query(requested_scopes)
+    row, rows = query.fetch_beside(statement, parameters, **build_parameters(text, now))
+    return check_row(text, row, requested_scopes), rows
+
+
+def build_parameters(text: str, now: datetime) -> dict[str, Any]:
+    """The parameters of the query. Raises InvalidKey."""
     match = KEY_PATTERN.fullmatch(text)
     if not match:
         raise InvalidKey
-    query = get_key_query(requested_scopes)
-    rows = query.fetch_all(prefix=match[1], now=now, used_before=now - LAST_USED_PRECISION)
-    row = rows[0] if rows else None
+    return {"prefix": match[1], "now": now, "used_before": now - LAST_USED_PRECISION}
+
+
+def check_row(text: str, row: Mapping[str, Any] | None, requested_scopes: ScopeSet) -> ActiveKey:
+    """Raises InvalidKey."""
     if not row or not compare_digest(row["key_digest"], sha256_hex(text)):
         raise InvalidKey
     current_scopes = scopes.select_allowed(requested_scopes.intersection(row["key_scopes"].split()), row)

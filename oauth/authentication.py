@@ -4,7 +4,9 @@ A credential is verified even if the request needs none.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +16,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from library_site.db.sql import PreparedStatement, Row
 from oauth import api_keys
 from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, ScopeSet
@@ -100,10 +103,36 @@ def is_key(token: str) -> bool:
 def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:
     """Records that the key was used. Raises InvalidCredential."""
     now = timezone.now()
-    try:
+    with refuse_invalid_keys():
         key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
+    return record_credential(key, now)
+
+
+def authenticate_key_and_read(
+    environ: Mapping[str, Any], requested_scopes: ScopeSet, statement: PreparedStatement, parameters: Sequence[Any]
+) -> tuple[Credential, list[Row]]:
+    """Does as `authenticate_key`, and fetches the rows of a statement in the same round trip to the database.
+
+    Raises InvalidCredential.
+    """
+    now = timezone.now()
+    with refuse_invalid_keys():
+        text = environ["HTTP_X_API_KEY"]
+        key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
+    return record_credential(key, now), rows
+
+
+@contextmanager
+def refuse_invalid_keys() -> Iterator[None]:
+    """Raises InvalidCredential."""
+    try:
+        yield
     except api_keys.InvalidKey as error:
         raise InvalidCredential("The API key is not valid") from error
+
+
+def record_credential(key: api_keys.ActiveKey, now: datetime) -> Credential:
+    """Returns the credential of a key, and records that it was used."""
     api_keys.record_use(key, now)
     return Credential(f"key {key.pk}", key.scopes, key.owner_id, key.pk, key.authorization)
 

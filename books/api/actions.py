@@ -20,13 +20,14 @@ from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
 from books.history.states import find_state
 from books.models import Book, Change
-from books.read_model import BookQuery, Representation
+from books.read_model import BookQuery, FetchAll, Representation
 from books.rows import BookRow
 from books.writing import changes
 from books.writing.statements import select_book
 from library_site.api.query import INVALID_INTEGER, FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json
 from library_site.db.integers import parse_integer
+from library_site.db.sql import PreparedStatement
 from library_site.http.fast_path import Answer
 from oauth.credentials import Credential
 
@@ -97,15 +98,21 @@ def add_etag(answer: Answer, conditions: Conditions) -> Answer:
     return answer._replace(headers={**answer.headers, "ETag": etag})
 
 
-def read_book(profile: VersionProfile, book_id: str, query: Query, conditions: Conditions) -> Answer:
-    """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter."""
+def read_book(
+    profile: VersionProfile,
+    book_id: str,
+    query: Query,
+    conditions: Conditions,
+    fetch_all: FetchAll = PreparedStatement.fetch_all,
+) -> Answer:
+    """Raises BookNotFound, PreconditionFailed, ValidationError, UnknownParameter, and what `fetch_all` raises."""
     # Nothing can be wrong with an empty query.
     if query.query_params:
         profile.validate_query(query, ["fields"])
         if problems := profile.find_problems(query):
             raise ValidationError(problems)
     pk = parse_book_id(book_id)
-    match = profile.get_representation(query).find_book(pk)
+    match = profile.get_representation(query).find_book(pk, fetch_all)
     if not match:
         raise changes.BookNotFound
     book, version = match

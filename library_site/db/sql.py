@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from itertools import count
 from threading import local
@@ -11,7 +11,6 @@ from time import perf_counter
 from typing import Any
 
 import psycopg
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
@@ -20,8 +19,8 @@ from psycopg.adapt import Transformer
 
 from library_site.db.postgresql.base import WatchedConnection
 from library_site.db.statements import StatementWrapper, statement_totals, statement_wrappers, time_statement
-from library_site.read_settings import read_settings
 from library_site.db.watchdog import watchdog
+from library_site.read_settings import read_settings
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -29,9 +28,9 @@ NOW_PLUS = {
     "postgresql": "STATEMENT_TIMESTAMP() + INTERVAL '{} seconds'",
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
+INT8_TYPE, UNKNOWN_TYPE = 20, 0
 # The wrappers of a library without tracing; to call this one costs more than what it does.
 ONLY_TIMES = [time_statement]
-INT8_TYPE, UNKNOWN_TYPE = 20, 0
 SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
 PLACEHOLDER = re.compile("%[s%]")
@@ -117,6 +116,7 @@ class PreparedStatement:
                 raise
         cache.transformer.set_pgresult(result)
         return cache.transformer.load_rows(0, result.ntuples, tuple)
+
     def send_observed(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         if not statement_wrappers:
             return self.send(cache, parameters)
@@ -129,7 +129,6 @@ class PreparedStatement:
         context = {"connection": thread_connection.database}
         result: pq.abc.PGresult = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
         return result
-
 
     def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:
         """Has Django's form of a function that executes a statement."""
@@ -189,6 +188,26 @@ class CompiledQuery:
         """Takes a value for each Parameter. Values in rows are those of the driver: SQLite has no times or booleans."""
         rows = self.statement.fetch_all([values[name] for name in self.parameters])
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+    def fetch_beside(
+        self, statement: PreparedStatement, parameters: Sequence[Any], **values: Any
+    ) -> tuple[dict[str, Any] | None, list[Row]]:
+        """Fetches the first row of this query, None without one, and the rows of a statement, in one round trip.
+
+        The first column of the statement is never null; without a row of this query it has no rows.
+        """
+        own_parameters = [values[name] for name in self.parameters]
+        rows = join_statements(self.statement, statement).fetch_all([*own_parameters, *parameters])
+        width = len(self.columns)
+        own_row = dict(zip(self.columns, rows[0][:width], strict=True)) if rows else None
+        return own_row, [row[width:] for row in rows if row[width] is not None]
+
+
+@cache
+def join_statements(first: PreparedStatement, second: PreparedStatement) -> PreparedStatement:
+    """Returns a statement that has each row of the first one beside all rows of the second, or beside nulls."""
+    joined = f"SELECT own.*, other.* FROM ({first.sql}) AS own LEFT JOIN ({second.sql}) AS other ON true"  # noqa: S608  # our own SQL
+    return PreparedStatement(joined, reuse_plan=bool(second.name))
 
 
 def quote_literal(value: str | int) -> str:

@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from books.models import Book, sort_expression
 from books.writing import changes
 from tests.support.books import ACTOR, build_book
+from tests.support.endpoints import create_key_header, create_owner
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 500])
@@ -34,6 +35,19 @@ def test_a_book_is_one_query(
         api.get(f"/api/books/{book['id']}")
     with django_assert_num_queries(1):
         api.get("/api/books/987654321")
+
+
+def test_a_book_and_the_key_of_its_reader_are_one_query(
+    api: httpx.Client, book: dict[str, Any], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    headers = create_key_header(create_owner(), "read")
+    address = f"/api/books/{book['id']}"
+    # The first use of a key is recorded.
+    api.get(address, headers=headers)
+    with django_assert_num_queries(1):
+        assert api.get(address, headers=headers).json() == book
+    with django_assert_num_queries(1):
+        assert api.get("/api/books/987654321", headers=headers).status_code == 404
 
 
 def test_a_refused_request_is_no_query(api: httpx.Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
