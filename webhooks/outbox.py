@@ -7,14 +7,15 @@ from functools import cache
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
 from django.db import connection, transaction
 
-from library_site.db.sql import PreparedStatement, execute, fetch_all, id_list
+from library_site.db.sql import execute, fetch_all, id_list
 from library_site.monitoring.tracing import get_traceparent
+from library_site.random_ids import make_uuid
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
@@ -33,16 +34,6 @@ INSERT_DELIVERIES_SQL = (
     "INSERT INTO webhooks_delivery (event_id, endpoint_id)"
     " SELECT event.id, subscriber.id FROM {} CROSS JOIN ({}) AS subscriber"
 )
-CHANGE_WITH_EVENT_SQL = (
-    "WITH {},"
-    " event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent)"
-    " SELECT %s, %s, id, {}, %s, %s FROM changed RETURNING id),"
-    " delivery AS ({} RETURNING 1)"
-    " SELECT id, EXISTS (SELECT FROM delivery) FROM changed"
-)
-# The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
-BODY_SQL = "%s::bytea"
-BODY_WITH_ID_SQL = "%s::bytea || convert_to(id::text, 'UTF8') || %s::bytea"
 encode_body = msgspec.json.Encoder().encode
 
 
@@ -121,9 +112,13 @@ def split_batches(events: Iterable[EventData]) -> Iterator[Sequence[EventData]]:
 
 
 def build_event(data: EventData, now: datetime) -> StoredEvent:
-    uuid, kind = uuid4(), data.kind
-    body = encode_body(EventBody(uuid, kind, format_time(now), settings.EVENT_API_VERSION, data.data))
-    return StoredEvent(uuid, kind, data.subject, body, now, get_traceparent())
+    head = make_head(data.kind, now)
+    body = encode_body(EventBody(head.id, head.event, head.timestamp, head.api_version, data.data))
+    return StoredEvent(head.id, data.kind, data.subject, body, now, get_traceparent())
+
+
+def make_head(kind: str, now: datetime) -> EventHead:
+    return EventHead(make_uuid(), kind, format_time(now), settings.EVENT_API_VERSION)
 
 
 def format_time(utc_time: datetime) -> str:
@@ -151,35 +146,6 @@ def insert_events(kind: str, events: Sequence[StoredEvent]) -> int:
 def column_values(event: StoredEvent) -> list[Any]:
     """The parameters of an INSERT, in the form that the database expects."""
     return [field.get_db_prep_save(value, connection) for field, value in zip(EVENT_FIELDS, event, strict=True)]
-
-
-@cache
-def change_with_event_sql(ctes: str, kind: str, body: str = BODY_SQL) -> PreparedStatement:
-    """One statement of PostgreSQL that changes a subject and writes its event and deliveries.
-
-    `ctes` are common table expressions, of which `changed` returns the id. The result is that id and whether there are
-    deliveries, or no row if nothing was changed. The parameters are those of `ctes`, then those of `event_params` or,
-    with BODY_WITH_ID_SQL, `new_event_params`.
-    """
-    deliveries = INSERT_DELIVERIES_SQL.format("event", subscribers_sql(kind)[0])
-    return PreparedStatement(CHANGE_WITH_EVENT_SQL.format(ctes, body, deliveries))
-
-
-def event_params(data: EventData, now: datetime) -> list[Any]:
-    """The event's parameters of `change_with_event_sql` for a subject that exists (BODY_SQL)."""
-    event = build_event(data, now)
-    return [event.uuid, event.kind, event.body, event.created_at, event.traceparent, *subscribers_sql(event.kind)[1]]
-
-
-def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) -> list[Any]:
-    """The event's parameters of `change_with_event_sql` for a new subject (BODY_WITH_ID_SQL).
-
-    The database puts the id between the two parts of the event's data.
-    """
-    uuid, (before, after) = uuid4(), data_parts
-    head = encode_body(EventHead(uuid, kind, format_time(now), settings.EVENT_API_VERSION)).removesuffix(b"}")
-    body = b'%b,"data":%b' % (head, before), after + b"}"
-    return [uuid, kind, *body, now, get_traceparent(), *subscribers_sql(kind)[1]]
 
 
 @cache

@@ -15,7 +15,7 @@ from django_filters.rest_framework.filterset import FilterSet
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.settings import api_settings
 
-from books.api.conditional import Conditions, PreconditionFailed
+from books.api.conditional import NO_CONDITIONS, Conditions, PreconditionFailed
 from books.api.filters import get_filters, select_books
 from books.history.actors import find_actor
 from books.history.states import find_state
@@ -149,7 +149,7 @@ def change_book(
     profile.validate_query(query)
     values = read_values()
 
-    require_state = make_state_check(profile, conditions)
+    require_state = None if conditions == NO_CONDITIONS else make_state_check(profile, conditions)
     pk, actor = parse_book_id(book_id), find_actor(profile.name, credential=caller)
     book = changes.change_book(pk, values, require_state, actor, now)
     return answer_book(profile, book, 200, {})

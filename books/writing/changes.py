@@ -25,6 +25,7 @@ from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
 from books.rows import BookRow, add_derived_values, make_row
 from books.writing import events, statements
+from books.writing.direct_changes import change_row
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
@@ -78,16 +79,36 @@ def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> Bo
 
 
 def change_book(
-    pk: int, values: Mapping[str, Any], require_state: RequireState, actor: ActorRef, now: datetime
+    pk: int, values: Mapping[str, Any], require_state: RequireState | None, actor: ActorRef, now: datetime
 ) -> BookRow:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange."""
     if can_combine_statements():
         with suppress(StaleVersion):
+            if values and not require_state:
+                return change_unread_book(pk, values, actor, now)
             return change_locked_book(find_book(pk, require_state), values, actor, now)
     with transaction.atomic():
         book = lock_book(pk)
-        require_state(book)
+        if require_state:
+            require_state(book)
         return change_locked_book(book, values, actor, now)
+
+
+def change_unread_book(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
+    """Changes a book by one statement of PostgreSQL, which compares and writes.
+
+    Raises BookNotFound, IsbnInUse, ConcurrentChange, and StaleVersion if another request changed it meanwhile.
+    """
+    if abs(pk) > BIGINT_MAX:
+        raise BookNotFound
+    with translate_db_errors(values.get("isbn", "")):
+        previous, is_written = change_row(pk, values, actor, now)
+    if previous is None:
+        raise BookNotFound
+    columns = previous.find_changes(values, now)
+    if columns and not is_written:
+        raise StaleVersion
+    return previous._replace(**columns)
 
 
 def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
@@ -126,12 +147,13 @@ def is_there(pk: int) -> bool:
     return Book.objects.filter(pk=pk).exists()
 
 
-def find_book(pk: int, require_state: RequireState) -> BookRow:
-    """Returns a book, which is not locked. Raises BookNotFound."""
+def find_book(pk: int, require_state: RequireState | None) -> BookRow:
+    """Returns a book, which is not locked, unless `require_state` raises. Raises BookNotFound."""
     book = statements.select_book(pk)
     if book is None:
         raise BookNotFound
-    require_state(book)
+    if require_state:
+        require_state(book)
     return book
 
 

@@ -29,43 +29,43 @@ from books.rows import BookRow, make_row
 from books.writing import events
 from books.writing.events import BOOK_CREATED
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.sql import PreparedStatement, Row, execute, fetch_all
-from webhooks.outbox import (
+from library_site.db.sql import PreparedStatement, execute, fetch_all
+from webhooks.event_statements import (
     BODY_SQL,
     BODY_WITH_ID_SQL,
-    EventData,
-    change_with_event_sql,
+    CONDITION,
+    ChangeParts,
     event_params,
+    execute_with_event,
     new_event_params,
-    notify_workers,
-    publish,
 )
+from webhooks.outbox import EventData, publish
 
 FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
 INSERT_COLUMNS = tuple(name for name in BookRow._fields if name != "id")
 get_insert_values = attrgetter(*INSERT_COLUMNS)
 INSERT_BOOK_SQL = (
-    f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
-    " ON CONFLICT (isbn) DO NOTHING RETURNING id"
+    f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) SELECT {', '.join('%s' for _ in INSERT_COLUMNS)}"
+    f" WHERE {CONDITION} ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
 RESTORE_SQL = (
-    f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES ({', '.join('%s' for _ in BookRow._fields)})"
-    " ON CONFLICT DO NOTHING RETURNING id"
+    f"INSERT INTO books_book ({', '.join(BookRow._fields)}) SELECT {', '.join('%s' for _ in BookRow._fields)}"
+    f" WHERE {CONDITION} ON CONFLICT DO NOTHING RETURNING id"
 )
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
-UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
+UPDATE_SQL = f"UPDATE books_book SET {{}} WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
 # Rows of mirrored books refer to books. They keep the id, under which the book can come back.
 RELEASE_MIRRORED_SQL = "UPDATE books_mirroredbook SET former_book_id = book_id, book_id = NULL WHERE book_id = %s"
 UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
 # The types of PostgreSQL of columns that are no texts.
-ARRAY_TYPES = {
+COLUMN_TYPES = {
     "id": "bigint",
     "year": "integer",
     "available": "boolean",
     "updated_at": "timestamp",
     "version": "integer",
 }
-DELETE_SQL = "DELETE FROM books_book WHERE id = %s AND version = %s RETURNING id"
+DELETE_SQL = f"DELETE FROM books_book WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
 
 
 @cache
@@ -105,9 +105,8 @@ def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) ->
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
         event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
-        rows = execute_combined(with_history_sql(INSERT_BOOK_SQL), parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
-        return rows[0][0] if rows else None
-    rows = fetch_all(INSERT_BOOK_SQL, values)
+        return execute_combined(INSERT_BOOK_SQL, parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
+    rows = fetch_all(make_unconditional(INSERT_BOOK_SQL), values)
     if not rows:
         return None
     new_book = book._replace(id=rows[0][0])
@@ -143,7 +142,7 @@ def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
     rows = [column_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
         names = [*columns, "id"]
-        arrays = [f"%s::{ARRAY_TYPES.get(name, 'text')}[]" for name in names]
+        arrays = [f"%s::{COLUMN_TYPES.get(name, 'text')}[]" for name in names]
         assignments = ", ".join(f"{name} = new.{name}" for name in columns)
         sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
         execute(sql, [list(values) for values in zip(*rows, strict=True)])
@@ -164,14 +163,14 @@ def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
 def execute_write(
     sql: str, parameters: Sequence[Any], record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime
 ) -> bool:
-    """Runs a statement that returns an id. Returns whether it changed a book; then the record and the event are
-    written, too.
+    """Runs a statement that returns an id and has CONDITION. Returns whether it changed a book; then the record and the
+    event are written, too.
     """
     if can_combine_statements():
         all_parameters = [*parameters, *history_params(record, actor, now)]
         kind, event_parameters = (event.kind, event_params(event, now)) if event else ("", None)
-        return bool(execute_combined(with_history_sql(sql), all_parameters, kind, event_parameters))
-    is_written = bool(fetch_all(sql, parameters))
+        return execute_combined(sql, all_parameters, kind, event_parameters) is not None
+    is_written = bool(fetch_all(make_unconditional(sql), parameters))
     if is_written:
         record_and_publish(record, event, actor, now)
     return is_written
@@ -197,29 +196,34 @@ def update_sql(columns: tuple[str, ...]) -> str:
 
 
 @cache
-def with_history_sql(sql: str) -> str:
-    """Returns the common table expressions of a change, whose statement returns an id, and of its record."""
-    return f"changed AS ({sql}), {HISTORY_CTE}"
+def make_unconditional(sql: str) -> str:
+    return sql.replace(CONDITION, "true")
 
 
 def execute_combined(
-    ctes: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
-) -> list[Row]:
-    """Runs one statement of a change, its record and, if there is one, its event. Notifies workers of deliveries.
+    sql: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
+) -> int | None:
+    """Runs one statement of a change, its record and, if there is one, its event. Returns the id, None if nothing was
+    changed.
 
     Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
     """
-    statement = unannounced_sql(ctes) if event is None else change_with_event_sql(ctes, kind, body)
+    if event is not None:
+        pk: int | None = execute_with_event(announced_parts(sql, kind, body), parameters, event)[0]
+        return pk
     with transaction.atomic() if connection.in_atomic_block else nullcontext():
-        rows = statement.fetch_all([*parameters, *(event or ())])
-    if any(has_deliveries for _, has_deliveries in rows):
-        notify_workers()
-    return rows
+        rows = unannounced_sql(sql).fetch_all(parameters)
+        return rows[0][0] if rows else None
 
 
 @cache
-def unannounced_sql(ctes: str) -> PreparedStatement:
-    return PreparedStatement(f"WITH {ctes} SELECT id, false FROM changed")
+def announced_parts(sql: str, kind: str, body: str) -> ChangeParts:
+    return ChangeParts(f"changed AS ({sql}), {HISTORY_CTE}", kind, body)
+
+
+@cache
+def unannounced_sql(sql: str) -> PreparedStatement:
+    return PreparedStatement(f"WITH changed AS ({make_unconditional(sql)}), {HISTORY_CTE} SELECT id FROM changed")
 
 
 def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:

@@ -1,0 +1,107 @@
+"""Changes a book that nobody has read before, on PostgreSQL by one statement.
+
+The statement compares the book with the new values. Where they differ, it writes the book, its record and its event,
+whose JSON it makes as `books.history.records` and `books.writing.events` do.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import models
+
+from books.fields import format_timestamp_sql, to_naive_utc
+from books.history.actors import ActorRef
+from books.history.records import INSERT_RECORD_SQL
+from books.members import MEMBERS
+from books.models import Change
+from books.rows import BookRow, add_derived_values
+from books.writing.events import ALWAYS_CHANGED, BOOK_UPDATED, get_event_representation
+from books.writing.statements import COLUMN_TYPES, FIELDS
+from webhooks.event_statements import BODY_SQL, CONDITION, ChangeParts, execute_with_event, open_event_params
+
+CHANGE_SQL = (
+    "old AS (SELECT {columns} FROM books_book WHERE id = %s),"
+    " changed AS (UPDATE books_book AS book SET {assignments}, updated_at = %s, version = book.version + 1"
+    " FROM old, (SELECT {values}) AS new"
+    # Another request can change it between the two reads.
+    " WHERE book.id = old.id AND book.version = old.version AND ({differences}) AND {condition}"
+    " RETURNING {returned}),"
+    " history AS ({insert_record} SELECT changed.id, changed.version, %s, changed.updated_at, %s, %s,"
+    " ({before})::jsonb, ({after})::jsonb FROM changed, old)"
+)
+
+
+class DirectChange(NamedTuple):
+    """What became of a change: the book before it, None if there is no book, and whether it was written."""
+
+    previous: BookRow | None
+    is_written: bool
+
+
+def change_row(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> DirectChange:
+    """Writes those of the values that differ. `values` has one member or more.
+
+    A book that differs and is not written was changed by another request at the same time.
+    """
+    columns = add_derived_values(values)
+    names = tuple(name for name in BookRow._fields if name in columns)
+    new_values = [columns[name] for name in names]
+    parameters = [pk, to_naive_utc(now), *new_values, Change.Kind.CHANGED.value, actor.id, actor.operation_id]
+    changed_id, *previous = execute_with_event(build_parts(names), parameters, open_event_params(BOOK_UPDATED, now))
+    return DirectChange(None if previous[0] is None else BookRow._make(previous), changed_id is not None)
+
+
+@cache
+def build_parts(names: tuple[str, ...]) -> ChangeParts:
+    """The parts of the statement that changes these columns."""
+    members = {name: name for name in MEMBERS if name in names}
+    ctes = CHANGE_SQL.format(
+        columns=", ".join(BookRow._fields),
+        assignments=", ".join(f"{name} = new.{name}" for name in names),
+        values=", ".join(f"CAST(%s AS {COLUMN_TYPES.get(name, 'text')}) AS {name}" for name in names),
+        differences=" OR ".join(f"book.{name} IS DISTINCT FROM new.{name}" for name in members),
+        condition=CONDITION,
+        returned=", ".join(f"book.{name}" for name in BookRow._fields),
+        insert_record=INSERT_RECORD_SQL,
+        before=encode_differences(members, "old"),
+        after=encode_differences(members, "changed"),
+    )
+    columns = tuple(f"old.{name}" for name in BookRow._fields)
+    return ChangeParts(ctes, BOOK_UPDATED, build_body(names), "old", columns)
+
+
+def build_body(names: Sequence[str]) -> str:
+    """The body of the event, whose beginning is a parameter."""
+    sources = {name: str(field.source) for name, field in get_event_representation().fields.items()}
+    book = ", ',', ".join(encode_member(name, source, "changed") for name, source in sources.items())
+    changeable = {name: source for name, source in sources.items() if source in names and name not in ALWAYS_CHANGED}
+    previous = encode_differences(changeable, "old")
+    data = f"""'{{"book":{{', {book}, '}},"previous":', {previous}, '}}}}'"""
+    return f"{BODY_SQL} || convert_to(concat({data}), 'UTF8')"
+
+
+def encode_differences(sources: Mapping[str, str], row: str) -> str:
+    """SQL of a JSON object: what this row has in those members that differ in `old` and `changed`."""
+    members = [
+        f"CASE WHEN old.{source} IS DISTINCT FROM changed.{source}"
+        f" THEN concat(',', {encode_member(name, source, row)}) END"
+        for name, source in sources.items()
+    ]
+    return f"concat('{{', substr(concat({', '.join(members)}), 2), '}}')"
+
+
+def encode_member(name: str, source: str, row: str) -> str:
+    return f"""'"{name}":', {encode_value(source, f"{row}.{source}")}"""
+
+
+def encode_value(column: str, value: str) -> str:
+    """SQL of a value of a column as JSON, byte for byte as msgspec encodes it. Raises TypeError for other columns."""
+    field = FIELDS[column]
+    if isinstance(field, models.DateTimeField):
+        return f"""'"', {format_timestamp_sql(value, "Z")}, '"'"""
+    if not isinstance(field, models.BooleanField | models.IntegerField | models.CharField):
+        raise TypeError(f"No SQL is known that encodes {column} as JSON.")
+    text = f"to_json({value})::text"
+    return f"coalesce({text}, 'null')" if field.null else text

@@ -1,0 +1,129 @@
+"""Changes a subject and writes its event by one statement of PostgreSQL.
+
+While no endpoint is active, the statement has no part for deliveries, which would cost a tenth of it. The change has a
+condition then: that no endpoint is active, in the statement's own snapshot. Where that fails, nothing was written, and
+the statement with deliveries runs instead. So an endpoint that somebody adds meanwhile misses nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db import transaction
+
+from library_site.db.sql import PreparedStatement, Row, thread_connection
+from library_site.monitoring.tracing import get_traceparent
+from webhooks.models import Endpoint
+from webhooks.outbox import (
+    INSERT_DELIVERIES_SQL,
+    EventData,
+    build_event,
+    encode_body,
+    make_head,
+    notify_workers,
+    subscribers_sql,
+)
+
+# Stands in the condition of a change for a further one.
+CONDITION = "<condition>"
+IS_HEARD_SQL = f"EXISTS (SELECT FROM webhooks_endpoint WHERE state = '{Endpoint.State.ACTIVE}')"  # a constant
+# The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
+BODY_SQL = "%s::bytea"
+BODY_WITH_ID_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
+EVENT_CTE = (
+    "event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent)"
+    " SELECT %s, %s, changed.id, {}, %s, %s FROM {} RETURNING id)"
+)
+
+
+class ChangeParts(NamedTuple):
+    """The parts of a statement that are not the event's.
+
+    `ctes` are common table expressions. One is `changed`, which returns the `id` of the subject or no row; it has
+    CONDITION in its condition. `context` names another one with one row or none. `body` is the SQL of the event's body,
+    and `columns` are what the statement returns beside the id; both may use the columns of `changed` and `context`.
+    """
+
+    ctes: str
+    kind: str
+    body: str = BODY_SQL
+    context: str = ""
+    columns: tuple[str, ...] = ()
+
+
+class Audience:
+    """Whether an endpoint is active, as far as this process knows. Each statement finds out."""
+
+    is_there = True
+
+
+audience = Audience()
+
+
+def execute_with_event(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
+    """Returns the id of the subject, None if nothing was changed, and the `columns`. Notifies workers of deliveries.
+
+    `parameters` are those of `ctes`, `event` those of `event_params`, `new_event_params` or `open_event_params`.
+    Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
+    """
+    if thread_connection.database.in_atomic_block:
+        with transaction.atomic():
+            return execute(parts, parameters, event)
+    return execute(parts, parameters, event)
+
+
+def execute(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
+    if not audience.is_there:
+        [(*row, audience.is_there)] = quiet_sql(parts).fetch_all([*parameters, *event])
+        if not audience.is_there:
+            return tuple(row)
+    subscribers = subscribers_sql(parts.kind)[1]
+    statement = heard_sql(parts)
+    [(*row, has_deliveries, audience.is_there)] = statement.fetch_all([*parameters, *event, *subscribers])
+    if has_deliveries:
+        notify_workers()
+    return tuple(row)
+
+
+@cache
+def quiet_sql(parts: ChangeParts) -> PreparedStatement:
+    """Changes something only if no endpoint is active. Also returns whether one is, if nothing was changed."""
+    ctes = parts.ctes.replace(CONDITION, f"NOT {IS_HEARD_SQL}")
+    return build_statement(parts, ctes, f"changed.id IS NULL AND {IS_HEARD_SQL}")
+
+
+@cache
+def heard_sql(parts: ChangeParts) -> PreparedStatement:
+    """Also returns whether there are deliveries, and whether an endpoint is active."""
+    ctes = parts.ctes.replace(CONDITION, "true")
+    deliveries = f"delivery AS ({INSERT_DELIVERIES_SQL.format('event', subscribers_sql(parts.kind)[0])} RETURNING 1)"
+    return build_statement(parts, ctes, "EXISTS (SELECT FROM delivery)", IS_HEARD_SQL, deliveries=deliveries)
+
+
+def build_statement(parts: ChangeParts, ctes: str, *findings: str, deliveries: str = "") -> PreparedStatement:
+    sources = ["changed", *([parts.context] if parts.context else [])]
+    event = EVENT_CTE.format(parts.body, " CROSS JOIN ".join(sources))
+    all_ctes = ", ".join([ctes, event, *([deliveries] if deliveries else [])])
+    columns = ", ".join(["changed.id", *parts.columns, *findings])
+    joins = " ".join(f"LEFT JOIN {source} ON true" for source in sources)
+    return PreparedStatement(f"WITH {all_ctes} SELECT {columns} FROM (VALUES (0)) AS one {joins}")  # noqa: S608  # our own SQL
+
+
+def event_params(data: EventData, now: datetime) -> list[Any]:
+    """The event's parameters for a subject that exists (BODY_SQL)."""
+    event = build_event(data, now)
+    return [event.uuid, event.kind, event.body, event.created_at, event.traceparent]
+
+
+def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) -> list[Any]:
+    """The event's parameters for a new subject (BODY_WITH_ID_SQL). The id goes between the two parts of the data."""
+    before, after = data_parts
+    [uuid, _, head, *others] = open_event_params(kind, now)
+    return [uuid, kind, head + before, after + b"}", *others]
+
+
+def open_event_params(kind: str, now: datetime) -> list[Any]:
+    """The event's parameters for a body of which the database makes the data; the first part of the body ends there."""
+    head = make_head(kind, now)
+    return [head.id, kind, encode_body(head).removesuffix(b"}") + b',"data":', now, get_traceparent()]
