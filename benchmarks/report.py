@@ -57,6 +57,7 @@ def print_report(results: Results, names: Sequence[str], columns: Sequence[str],
     for heading, cells in (
         (f"Requests/s, as multiples of {titles[names[0]]}; {books}", format_ratios(results, names[0])),
         ("Requests/s · µs CPU a request, of the service, its worker and PostgreSQL", format_throughput(results)),
+        ("µs CPU a request, of the service · its worker · PostgreSQL", format_parts(results)),
         ("p50 / p99 in ms", format_latencies(results)),
     ):
         console.print(f"\n{heading}", build_table(cells, titles, columns), sep="\n")
@@ -87,6 +88,13 @@ def format_ratios(results: Results, reference: str) -> dict[tuple[str, str], str
 
 def format_throughput(results: Results) -> dict[tuple[str, str], str]:
     return {cell: f"{measurement.per_second:,.0f} · {measurement.cpu_us:,.0f}" for cell, measurement in results.items()}
+
+
+def format_parts(results: Results) -> dict[tuple[str, str], str]:
+    return {
+        cell: f"{measurement.server_us:,.0f} · {measurement.worker_us:,.0f} · {measurement.postgresql_us:,.0f}"
+        for cell, measurement in results.items()
+    }
 
 
 def format_latencies(results: Results) -> dict[tuple[str, str], str]:

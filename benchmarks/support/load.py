@@ -45,6 +45,7 @@ MIN_WRITES = 15_000
 # Pages of 100 books that are sent back as they were read.
 PAGES_AS_READ = 20
 WARM_UP_SECONDS = 1
+WORKER_COMMAND = "manage.py\0deliver_webhooks"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -53,12 +54,18 @@ class BadAnswers(Exception):
 
 
 class Measurement(NamedTuple):
-    """`cpu_us` is the CPU time of a request, of the server, its worker and PostgreSQL together."""
+    """The last three are the µs of CPU time of a request."""
 
     per_second: float
     p50_ms: float
     p99_ms: float
-    cpu_us: float
+    server_us: float
+    worker_us: float
+    postgresql_us: float
+
+    @property
+    def cpu_us(self) -> float:
+        return self.server_us + self.worker_us + self.postgresql_us
 
     def summarize(self) -> str:
         return f"{self.per_second:,.0f}/s, p99 {self.p99_ms:.1f} ms, {self.cpu_us:,.0f} µs CPU"
@@ -113,11 +120,13 @@ def measure(server: Server, column: str, number: int, workload: Workload) -> Mea
     `number` is the round, 0 for the warm-up. It makes new ISBNs different, and the requests equal for all competitors.
     """
     arguments = list_arguments(server, column, workload)
-    cpu_before = get_cpu_seconds(server.pid, workload.postmaster_pid)
+    roots = server.pid, workload.postmaster_pid
+    ticks_before = count_ticks(*roots)
     answer = run_wrk(server, column, number, workload, arguments)
-    cpu = get_cpu_seconds(server.pid, workload.postmaster_pid) - cpu_before
+    ticks = [after - before for after, before in zip(count_ticks(*roots), ticks_before, strict=True)]
     requests = answer["requests"]
-    return Measurement(requests / answer["seconds"], answer["p50"], answer["p99"], cpu / requests * 1e6)
+    cpu = [count / TICKS_PER_SECOND / requests * 1e6 for count in ticks]
+    return Measurement(requests / answer["seconds"], answer["p50"], answer["p99"], *cpu)
 
 
 def list_arguments(server: Server, column: str, workload: Workload) -> Sequence[str]:
@@ -163,10 +172,37 @@ def run_wrk(
     return answer
 
 
+def count_ticks(server_pid: int, postmaster_pid: int) -> tuple[int, int, int]:
+    """The ticks of a server without its worker, of that worker, and of PostgreSQL."""
+    all_processes = list_processes()
+    workers = [process.pid for process in iter_process_tree(server_pid, all_processes) if is_worker(process.pid)]
+    server, *parts = (sum_ticks(pids, all_processes) for pids in ([server_pid], workers, [postmaster_pid]))
+    return server - parts[0], parts[0], parts[1]
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return WORKER_COMMAND in Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def get_cpu_seconds(*roots: int) -> float:
     """The user and system time of these processes and their descendants, also of those that have ended."""
-    all_processes = list(iter_processes())
-    return sum(process.ticks for root in roots for process in iter_process_tree(root, all_processes)) / TICKS_PER_SECOND
+    return sum_ticks(roots, list_processes()) / TICKS_PER_SECOND
+
+
+def sum_ticks(roots: Iterable[int], all_processes: list[Process]) -> int:
+    return sum(process.ticks for root in roots for process in iter_process_tree(root, all_processes))
+
+
+def list_processes() -> list[Process]:
+    """Returns all processes of one moment: if one ended meanwhile, its time could count twice, or not at all."""
+    processes = list(iter_processes())
+    while True:
+        previous, processes = processes, list(iter_processes())
+        if {process.pid for process in previous} == {process.pid for process in processes}:
+            return processes
 
 
 def get_memory(root: int) -> float:
