@@ -1,12 +1,22 @@
 """Closes connections that the database server has closed, so that no request fails."""
 
+import ctypes
 import select
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.signals import request_started
 from django.dispatch import receiver
 
 from library_site.db.sql import thread_connection
+
+# `select.poll` lets another thread have the interpreter, for which a request then waits. This one does not wait.
+poll = ctypes.PyDLL(None).poll
+
+
+class PollEntry(ctypes.Structure):
+    """`struct pollfd` of <poll.h>."""
+
+    _fields_: ClassVar = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
 
 
 @receiver(request_started)
@@ -23,6 +33,5 @@ def close_lost_connection(**_: Any) -> None:
 
 def is_readable(socket: int) -> bool:
     """Between two statements, a readable socket means that the server has closed the connection."""
-    poll = select.poll()
-    poll.register(socket, select.POLLIN)
-    return bool(poll.poll(0))
+    entry = PollEntry(socket, select.POLLIN)
+    return bool(poll(ctypes.byref(entry), 1, 0) > 0)

@@ -268,10 +268,11 @@ def encode_parameter(value: Any) -> bytes | None:
         return None
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
-    text = str(value).encode()
-    if b"\0" in text:
+    if not isinstance(value, str):
+        return str(value).encode()
+    if "\0" in value:
         raise psycopg.DataError("PostgreSQL text cannot contain NUL")
-    return text
+    return value.encode()
 
 
 def get_database_time() -> datetime:
