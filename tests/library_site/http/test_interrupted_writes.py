@@ -74,6 +74,10 @@ EMMA = ("Emma", 1813, 2)
 PRIDE = ("Pride and Prejudice", 1813, 1)
 OVERTAKEN_CHANGES: list[Any] = [
     pytest.param(change_book, {"body": encode_body(year=1)}, "200 OK", ("Emma", 1, 3), id="another member"),
+    # The history and the event say what it was before: Emma.
+    pytest.param(
+        change_book, {"body": encode_body(title="Lady Susan")}, "200 OK", ("Lady Susan", 1813, 3), id="the same member"
+    ),
     pytest.param(change_book, {"body": encode_body(title="Emma")}, "200 OK", EMMA, id="the same"),
     pytest.param(
         change_book,
@@ -100,6 +104,7 @@ def test_a_change_that_another_change_overtakes(
     assert answer.status == status
     assert Book.objects.filter(pk=1).values_list("title", "year", "version").first() == after
     assert book_audit.count_events() == book_audit.count_changes()
+    assert book_audit.list_history() == book_audit.list_changes()
 
 
 def test_an_isbn_is_stored_once(variant: ApplicationVariant) -> None:
@@ -201,6 +206,7 @@ with_each_fault = pytest.mark.parametrize("fault", Fault)
         pytest.param(POST, "none", id="POST"),
         pytest.param(POST._replace(spelling=VERSION_2), "key", id="POST with a key"),
         pytest.param(PUT, "none", id="PUT"),
+        pytest.param(PUT._replace(headers={}), "none", id="PUT without a condition"),
         pytest.param(PATCH, "token", id="PATCH with a token"),
         pytest.param(DELETE, "none", id="DELETE"),
     ],
@@ -245,7 +251,8 @@ def test_a_connection_that_ends_after_a_change_was_overtaken(
         restore_books()
         proxy.call_before(b"UPDATE books_book", overtake)
 
-    write = PUT._replace(headers={})
+    # With a condition, the book is read before it is written.
+    write = PUT._replace(headers={"If-Match": "*"})
     # The process remembers the actor afterwards.
     compiled.send(write)
     answers = break_every_statement(proxy, fault, lambda: compiled.send(write), restore_and_wait)
