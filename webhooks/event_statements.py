@@ -75,8 +75,9 @@ def execute_with_event(parts: ChangeParts, parameters: Sequence[Any], event: Seq
 
 def execute(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
     if not audience.is_there:
-        [(*row, audience.is_there)] = quiet_sql(parts).fetch_all([*parameters, *event])
-        if not audience.is_there:
+        # Other threads set the attribute, too: only this statement's own result says whether it wrote.
+        [(*row, is_heard)] = quiet_sql(parts).fetch_all([*parameters, *event])
+        if not is_heard:
             return tuple(row)
     subscribers = subscribers_sql(parts.kind)[1]
     statement = heard_sql(parts)

@@ -12,6 +12,7 @@ from books.api.actions import Caller
 from books.api.conditional import Conditions
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
+from library_site.db.integers import BIGINT_MAX
 from library_site.db.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
 from library_site.http.fast_path import Action, Answer, FastRequest, FastRoute
@@ -39,7 +40,7 @@ def find_book_action(view: type[BookViewSet], request: FastRequest) -> Action | 
     if not match or (request.query and request.method != "GET"):
         return None
     query, conditions = read_query(request), Conditions.from_environ(request.environ)
-    if request.method == "GET" and has_key_alone(request):
+    if request.method == "GET" and has_key_alone(request) and int(match[1]) <= BIGINT_MAX:
         return partial(actions.read_book, view.profile, match[1], query, conditions, partial(fetch_with_key, request))
     if request.method == "GET":
         authorize(request)
@@ -95,10 +96,7 @@ def authorize(request: FastRequest) -> Caller:
 
 
 def has_key_alone(request: FastRequest) -> bool:
-    """Whether nothing of a request is to be checked before its rows are read, beside the API key that it shows.
-
-    BOOK_PATH has only ids that a column can hold: for others nothing would be read, and no key be checked.
-    """
+    """Whether the API key is all that must be checked before the rows of a request are read."""
     return "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ and not request.query
 
 

@@ -25,7 +25,7 @@ CHANGE_SQL = (
     "old AS (SELECT {columns} FROM books_book WHERE id = %s),"
     " changed AS (UPDATE books_book AS book SET {assignments}, updated_at = %s, version = book.version + 1"
     " FROM old, (SELECT {values}) AS new"
-    # Another request can change it between the two reads.
+    # The UPDATE may wait for another change of the row; then it sees a newer version than `old` has.
     " WHERE book.id = old.id AND book.version = old.version AND ({differences}) AND {condition}"
     " RETURNING {returned}),"
     " history AS ({insert_record} SELECT changed.id, changed.version, %s, changed.updated_at, %s, %s,"

@@ -19,6 +19,9 @@ class PollEntry(ctypes.Structure):
     _fields_: ClassVar = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
 
 
+poll.argtypes = [ctypes.POINTER(PollEntry), ctypes.c_ulong, ctypes.c_int]
+
+
 @receiver(request_started)
 def close_lost_connection(**_: Any) -> None:
     """Closes the connection of this thread if PostgreSQL or psycopg has closed it.

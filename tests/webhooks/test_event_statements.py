@@ -65,3 +65,28 @@ def count_statements(api: httpx.Client, book: dict[str, Any], **values: Any) -> 
     with CaptureQueriesContext(connection) as queries:
         assert api.patch(f"/api/v2/books/{book['id']}", json=values).is_success
     return sum("INTO webhooks_event" in query["sql"] for query in queries)
+
+
+class OtherThreads:
+    """What other threads make of the attribute: each time it is read, they have changed it since."""
+
+    def __init__(self) -> None:
+        self.is_first = True
+
+    @property
+    def is_there(self) -> bool:
+        self.is_first, is_there = False, not self.is_first
+        return is_there
+
+    @is_there.setter
+    def is_there(self, value: bool) -> None:
+        pass
+
+
+def test_what_other_threads_find_out_meanwhile_repeats_no_change(
+    api: httpx.Client, write: httpx.Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhooks.event_statements.audience", OtherThreads())
+    events = Event.objects.count()
+    assert api.send(write).is_success
+    assert Event.objects.count() == events + 1
