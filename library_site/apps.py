@@ -22,7 +22,7 @@ class LibrarySiteConfig(AppConfig):
         # Importing these modules registers checks and receivers.
         from library_site import checks  # noqa: F401
         from library_site.db import checks as database_checks  # noqa: F401
-        from library_site.db import lost_connections  # noqa: F401
+        from library_site.db.postgresql import lost_connections  # noqa: F401
 
         if settings.SENTRY_DSN:
             from library_site.monitoring.error_reports import start_error_reports

@@ -1,8 +1,8 @@
 """Changes a subject and writes its event by one statement of PostgreSQL.
 
-While no endpoint is active, the statement has no part for deliveries, which would cost a tenth of it. The change has a
-condition then: that no endpoint is active, in the statement's own snapshot. Where that fails, nothing was written, and
-the statement with deliveries runs instead. So an endpoint that somebody adds meanwhile misses nothing.
+While no endpoint is active, the statement has no part for deliveries, which costs time even then. The change has a
+condition: that no endpoint is active, in the statement's own snapshot. Where that fails, nothing was written, and the
+statement with deliveries runs instead. So an endpoint that somebody adds meanwhile gets the same as from that one.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from books.api.conditional import Conditions
 from books.api.views import BookViewSet
 from library_site.api.query import Query, parse_query
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.lost_connections import close_lost_connection
+from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
 from library_site.http.fast_path import Action, Answer, FastRequest, FastRoute
 from oauth.authentication import authenticate_key_and_read, find_credential

@@ -7,7 +7,6 @@ from functools import cache, partial
 from hashlib import blake2b
 from itertools import count
 from threading import local
-from time import perf_counter
 from typing import Any
 
 import psycopg
@@ -18,7 +17,7 @@ from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
 from library_site.db.postgresql.base import WatchedConnection
-from library_site.db.statements import StatementWrapper, statement_totals, statement_wrappers, time_statement
+from library_site.db.statements import StatementWrapper, statement_wrappers, time_call, time_statement
 from library_site.db.watchdog import watchdog
 from library_site.read_settings import read_settings
 
@@ -29,7 +28,7 @@ NOW_PLUS = {
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', '+{} seconds')",
 }
 INT8_TYPE, UNKNOWN_TYPE = 20, 0
-# The wrappers of a library without tracing; to call this one costs more than what it does.
+# The wrappers of a library without tracing; to call this one in Django's form costs more than what it does.
 ONLY_TIMES = [time_statement]
 SUCCESS_STATUSES = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Placeholders of Django and psycopg; `%%` stands for a percent sign.
@@ -120,14 +119,12 @@ class PreparedStatement:
     def send_observed(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         if not statement_wrappers:
             return self.send(cache, parameters)
+        result: pq.abc.PGresult
         if statement_wrappers == ONLY_TIMES:
-            began_at = perf_counter()
-            try:
-                return self.send(cache, parameters)
-            finally:
-                statement_totals.seconds.append(perf_counter() - began_at)
+            result = time_call(self.send, cache, parameters)
+            return result
         context = {"connection": thread_connection.database}
-        result: pq.abc.PGresult = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
+        result = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
         return result
 
     def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:

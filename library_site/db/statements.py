@@ -46,8 +46,13 @@ def add_wrappers(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: bool, context: Any) -> Any:
     """A StatementWrapper that adds to `statement_totals`."""
+    return time_call(execute, sql, parameters, many, context)
+
+
+def time_call(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Adds the seconds of a call to `statement_totals`."""
     began_at = perf_counter()
     try:
-        return execute(sql, parameters, many, context)
+        return call(*arguments)
     finally:
         statement_totals.seconds.append(perf_counter() - began_at)

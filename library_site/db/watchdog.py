@@ -76,8 +76,7 @@ class Watchdog:
     def begin(self, libpq: PGconn, limit: float) -> None:
         """Raises DatabaseHangs. `end` must be called when the statement has ended."""
         now = time.monotonic()
-        if now < self.paused_until:
-            self.require_no_pause(now)
+        self.require_no_pause(now)
         # It comes first: a hang that is recorded meanwhile finds either the statement here, or an open breaker there.
         self.statements[libpq] = now, limit
         if self.statement_breaker.next_try is not None:

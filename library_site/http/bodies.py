@@ -84,14 +84,9 @@ def read_input(environ: "WSGIEnvironment", read: Callable[["InputStream"], Body]
 
     `library.body_refusal` has the reason then, and the rest of the request is answered without its body.
     """
-    slots = get_body_slots()
     try:
-        holder = slots.take(environ.get("REMOTE_ADDR", ""))
-        # Not `hold`: every write passes here.
-        try:
+        with get_body_slots().hold(environ.get("REMOTE_ADDR", "")):
             return read(environ["wsgi.input"])
-        finally:
-            slots.release(holder)
     except Refusal as refusal:
         environ |= {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}
         return None

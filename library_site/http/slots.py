@@ -54,15 +54,11 @@ class Slots:
         try:
             yield
         finally:
-            self.release(holder)
-
-    def release(self, holder: Holder) -> None:
-        with self.changed:
-            self.holders.remove(holder)
-            self.changed.notify_all()
+            with self.changed:
+                self.holders.remove(holder)
+                self.changed.notify_all()
 
     def take(self, caller: str) -> Holder:
-        """Returns what `release` takes. Raises SlotsTaken."""
         deadline = self.timer() + self.patience
         with self.changed:
             while obstacles := self.list_obstacles(caller):
