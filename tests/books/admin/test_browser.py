@@ -174,12 +174,14 @@ def test_the_keys_for_the_scan_box_and_the_list_of_shortcuts(
 ) -> None:
     with open_page(browser, service, prepared[0], viewport={"width": 390, "height": 800}) as page:
         page.goto("/admin/")
+        expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.press("?")
         shortcuts = page.get_by_role("dialog", name="Keyboard shortcuts")
         expect(shortcuts).to_contain_text("to the box for scans and searches")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.keyboard.press("Escape")
         expect(shortcuts).to_be_hidden()
+        expect(page.locator("#scan-code")).to_be_focused()
         page.keyboard.type("why?/")
         assert page.locator("#scan-code").input_value() == "why?/"
         page.goto("/admin/books/book/changes/")

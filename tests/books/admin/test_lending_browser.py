@@ -64,6 +64,7 @@ def open_lending(browser: Browser, service: Service, session: str, **options: An
     with open_page(browser, service, session, **options) as page:
         page.add_init_script(RECORD_TONES)
         page.goto(LEND)
+        expect(page.locator("#lending-code")).to_be_focused()
         yield page
 
 
