@@ -103,7 +103,7 @@ def find_key_and_rows(
 ) -> tuple[ActiveKey, list[Row]]:
     """Finds the key as `find_key` does, and fetches the rows of a statement in the same query. Raises InvalidKey."""
     query = get_key_query(requested_scopes)
-    row, rows = query.fetch_beside(statement, parameters, **build_parameters(text, now))
+    row, rows = query.fetch_joined(statement, parameters, **build_parameters(text, now))
     return check_row(text, row, requested_scopes), rows
 
 

@@ -4,8 +4,7 @@ A credential is verified even if the request needs none.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +22,7 @@ from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
 PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource"
+INVALID_KEY = "The API key is not valid"
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
 
@@ -103,8 +103,10 @@ def is_key(token: str) -> bool:
 def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = ALL_SCOPES) -> Credential:
     """Records that the key was used. Raises InvalidCredential."""
     now = timezone.now()
-    with refuse_invalid_keys():
+    try:
         key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
+    except api_keys.InvalidKey as error:
+        raise InvalidCredential(INVALID_KEY) from error
     return record_credential(key, now)
 
 
@@ -115,20 +117,12 @@ def authenticate_key_and_read(
 
     Raises InvalidCredential.
     """
-    now = timezone.now()
-    with refuse_invalid_keys():
-        text = environ["HTTP_X_API_KEY"]
-        key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
-    return record_credential(key, now), rows
-
-
-@contextmanager
-def refuse_invalid_keys() -> Iterator[None]:
-    """Raises InvalidCredential."""
+    now, text = timezone.now(), environ["HTTP_X_API_KEY"]
     try:
-        yield
+        key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
     except api_keys.InvalidKey as error:
-        raise InvalidCredential("The API key is not valid") from error
+        raise InvalidCredential(INVALID_KEY) from error
+    return record_credential(key, now), rows
 
 
 def record_credential(key: api_keys.ActiveKey, now: datetime) -> Credential:

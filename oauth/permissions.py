@@ -6,7 +6,7 @@ from rest_framework.exceptions import NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from library_site.read_settings import read_settings
+from library_site.cached_settings import cached_settings
 from oauth.authentication import build_challenge
 from oauth.credentials import Credential
 
@@ -64,7 +64,7 @@ def require_permission(credential: Credential | None, scope: str) -> None:
 
 
 def is_open_to_anonymous(scope: str) -> bool:
-    return scope in ANONYMOUS_SCOPES[read_settings.LIBRARY_ACCESS]
+    return scope in ANONYMOUS_SCOPES[cached_settings.LIBRARY_ACCESS]
 
 
 def get_required_scope(method: str) -> str:

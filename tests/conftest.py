@@ -27,7 +27,7 @@ from tests.support import book_audit
 from tests.support.books import build_book
 from tests.support.readers import start_reader_thread
 from tests.support.server import Service, keep_migrated_database, serve_library
-from webhooks.event_statements import audience
+from webhooks.event_statements import active_endpoints
 
 # They need what the recipes add (`tests/library_site/test_recipes.py`).
 collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
@@ -125,9 +125,9 @@ def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nobody_knows_who_listens() -> None:
+def active_endpoints_are_unknown() -> None:
     """The number of statements of a change depends on what the process remembers of the one before."""
-    audience.is_there = True
+    active_endpoints.are_known = True
 
 
 @pytest.fixture(autouse=True)

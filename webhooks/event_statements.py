@@ -27,7 +27,7 @@ from webhooks.outbox import (
 
 # Stands in the condition of a change for a further one.
 CONDITION = "<condition>"
-IS_HEARD_SQL = f"EXISTS (SELECT FROM webhooks_endpoint WHERE state = '{Endpoint.State.ACTIVE}')"  # a constant
+HAS_ACTIVE_SQL = f"EXISTS (SELECT FROM webhooks_endpoint WHERE state = '{Endpoint.State.ACTIVE}')"  # a constant
 # The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
 BODY_SQL = "%s::bytea"
 BODY_WITH_ID_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
@@ -52,54 +52,54 @@ class ChangeParts(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
-class Audience:
-    """Whether an endpoint is active, as far as this process knows. Each statement finds out."""
+class ActiveEndpoints:
+    """Whether there are any, as far as this process knows. Each statement finds out."""
 
-    is_there = True
+    are_known = True
 
 
-audience = Audience()
+active_endpoints = ActiveEndpoints()
 
 
 def execute_with_event(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
     """Returns the id of the subject, None if nothing was changed, and the `columns`. Notifies workers of deliveries.
 
-    `parameters` are those of `ctes`, `event` those of `event_params`, `new_event_params` or `open_event_params`.
+    `parameters` are those of `ctes`, `event` those of `event_params`, `new_event_params` or `event_head_params`.
     Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
     """
     if thread_connection.database.in_atomic_block:
         with transaction.atomic():
-            return execute(parts, parameters, event)
-    return execute(parts, parameters, event)
+            return execute_parts(parts, parameters, event)
+    return execute_parts(parts, parameters, event)
 
 
-def execute(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
-    if not audience.is_there:
+def execute_parts(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
+    if not active_endpoints.are_known:
         # Other threads set the attribute, too: only this statement's own result says whether it wrote.
-        [(*row, is_heard)] = quiet_sql(parts).fetch_all([*parameters, *event])
-        if not is_heard:
+        [(*row, has_active_endpoint)] = build_without_deliveries(parts).fetch_all([*parameters, *event])
+        if not has_active_endpoint:
             return tuple(row)
     subscribers = subscribers_sql(parts.kind)[1]
-    statement = heard_sql(parts)
-    [(*row, has_deliveries, audience.is_there)] = statement.fetch_all([*parameters, *event, *subscribers])
+    statement = build_with_deliveries(parts)
+    [(*row, has_deliveries, active_endpoints.are_known)] = statement.fetch_all([*parameters, *event, *subscribers])
     if has_deliveries:
         notify_workers()
     return tuple(row)
 
 
 @cache
-def quiet_sql(parts: ChangeParts) -> PreparedStatement:
+def build_without_deliveries(parts: ChangeParts) -> PreparedStatement:
     """Changes something only if no endpoint is active. Also returns whether one is, if nothing was changed."""
-    ctes = parts.ctes.replace(CONDITION, f"NOT {IS_HEARD_SQL}")
-    return build_statement(parts, ctes, f"changed.id IS NULL AND {IS_HEARD_SQL}")
+    ctes = parts.ctes.replace(CONDITION, f"NOT {HAS_ACTIVE_SQL}")
+    return build_statement(parts, ctes, f"changed.id IS NULL AND {HAS_ACTIVE_SQL}")
 
 
 @cache
-def heard_sql(parts: ChangeParts) -> PreparedStatement:
+def build_with_deliveries(parts: ChangeParts) -> PreparedStatement:
     """Also returns whether there are deliveries, and whether an endpoint is active."""
     ctes = parts.ctes.replace(CONDITION, "true")
     deliveries = f"delivery AS ({INSERT_DELIVERIES_SQL.format('event', subscribers_sql(parts.kind)[0])} RETURNING 1)"
-    return build_statement(parts, ctes, "EXISTS (SELECT FROM delivery)", IS_HEARD_SQL, deliveries=deliveries)
+    return build_statement(parts, ctes, "EXISTS (SELECT FROM delivery)", HAS_ACTIVE_SQL, deliveries=deliveries)
 
 
 def build_statement(parts: ChangeParts, ctes: str, *findings: str, deliveries: str = "") -> PreparedStatement:
@@ -120,11 +120,11 @@ def event_params(data: EventData, now: datetime) -> list[Any]:
 def new_event_params(kind: str, data_parts: tuple[bytes, bytes], now: datetime) -> list[Any]:
     """The event's parameters for a new subject (BODY_WITH_ID_SQL). The id goes between the two parts of the data."""
     before, after = data_parts
-    [uuid, _, head, *others] = open_event_params(kind, now)
+    [uuid, _, head, *others] = event_head_params(kind, now)
     return [uuid, kind, head + before, after + b"}", *others]
 
 
-def open_event_params(kind: str, now: datetime) -> list[Any]:
+def event_head_params(kind: str, now: datetime) -> list[Any]:
     """The event's parameters for a body of which the database makes the data; the first part of the body ends there."""
     head = make_head(kind, now)
     return [head.id, kind, encode_body(head).removesuffix(b"}") + b',"data":', now, get_traceparent()]

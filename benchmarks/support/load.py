@@ -45,7 +45,9 @@ MIN_WRITES = 15_000
 # Pages of 100 books that are sent back as they were read.
 PAGES_AS_READ = 20
 WARM_UP_SECONDS = 1
-WORKER_COMMAND = "manage.py\0deliver_webhooks"
+WORKER_COMMAND = b"manage.py\0deliver_webhooks"
+# Of which two that follow each other must show the same processes.
+PROCESS_READINGS = 100
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -182,7 +184,7 @@ def count_ticks(server_pid: int, postmaster_pid: int) -> tuple[int, int, int]:
 
 def is_worker(pid: int) -> bool:
     try:
-        return WORKER_COMMAND in Path(f"/proc/{pid}/cmdline").read_text()
+        return WORKER_COMMAND in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -193,16 +195,22 @@ def get_cpu_seconds(*roots: int) -> float:
 
 
 def sum_ticks(roots: Iterable[int], all_processes: list[Process]) -> int:
-    return sum(process.ticks for root in roots for process in iter_process_tree(root, all_processes))
+    """The ticks of these processes and their descendants, each counted once."""
+    trees = (iter_process_tree(root, all_processes) for root in roots)
+    return sum({process.pid: process.ticks for tree in trees for process in tree}.values())
 
 
 def list_processes() -> list[Process]:
-    """Returns all processes of one moment: if one ended meanwhile, its time could count twice, or not at all."""
+    """Returns all processes of one moment: if one ended meanwhile, its time could count twice, or not at all.
+
+    Raises RuntimeError where processes start and end too often for that.
+    """
     processes = list(iter_processes())
-    while True:
+    for _ in range(PROCESS_READINGS):
         previous, processes = processes, list(iter_processes())
         if {process.pid for process in previous} == {process.pid for process in processes}:
             return processes
+    raise RuntimeError("processes start and end all the time: measure on a quiet machine")
 
 
 def get_memory(root: int) -> float:

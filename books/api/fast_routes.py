@@ -40,7 +40,7 @@ def find_book_action(view: type[BookViewSet], request: FastRequest) -> Action | 
     if not match or (request.query and request.method != "GET"):
         return None
     query, conditions = read_query(request), Conditions.from_environ(request.environ)
-    if request.method == "GET" and has_key_alone(request) and int(match[1]) <= BIGINT_MAX:
+    if request.method == "GET" and has_only_api_key(request) and int(match[1]) <= BIGINT_MAX:
         return partial(actions.read_book, view.profile, match[1], query, conditions, partial(fetch_with_key, request))
     if request.method == "GET":
         authorize(request)
@@ -95,7 +95,7 @@ def authorize(request: FastRequest) -> Caller:
     return credential
 
 
-def has_key_alone(request: FastRequest) -> bool:
+def has_only_api_key(request: FastRequest) -> bool:
     """Whether the API key is all that must be checked before the rows of a request are read."""
     return "HTTP_X_API_KEY" in request.environ and "HTTP_AUTHORIZATION" not in request.environ and not request.query
 

@@ -85,7 +85,7 @@ def change_book(
     if can_combine_statements():
         with suppress(StaleVersion):
             if values and not require_state:
-                return change_unread_book(pk, values, actor, now)
+                return change_without_reading(pk, values, actor, now)
             return change_locked_book(find_book(pk, require_state), values, actor, now)
     with transaction.atomic():
         book = lock_book(pk)
@@ -94,7 +94,7 @@ def change_book(
         return change_locked_book(book, values, actor, now)
 
 
-def change_unread_book(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
+def change_without_reading(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
     """Changes a book by one statement of PostgreSQL, which compares and writes.
 
     Raises BookNotFound, IsbnInUse, ConcurrentChange, and StaleVersion if another request changed it meanwhile.

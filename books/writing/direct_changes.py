@@ -1,10 +1,10 @@
-"""Changes a book that nobody has read before, on PostgreSQL by one statement.
+"""Changes a book without reading it first: one statement of PostgreSQL does both.
 
 The statement compares the book with the new values. Where they differ, it writes the book, its record and its event,
 whose JSON it makes as `books.history.records` and `books.writing.events` do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from books.models import Change
 from books.rows import BookRow, add_derived_values
 from books.writing.events import ALWAYS_CHANGED, BOOK_UPDATED, get_event_representation
 from books.writing.statements import COLUMN_TYPES, FIELDS
-from webhooks.event_statements import BODY_SQL, CONDITION, ChangeParts, execute_with_event, open_event_params
+from webhooks.event_statements import BODY_SQL, CONDITION, ChangeParts, event_head_params, execute_with_event
 
 CHANGE_SQL = (
     "old AS (SELECT {columns} FROM books_book WHERE id = %s),"
@@ -31,6 +31,8 @@ CHANGE_SQL = (
     " history AS ({insert_record} SELECT changed.id, changed.version, %s, changed.updated_at, %s, %s,"
     " ({before})::jsonb, ({after})::jsonb FROM changed, old)"
 )
+ENCODABLE_TYPES = (models.BooleanField, models.IntegerField, models.CharField, models.TextField, models.DateTimeField)
+CHANGED = Change.Kind.CHANGED.value
 
 
 class DirectChange(NamedTuple):
@@ -48,8 +50,8 @@ def change_row(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetim
     columns = add_derived_values(values)
     names = tuple(name for name in BookRow._fields if name in columns)
     new_values = [columns[name] for name in names]
-    parameters = [pk, to_naive_utc(now), *new_values, Change.Kind.CHANGED.value, actor.id, actor.operation_id]
-    changed_id, *previous = execute_with_event(build_parts(names), parameters, open_event_params(BOOK_UPDATED, now))
+    parameters = [pk, to_naive_utc(now), *new_values, CHANGED, actor.id, actor.operation_id]
+    changed_id, *previous = execute_with_event(build_parts(names), parameters, event_head_params(BOOK_UPDATED, now))
     return DirectChange(None if previous[0] is None else BookRow._make(previous), changed_id is not None)
 
 
@@ -74,8 +76,12 @@ def build_parts(names: tuple[str, ...]) -> ChangeParts:
 
 def build_body(names: Sequence[str]) -> str:
     """The body of the event, whose beginning is a parameter."""
-    sources = {name: str(field.source) for name, field in get_event_representation().fields.items()}
-    book = ", ',', ".join(encode_member(name, source, "changed") for name, source in sources.items())
+    representation = get_event_representation()
+    sources = {name: str(field.source) for name, field in representation.fields.items()}
+    zones = representation.time_zones
+    book = ", ',', ".join(
+        encode_member(name, source, "changed", zones.get(name, "")) for name, source in sources.items()
+    )
     changeable = {name: source for name, source in sources.items() if source in names and name not in ALWAYS_CHANGED}
     previous = encode_differences(changeable, "old")
     data = f"""'{{"book":{{', {book}, '}},"previous":', {previous}, '}}}}'"""
@@ -92,16 +98,22 @@ def encode_differences(sources: Mapping[str, str], row: str) -> str:
     return f"concat('{{', substr(concat({', '.join(members)}), 2), '}}')"
 
 
-def encode_member(name: str, source: str, row: str) -> str:
-    return f"""'"{name}":', {encode_value(source, f"{row}.{source}")}"""
-
-
-def encode_value(column: str, value: str) -> str:
-    """SQL of a value of a column as JSON, byte for byte as msgspec encodes it. Raises TypeError for other columns."""
-    field = FIELDS[column]
+def encode_member(name: str, source: str, row: str, zone: str = "") -> str:
+    """SQL of a member as JSON, byte for byte as msgspec encodes it. `zone` ends a time."""
+    field, column = FIELDS[source], f"{row}.{source}"
     if isinstance(field, models.DateTimeField):
-        return f"""'"', {format_timestamp_sql(value, "Z")}, '"'"""
-    if not isinstance(field, models.BooleanField | models.IntegerField | models.CharField):
-        raise TypeError(f"No SQL is known that encodes {column} as JSON.")
-    text = f"to_json({value})::text"
-    return f"coalesce({text}, 'null')" if field.null else text
+        value = f"""'"', {format_timestamp_sql(column, zone)}, '"'"""
+    else:
+        text = f"to_json({column})::text"
+        value = f"coalesce({text}, 'null')" if field.null else text
+    return f"""'"{name}":', {value}"""
+
+
+def require_encodable(columns: Iterable[str]) -> None:
+    """Raises TypeError for a column whose values PostgreSQL may encode in another way than msgspec."""
+    if others := [name for name in columns if not isinstance(FIELDS[name], ENCODABLE_TYPES)]:
+        raise TypeError(f"No SQL is known that encodes {', '.join(others)} as JSON.")
+
+
+# When the library starts, not at the first change.
+require_encodable(BookRow._fields)

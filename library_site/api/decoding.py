@@ -42,7 +42,7 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
     members = [compile_field(name, field) for name, field in fields.items()]
     ignored_fields: frozenset[str] = getattr(serializer, "ignored_fields", frozenset()) - fields.keys()
     members += [(name, IGNORED_TYPE, msgspec.UNSET) for name in sorted(ignored_fields)]
-    sources = [(name, str(field.source)) for name, field in fields.items()]
+    sources = [str(field.source) for field in fields.values()]
     struct = msgspec.defstruct(serializer.__name__, members, forbid_unknown_fields=True, kw_only=True, gc=False)
     decode = msgspec.json.Decoder(struct).decode
 
@@ -53,7 +53,8 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
             body_struct = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        values = ((source, getattr(body_struct, name)) for name, source in sources)
+        # The values of ignored members come last, and have no source.
+        values = zip(sources, msgspec.structs.astuple(body_struct), strict=False)
         return {source: value for source, value in values if value is not msgspec.UNSET}
 
     return decode_body

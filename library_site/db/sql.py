@@ -16,10 +16,10 @@ from django.db.models import Expression, QuerySet
 from psycopg import errors, pq
 from psycopg.adapt import Transformer
 
+from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.base import WatchedConnection
 from library_site.db.statements import StatementWrapper, statement_wrappers, time_call, time_statement
 from library_site.db.watchdog import watchdog
-from library_site.read_settings import read_settings
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -186,7 +186,7 @@ class CompiledQuery:
         rows = self.statement.fetch_all([values[name] for name in self.parameters])
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
-    def fetch_beside(
+    def fetch_joined(
         self, statement: PreparedStatement, parameters: Sequence[Any], **values: Any
     ) -> tuple[dict[str, Any] | None, list[Row]]:
         """Fetches the first row of this query, None without one, and the rows of a statement, in one round trip.
@@ -224,10 +224,10 @@ def raw_connection(database: BaseDatabaseWrapper) -> WatchedConnection | None:
     """Returns psycopg's connection; None where Django must see the statement, or psycopg must begin a transaction."""
     if (
         database.vendor != "postgresql"
-        or not read_settings.COMPILED_PATH
+        or not cached_settings.COMPILED_PATH
         # Written out: `queries_logged` is a property.
         or database.force_debug_cursor
-        or read_settings.DEBUG
+        or cached_settings.DEBUG
         or has_foreign_wrapper(database)
     ):
         return None
@@ -263,10 +263,8 @@ def encode_parameter(value: Any) -> bytes | None:
     """Encodes in PostgreSQL's text format. Raises psycopg.DataError for a NUL: libpq would cut the text there."""
     if value is None:
         return None
-    if isinstance(value, bytes):
-        return b"\\x" + value.hex().encode()
     if not isinstance(value, str):
-        return str(value).encode()
+        return b"\\x" + value.hex().encode() if isinstance(value, bytes) else str(value).encode()
     if "\0" in value:
         raise psycopg.DataError("PostgreSQL text cannot contain NUL")
     return value.encode()

@@ -7,10 +7,10 @@ from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from library_site.cached_settings import cached_settings
 from library_site.http.refusals import Refusal
 from library_site.http.request_log import call_on_close
 from library_site.http.slots import get_body_slots
-from library_site.read_settings import read_settings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
@@ -75,7 +75,7 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
 
 def get_body_limit(environ: Mapping[str, Any]) -> int:
     """Returns how many bytes the body of a request may have; its version may set another limit than the default."""
-    limit: int = environ.get("library.body_limit") or read_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    limit: int = environ.get("library.body_limit") or cached_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
 
 

@@ -19,19 +19,18 @@ from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 
+from library_site.cached_settings import cached_settings
 from library_site.db.timeouts import is_timeout
 from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.caching import has_credential
 from library_site.http.refusals import Refusal
-from library_site.http.request_log import ROUTE_KEY
-from library_site.read_settings import read_settings
+from library_site.http.request_log import ROUTE_KEY, Headers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from library_site.http.versions import Version
 
-Headers = list[tuple[str, str]]
 # By status and the names of the headers that differ from answer to answer; None where Django must answer.
 LearnedHeaders = dict[tuple[int, frozenset[str]], dict[str, str] | None]
 
@@ -155,10 +154,10 @@ def is_plain(environ: "WSGIEnvironment") -> bool:
         and environ.get("HTTP_X_FORWARDED_PROTO") in KNOWN_PROTOCOLS
         and not environ.get("SCRIPT_NAME")
         and (environ["REQUEST_METHOD"] in BODY_METHODS or not environ.get("CONTENT_LENGTH", "").strip("0"))
-        and not read_settings.API_RATE_LIMIT
+        and not cached_settings.API_RATE_LIMIT
         and (is_anonymous_read(environ) or is_secure_enough(environ))
         and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
-        and is_allowed_host(environ["HTTP_HOST"], tuple(read_settings.ALLOWED_HOSTS))
+        and is_allowed_host(environ["HTTP_HOST"], tuple(cached_settings.ALLOWED_HOSTS))
     )
 
 
@@ -169,7 +168,7 @@ def is_anonymous_read(environ: "WSGIEnvironment") -> bool:
 
 def is_secure_enough(environ: "WSGIEnvironment") -> bool:
     """Whether Django would not redirect the request to HTTPS."""
-    return not read_settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
+    return not cached_settings.SECURE_SSL_REDIRECT or environ.get("HTTP_X_FORWARDED_PROTO") == "https"
 
 
 @lru_cache(maxsize=1000)

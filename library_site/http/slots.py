@@ -5,8 +5,7 @@ at a time, and one address never gets all of these where they are several.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from threading import Condition
 from typing import ClassVar, NamedTuple
@@ -47,16 +46,9 @@ class Slots:
         self.changed = Condition()
         self.holders: list[Holder] = []
 
-    @contextmanager
-    def hold(self, caller: str) -> Iterator[None]:
-        """Raises SlotsTaken."""
-        holder = self.take(caller)
-        try:
-            yield
-        finally:
-            with self.changed:
-                self.holders.remove(holder)
-                self.changed.notify_all()
+    def hold(self, caller: str) -> "HeldSlot":
+        """Returns a context that holds a slot. To enter it raises SlotsTaken."""
+        return HeldSlot(self, caller)
 
     def take(self, caller: str) -> Holder:
         deadline = self.timer() + self.patience
@@ -71,12 +63,32 @@ class Slots:
             self.holders.append(holder)
         return holder
 
+    def release(self, holder: Holder) -> None:
+        with self.changed:
+            self.holders.remove(holder)
+            self.changed.notify_all()
+
     def list_obstacles(self, caller: str) -> list[Holder]:
         """Returns those of which one must end before the caller gets a slot."""
         if len(self.holders) >= self.count:
             return self.holders
         own = [holder for holder in self.holders if holder.caller == caller]
         return own if len(own) >= self.count_per_caller else []
+
+
+class HeldSlot:
+    """A slot while a `with` statement runs; a generator would take three times as long."""
+
+    __slots__ = ("caller", "holder", "slots")
+
+    def __init__(self, slots: Slots, caller: str) -> None:
+        self.slots, self.caller = slots, caller
+
+    def __enter__(self) -> None:
+        self.holder = self.slots.take(self.caller)
+
+    def __exit__(self, *_: object) -> None:
+        self.slots.release(self.holder)
 
 
 @cache

@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from library_site.db import integers
 from library_site.http.errors import envelope_format
-from library_site.http.versions import API_ROOT, Headers, Version
+from library_site.http.request_log import Headers
+from library_site.http.versions import API_ROOT, Version
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

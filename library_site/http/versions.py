@@ -15,8 +15,7 @@ from django.urls import URLPattern
 from django.utils.http import http_date
 
 from library_site.http.errors import ErrorFormat, detail_format, envelope_format
-
-Headers = list[tuple[str, str]]
+from library_site.http.request_log import Headers
 
 API_ROOT = "/api"
 

@@ -34,9 +34,6 @@ def log_slower_than(milliseconds: int) -> RequestObserver:
             "statements": count,
             "statements_ms": round(statement_seconds * 1000, 2),
         }
-        message = (
-            "Slow: %(method)s %(path)s %(status)d %(duration_ms)s ms, %(statements)d statements %(statements_ms)s ms"
-        )
-        log.warning(message, members, extra={"members": members})
+        log.warning(SLOW_LINE_FORMAT, members, extra={"members": members})
 
     return observe

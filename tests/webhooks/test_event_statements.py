@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from tests.support.books import build_book
 from tests.support.endpoints import create_endpoint, create_owner
-from webhooks.event_statements import audience
+from webhooks.event_statements import active_endpoints
 from webhooks.models import Delivery, Endpoint, Event
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no statement with several parts")
@@ -35,19 +35,19 @@ def test_an_endpoint_made_while_nobody_listened_is_sent_the_next_change(
     api: httpx.Client, settings: Settings, write: httpx.Request, compiled: bool
 ) -> None:
     settings.COMPILED_PATH = compiled
-    assert not audience.is_there
+    assert not active_endpoints.are_known
     create_endpoint()
     events = Event.objects.count()
     assert api.send(write).is_success
     assert (Event.objects.count(), Delivery.objects.count()) == (events + 1, 1)
-    assert audience.is_there
+    assert active_endpoints.are_known
 
 
 def test_a_change_after_the_last_endpoint_ended_finds_out(api: httpx.Client, write: httpx.Request) -> None:
-    audience.is_there = True
+    active_endpoints.are_known = True
     create_endpoint(state=Endpoint.State.DISABLED)
     assert api.send(write).is_success
-    assert (Delivery.objects.count(), audience.is_there) == (0, False)
+    assert (Delivery.objects.count(), active_endpoints.are_known) == (0, False)
 
 
 def test_an_endpoint_without_deliveries_costs_no_second_statement(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -74,19 +74,19 @@ class OtherThreads:
         self.is_first = True
 
     @property
-    def is_there(self) -> bool:
-        self.is_first, is_there = False, not self.is_first
-        return is_there
+    def are_known(self) -> bool:
+        self.is_first, are_known = False, not self.is_first
+        return are_known
 
-    @is_there.setter
-    def is_there(self, value: bool) -> None:
+    @are_known.setter
+    def are_known(self, value: bool) -> None:
         pass
 
 
 def test_what_other_threads_find_out_meanwhile_repeats_no_change(
     api: httpx.Client, write: httpx.Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webhooks.event_statements.audience", OtherThreads())
+    monkeypatch.setattr("webhooks.event_statements.active_endpoints", OtherThreads())
     events = Event.objects.count()
     assert api.send(write).is_success
     assert Event.objects.count() == events + 1

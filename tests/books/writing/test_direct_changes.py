@@ -1,4 +1,4 @@
-"""The statement of PostgreSQL that changes a book unread writes what the other writers write."""
+"""The statement of PostgreSQL that changes a book without reading it before writes what the other writers write."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection, models, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from books.models import Book, Change
 from books.rows import BookRow, make_row
 from books.writing import statements
 from books.writing.changes import read_rows
-from books.writing.direct_changes import change_row
+from books.writing.direct_changes import change_row, require_encodable
 from books.writing.events import updated_event
 from library_site.api.responses import encode_json
 from library_site.db.sql import fetch_all
@@ -87,6 +87,12 @@ def test_all_characters_are_encoded_as_in_other_answers() -> None:
     text = "".join(chr(code) for code in range(1, 0x11000) if not 0xD800 <= code < 0xE000)
     [(by_postgresql,)] = fetch_all("SELECT to_json(%s::text)::text", [text])
     assert by_postgresql.encode() == encode_json(text)
+
+
+def test_a_member_of_a_type_that_is_encoded_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(statements.FIELDS, "year", models.DateField())
+    with pytest.raises(TypeError, match="encodes year as JSON"):
+        require_encodable(BookRow._fields)
 
 
 def test_an_unknown_book_is_not_changed() -> None:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.signals import setting_changed
 
 
-class ReadSettings:
+class CachedSettings:
     """Asks Django once for each setting. Only tests change one afterwards, and say so by a signal."""
 
     def __getattr__(self, name: str) -> Any:
@@ -15,8 +15,8 @@ class ReadSettings:
 
 
 def forget_settings(**_: Any) -> None:
-    vars(read_settings).clear()
+    vars(cached_settings).clear()
 
 
-read_settings = ReadSettings()
+cached_settings = CachedSettings()
 setting_changed.connect(forget_settings)
