@@ -57,9 +57,10 @@ def report_missing(names: list[str]) -> None:
 def measure_columns(options: Namespace) -> report.Results:
     """Measures all columns but the filters."""
     columns = [column for column in options.columns if column not in FILTER_COLUMNS | COLUMNS_BEFORE_WRITES.keys()]
-    if not columns:
+    names = select_participants(options.only, columns)
+    if not names:
         return {}
-    with start_servers(options.only, options.books, options.seconds) as (servers, workload):
+    with start_servers(names, options.books, options.seconds) as (servers, workload):
         return run_rounds(servers, columns, options.rounds, workload)
 
 
@@ -67,14 +68,19 @@ def measure_filters(options: Namespace) -> report.Results:
     """Measures the filters, and once more in the same databases right after writes."""
     first_columns = [column for column in options.columns if column in FILTER_COLUMNS]
     last_columns = [column for column in options.columns if column in COLUMNS_BEFORE_WRITES]
-    if not first_columns + last_columns:
+    names = select_participants(options.only, first_columns + last_columns)
+    if not names:
         return {}
-    names = [name for name in options.only if not COMPETITORS[name].promises]
     with start_servers(names, options.filtered, options.seconds) as (servers, workload):
         first_results = run_rounds(servers, first_columns, options.rounds, workload)
         for server in servers if last_columns else ():
             note(f"{load.write_books(server, workload):,} writes · {server.name}")
         return {**first_results, **run_rounds(servers, last_columns, options.rounds, workload)}
+
+
+def select_participants(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Returns the competitors that take part in one of the columns."""
+    return [name for name in names if any(load.takes_part(name, column) for column in columns)]
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def build_writes_table(options: Namespace) -> Table:
     """The speed of changes of books without endpoints, with endpoints, and with a worker that is busy all the time."""
     table = Table("", *(f"{database}, {COLUMNS[column]}" for database in options.databases for column in WRITE_COLUMNS))
     for title, endpoints, workers in (
-        ("Nobody listens", 0, 0),
+        ("No endpoint", 0, 0),
         (f"{ENDPOINT_COUNT} endpoints", ENDPOINT_COUNT, 0),
         (f"{ENDPOINT_COUNT} endpoints, a busy worker", ENDPOINT_COUNT, 1),
     ):

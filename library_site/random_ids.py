@@ -1,6 +1,6 @@
 """Random ids that are made without the operating system.
 
-`os.urandom` lets another thread have the interpreter, for which one then waits.
+`os.urandom` releases the interpreter lock (GIL), and the thread then waits to get it back.
 """
 
 import os
@@ -11,9 +11,7 @@ from uuid import UUID
 
 
 class KeyedCounter:
-    """Numbers nobody can tell from random ones, or guess from others: digests of a counter with a secret key (RFC 7693,
-    2.9).
-    """
+    """Numbers nobody can guess: digests of a counter with a secret key (RFC 7693, 3.3)."""
 
     def __init__(self) -> None:
         self.restart()

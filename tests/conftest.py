@@ -125,9 +125,9 @@ def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def active_endpoints_are_unknown() -> None:
+def active_endpoints_may_exist() -> None:
     """The number of statements of a change depends on what the process remembers of the one before."""
-    active_endpoints.are_known = True
+    active_endpoints.may_exist = True
 
 
 @pytest.fixture(autouse=True)

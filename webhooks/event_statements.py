@@ -6,6 +6,7 @@ statement with deliveries runs instead. So an endpoint that somebody adds meanwh
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from library_site.monitoring.tracing import get_traceparent
 from webhooks.models import Endpoint
 from webhooks.outbox import (
     INSERT_DELIVERIES_SQL,
+    INSERT_EVENT_SQL,
     EventData,
     build_event,
     encode_body,
@@ -27,14 +29,14 @@ from webhooks.outbox import (
 
 # Stands in the condition of a change for a further one.
 CONDITION = "<condition>"
+# More than those of `EndpointQuerySet.active`: an owner or a time may end an endpoint. Never fewer, or deliveries would
+# be lost.
 HAS_ACTIVE_SQL = f"EXISTS (SELECT FROM webhooks_endpoint WHERE state = '{Endpoint.State.ACTIVE}')"  # a constant
 # The body of an event as a parameter; for a new subject in two parts, because only the database knows its id.
 BODY_SQL = "%s::bytea"
 BODY_WITH_ID_SQL = "%s::bytea || convert_to(changed.id::text, 'UTF8') || %s::bytea"
-EVENT_CTE = (
-    "event AS (INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent)"
-    " SELECT %s, %s, changed.id, {}, %s, %s FROM {} RETURNING id)"
-)
+EVENT_CTE = f"event AS ({INSERT_EVENT_SQL} SELECT %s, %s, changed.id, {{}}, %s, %s FROM {{}} RETURNING id)"  # noqa: S608  # our own SQL
+NO_SAVEPOINT = nullcontext()
 
 
 class ChangeParts(NamedTuple):
@@ -53,9 +55,9 @@ class ChangeParts(NamedTuple):
 
 
 class ActiveEndpoints:
-    """Whether there are any, as far as this process knows. Each statement finds out."""
+    """Whether there may be any. The result of each statement says."""
 
-    are_known = True
+    may_exist = True
 
 
 active_endpoints = ActiveEndpoints()
@@ -65,37 +67,39 @@ def execute_with_event(parts: ChangeParts, parameters: Sequence[Any], event: Seq
     """Returns the id of the subject, None if nothing was changed, and the `columns`. Notifies workers of deliveries.
 
     `parameters` are those of `ctes`, `event` those of `event_params`, `new_event_params` or `event_head_params`.
-    Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
     """
-    if thread_connection.database.in_atomic_block:
-        with transaction.atomic():
-            return execute_parts(parts, parameters, event)
-    return execute_parts(parts, parameters, event)
+    with open_savepoint():
+        return execute_parts(parts, parameters, event)
+
+
+def open_savepoint() -> AbstractContextManager[None]:
+    """Returns a savepoint inside a caller's transaction, so that a failure does not end that one; else nothing."""
+    return transaction.atomic() if thread_connection.database.in_atomic_block else NO_SAVEPOINT
 
 
 def execute_parts(parts: ChangeParts, parameters: Sequence[Any], event: Sequence[Any]) -> Row:
-    if not active_endpoints.are_known:
+    if not active_endpoints.may_exist:
         # Other threads set the attribute, too: only this statement's own result says whether it wrote.
-        [(*row, has_active_endpoint)] = build_without_deliveries(parts).fetch_all([*parameters, *event])
+        [(*row, has_active_endpoint)] = build_statement_without_deliveries(parts).fetch_all([*parameters, *event])
         if not has_active_endpoint:
             return tuple(row)
     subscribers = subscribers_sql(parts.kind)[1]
-    statement = build_with_deliveries(parts)
-    [(*row, has_deliveries, active_endpoints.are_known)] = statement.fetch_all([*parameters, *event, *subscribers])
+    statement = build_statement_with_deliveries(parts)
+    [(*row, has_deliveries, active_endpoints.may_exist)] = statement.fetch_all([*parameters, *event, *subscribers])
     if has_deliveries:
         notify_workers()
     return tuple(row)
 
 
 @cache
-def build_without_deliveries(parts: ChangeParts) -> PreparedStatement:
+def build_statement_without_deliveries(parts: ChangeParts) -> PreparedStatement:
     """Changes something only if no endpoint is active. Also returns whether one is, if nothing was changed."""
     ctes = parts.ctes.replace(CONDITION, f"NOT {HAS_ACTIVE_SQL}")
     return build_statement(parts, ctes, f"changed.id IS NULL AND {HAS_ACTIVE_SQL}")
 
 
 @cache
-def build_with_deliveries(parts: ChangeParts) -> PreparedStatement:
+def build_statement_with_deliveries(parts: ChangeParts) -> PreparedStatement:
     """Also returns whether there are deliveries, and whether an endpoint is active."""
     ctes = parts.ctes.replace(CONDITION, "true")
     deliveries = f"delivery AS ({INSERT_DELIVERIES_SQL.format('event', subscribers_sql(parts.kind)[0])} RETURNING 1)"

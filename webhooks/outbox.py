@@ -26,9 +26,8 @@ NOTIFY_CHANNEL = "webhooks"
 EVENT_COLUMNS = ("uuid", "kind", "subject", "body", "created_at", "traceparent")
 EVENT_FIELDS: list[Any] = [Event._meta.get_field(name) for name in EVENT_COLUMNS]
 EVENT_PLACEHOLDERS = f"({', '.join('%s' for _ in EVENT_COLUMNS)})"
-INSERT_EVENTS_SQL = (
-    "INSERT INTO webhooks_event (uuid, kind, subject, body, created_at, traceparent) VALUES {} RETURNING id"
-)
+INSERT_EVENT_SQL = f"INSERT INTO webhooks_event ({', '.join(EVENT_COLUMNS)})"
+INSERT_EVENTS_SQL = f"{INSERT_EVENT_SQL} VALUES {{}} RETURNING id"
 STORED_EVENTS_SQL = "SELECT id FROM webhooks_event WHERE id IN ({})"
 INSERT_DELIVERIES_SQL = (
     "INSERT INTO webhooks_delivery (event_id, endpoint_id)"

@@ -77,7 +77,7 @@ class Event(Base):
     __tablename__ = "webhooks_event"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    uuid: Mapped[UUID] = mapped_column(default=uuid4)
+    uuid: Mapped[UUID]
     kind: Mapped[str]
     subject: Mapped[int]
     body: Mapped[bytes] = mapped_column(LargeBinary)

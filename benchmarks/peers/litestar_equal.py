@@ -109,7 +109,7 @@ async def open_pool(app: Litestar) -> AsyncIterator[None]:
         yield
 
 
-@get(["/api/books", "/api/v2/books"])
+@get("/api/books")
 async def list_books(
     state: State,
     skip: Annotated[int, Parameter(ge=0)] = 0,

@@ -55,6 +55,10 @@ class BadAnswers(Exception):
     """Some requests failed, so their speed means nothing."""
 
 
+class UnstableProcesses(Exception):
+    """Processes start and end too often to read them at one moment."""
+
+
 class Measurement(NamedTuple):
     """The last three are the µs of CPU time of a request."""
 
@@ -178,8 +182,8 @@ def count_ticks(server_pid: int, postmaster_pid: int) -> tuple[int, int, int]:
     """The ticks of a server without its worker, of that worker, and of PostgreSQL."""
     all_processes = list_processes()
     workers = [process.pid for process in iter_process_tree(server_pid, all_processes) if is_worker(process.pid)]
-    server, *parts = (sum_ticks(pids, all_processes) for pids in ([server_pid], workers, [postmaster_pid]))
-    return server - parts[0], parts[0], parts[1]
+    server, worker, postgresql = (sum_ticks(pids, all_processes) for pids in ([server_pid], workers, [postmaster_pid]))
+    return server - worker, worker, postgresql
 
 
 def is_worker(pid: int) -> bool:
@@ -203,14 +207,14 @@ def sum_ticks(roots: Iterable[int], all_processes: list[Process]) -> int:
 def list_processes() -> list[Process]:
     """Returns all processes of one moment: if one ended meanwhile, its time could count twice, or not at all.
 
-    Raises RuntimeError where processes start and end too often for that.
+    Raises UnstableProcesses.
     """
     processes = list(iter_processes())
     for _ in range(PROCESS_READINGS):
         previous, processes = processes, list(iter_processes())
         if {process.pid for process in previous} == {process.pid for process in processes}:
             return processes
-    raise RuntimeError("processes start and end all the time: measure on a quiet machine")
+    raise UnstableProcesses("measure on a quiet machine")
 
 
 def get_memory(root: int) -> float:

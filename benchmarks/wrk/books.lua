@@ -80,11 +80,15 @@ columns["put-as-read"] = function(_, _, bodies)
   end
 end
 
--- Lends books that are not lent, and takes back others.
+-- Lends a book, and takes back the one that was lent fifty loans before. Each thread has books of its own.
 function columns.loan(books)
+  local count = 0
   return function()
-    local body = math.random(2) == 1 and '{"available": false}' or '{"available": true}'
-    return wrk.format("PATCH", "/api/v2/books/" .. math.random(books), nil, body)
+    count = count + 1
+    local is_loan = count % 2 == 1
+    local turn = math.ceil(count / 2) - (is_loan and 0 or 50)
+    local book = turn * 7919 % math.floor(books / 2) * 2 + number + 1
+    return wrk.format("PATCH", "/api/v2/books/" .. book, nil, string.format('{"available": %s}', not is_loan))
   end
 end
 

@@ -3,13 +3,12 @@ of the caller.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models.sql.compiler import SQLCompiler
 
 from books.history.actors import ActorRef
@@ -38,6 +37,7 @@ from webhooks.event_statements import (
     event_params,
     execute_with_event,
     new_event_params,
+    open_savepoint,
 )
 from webhooks.outbox import EventData, publish
 
@@ -205,24 +205,22 @@ def execute_combined(
 ) -> int | None:
     """Runs one statement of a change, its record and, if there is one, its event. Returns the id, None if nothing was
     changed.
-
-    Inside a caller's transaction it has a savepoint, so that a failure does not end that one.
     """
     if event is not None:
-        pk: int | None = execute_with_event(announced_parts(sql, kind, body), parameters, event)[0]
+        pk: int | None = execute_with_event(build_change_parts(sql, kind, body), parameters, event)[0]
         return pk
-    with transaction.atomic() if connection.in_atomic_block else nullcontext():
-        rows = unannounced_sql(sql).fetch_all(parameters)
+    with open_savepoint():
+        rows = build_unannounced_statement(sql).fetch_all(parameters)
         return rows[0][0] if rows else None
 
 
 @cache
-def announced_parts(sql: str, kind: str, body: str) -> ChangeParts:
+def build_change_parts(sql: str, kind: str, body: str) -> ChangeParts:
     return ChangeParts(f"changed AS ({sql}), {HISTORY_CTE}", kind, body)
 
 
 @cache
-def unannounced_sql(sql: str) -> PreparedStatement:
+def build_unannounced_statement(sql: str) -> PreparedStatement:
     return PreparedStatement(f"WITH changed AS ({make_unconditional(sql)}), {HISTORY_CTE} SELECT id FROM changed")
 
 

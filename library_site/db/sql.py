@@ -189,7 +189,7 @@ class CompiledQuery:
     def fetch_joined(
         self, statement: PreparedStatement, parameters: Sequence[Any], **values: Any
     ) -> tuple[dict[str, Any] | None, list[Row]]:
-        """Fetches the first row of this query, None without one, and the rows of a statement, in one round trip.
+        """Fetches the row of this query, which has one at most, and the rows of a statement, in one round trip.
 
         The first column of the statement is never null; without a row of this query it has no rows.
         """

@@ -40,7 +40,7 @@ class RequestUnderWay(NamedTuple):
     database: BaseDatabaseWrapper
 
 
-# A type that is written out at a function inside another one is built for each request.
+# The annotations of an inner function are evaluated for each request, and this type would be built there.
 Headers = list[tuple[str, str]]
 # Called when a request has ended, with its environ, its method, the status and the seconds that it took.
 RequestObserver = Callable[["WSGIEnvironment", str, int, float], None]

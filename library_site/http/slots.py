@@ -47,7 +47,7 @@ class Slots:
         self.holders: list[Holder] = []
 
     def hold(self, caller: str) -> "HeldSlot":
-        """Returns a context that holds a slot. To enter it raises SlotsTaken."""
+        """Returns a context manager that holds a slot. Entering it raises SlotsTaken if none is free."""
         return HeldSlot(self, caller)
 
     def take(self, caller: str) -> Holder:

@@ -542,14 +542,14 @@ def test_while_the_database_is_away_requests_without_a_query_are_answered(
         assert api.get("/.well-known/jwks.json").status_code == 200
 
 
-@pytest.mark.parametrize("end", ["1", "987654321"])
+@pytest.mark.parametrize(("offset", "status"), [(0, 200), (1, 404), (10**20, 404)])
 def test_a_book_that_its_reader_may_not_read_is_not_answered(
-    api: httpx.Client, user: User, book: dict[str, Any], end: str
+    api: httpx.Client, user: User, book: dict[str, Any], offset: int, status: int
 ) -> None:
     reader, listener = create_key_header(user, "read"), create_key_header(user, "webhooks")
-    address = f"/api/books/{book['id'] if end == '1' else end}"
+    address = f"/api/books/{book['id'] + offset}"
     # From the second request on, Django answers only what is refused.
     statuses = [api.get(address, headers=headers).status_code for headers in (reader, reader, listener, listener)]
-    assert statuses == [*[200 if end == "1" else 404] * 2, 403, 403]
+    assert statuses == [status, status, 403, 403]
     unknown = {"X-API-Key": f"{listener['X-API-Key'][:-1]}{'A' if listener['X-API-Key'][-1] != 'A' else 'B'}"}
     assert api.get(address, headers=unknown).status_code == 401

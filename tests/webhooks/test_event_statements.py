@@ -1,4 +1,4 @@
-"""Changes while nobody listens have no part for deliveries; whoever begins to listen misses nothing."""
+"""Changes while no endpoint is active have no part for deliveries; a new endpoint misses nothing."""
 
 from typing import Any
 
@@ -31,23 +31,23 @@ def write(request: pytest.FixtureRequest, api: httpx.Client, book: dict[str, Any
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_an_endpoint_made_while_nobody_listened_is_sent_the_next_change(
+def test_an_endpoint_is_sent_the_first_change_after_its_creation(
     api: httpx.Client, settings: Settings, write: httpx.Request, compiled: bool
 ) -> None:
     settings.COMPILED_PATH = compiled
-    assert not active_endpoints.are_known
+    assert not active_endpoints.may_exist
     create_endpoint()
     events = Event.objects.count()
     assert api.send(write).is_success
     assert (Event.objects.count(), Delivery.objects.count()) == (events + 1, 1)
-    assert active_endpoints.are_known
+    assert active_endpoints.may_exist
 
 
 def test_a_change_after_the_last_endpoint_ended_finds_out(api: httpx.Client, write: httpx.Request) -> None:
-    active_endpoints.are_known = True
+    active_endpoints.may_exist = True
     create_endpoint(state=Endpoint.State.DISABLED)
     assert api.send(write).is_success
-    assert (Delivery.objects.count(), active_endpoints.are_known) == (0, False)
+    assert (Delivery.objects.count(), active_endpoints.may_exist) == (0, False)
 
 
 def test_an_endpoint_without_deliveries_costs_no_second_statement(api: httpx.Client, book: dict[str, Any]) -> None:
@@ -56,7 +56,7 @@ def test_an_endpoint_without_deliveries_costs_no_second_statement(api: httpx.Cli
     assert Delivery.objects.count() == 0
 
 
-def test_what_nobody_hears_and_changes_nothing_is_tried_once(api: httpx.Client, book: dict[str, Any]) -> None:
+def test_without_endpoints_a_change_to_equal_values_is_one_statement(api: httpx.Client, book: dict[str, Any]) -> None:
     assert count_statements(api, book, year=book["year"]) == 1
 
 
@@ -74,12 +74,12 @@ class OtherThreads:
         self.is_first = True
 
     @property
-    def are_known(self) -> bool:
-        self.is_first, are_known = False, not self.is_first
-        return are_known
+    def may_exist(self) -> bool:
+        self.is_first, may_exist = False, not self.is_first
+        return may_exist
 
-    @are_known.setter
-    def are_known(self, value: bool) -> None:
+    @may_exist.setter
+    def may_exist(self, value: bool) -> None:
         pass
 
 

@@ -9,7 +9,7 @@ from django.dispatch import receiver
 
 from library_site.db.sql import thread_connection
 
-# `select.poll` lets another thread have the interpreter, for which a request then waits. This one does not wait.
+# `select.poll` releases the interpreter lock (GIL), and the request then waits to get it back. This one keeps it.
 poll = ctypes.PyDLL(None).poll
 
 

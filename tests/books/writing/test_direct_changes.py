@@ -84,15 +84,15 @@ def check_change(book: BookRow, values: Mapping[str, Any]) -> None:
 
 
 def test_all_characters_are_encoded_as_in_other_answers() -> None:
-    text = "".join(chr(code) for code in range(1, 0x11000) if not 0xD800 <= code < 0xE000)
+    text = "".join(chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000)
     [(by_postgresql,)] = fetch_all("SELECT to_json(%s::text)::text", [text])
     assert by_postgresql.encode() == encode_json(text)
 
 
 def test_a_member_of_a_type_that_is_encoded_differently_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(statements.FIELDS, "year", models.DateField())
+    monkeypatch.setitem(statements.FIELDS, "year", models.DateTimeField())
     with pytest.raises(TypeError, match="encodes year as JSON"):
-        require_encodable(BookRow._fields)
+        require_encodable(["title", "year"])
 
 
 def test_an_unknown_book_is_not_changed() -> None:
