@@ -22,7 +22,6 @@ from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
 PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource"
-INVALID_KEY = "The API key is not valid"
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
 
@@ -106,7 +105,7 @@ def authenticate_key(environ: Mapping[str, Any], requested_scopes: ScopeSet = AL
     try:
         key = api_keys.find_key(environ["HTTP_X_API_KEY"], now, requested_scopes)
     except api_keys.InvalidKey as error:
-        raise InvalidCredential(INVALID_KEY) from error
+        raise InvalidCredential("The API key is not valid") from error
     return record_credential(key, now)
 
 
@@ -115,13 +114,10 @@ def authenticate_key_and_read(
 ) -> tuple[Credential, list[Row]]:
     """Does as `authenticate_key`, and fetches the rows of a statement in the same round trip to the database.
 
-    Raises InvalidCredential.
+    Raises InvalidKey.
     """
     now, text = timezone.now(), environ["HTTP_X_API_KEY"]
-    try:
-        key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
-    except api_keys.InvalidKey as error:
-        raise InvalidCredential(INVALID_KEY) from error
+    key, rows = api_keys.find_key_and_rows(text, now, requested_scopes, statement, parameters)
     return record_credential(key, now), rows
 
 

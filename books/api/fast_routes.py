@@ -101,7 +101,10 @@ def has_only_api_key(request: FastRequest) -> bool:
 
 
 def fetch_with_key(request: FastRequest, statement: PreparedStatement, parameters: Sequence[Any]) -> list[Row]:
-    """Fetches rows and the API key of the request in one round trip. Raises AuthenticationFailed, InsufficientScope."""
+    """Fetches rows and the API key of the request in one round trip.
+
+    Raises InvalidKey, InsufficientScope; Django finds out once more, and words them.
+    """
     scope = get_required_scope(request.method)
     credential, rows = authenticate_key_and_read(request.environ, frozenset([scope]), statement, parameters)
     require_permission(credential, scope)
