@@ -106,9 +106,12 @@ def change_without_reading(pk: int, values: Mapping[str, Any], actor: ActorRef, 
     if previous is None:
         raise BookNotFound
     columns = previous.find_changes(values, now)
-    if columns and not is_written:
+    if not columns:
+        return previous
+    if not is_written:
         raise StaleVersion
-    return previous._replace(**columns)
+    # As the statement does, also for members that do not differ: an ISBN-13 may be of an earlier release.
+    return previous._replace(**{**columns, **add_derived_values(values)})
 
 
 def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:

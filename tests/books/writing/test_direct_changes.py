@@ -14,11 +14,11 @@ from books.history.records import record_change
 from books.models import Book, Change
 from books.rows import BookRow, make_row
 from books.writing import statements
-from books.writing.changes import read_rows
+from books.writing.changes import change_book, read_rows
 from books.writing.direct_changes import change_row, require_encodable
 from books.writing.events import updated_event
 from library_site.api.responses import encode_json
-from library_site.db.sql import fetch_all
+from library_site.db.sql import execute, fetch_all
 from tests.support.books import ACTOR
 from tests.support.books_admin import create_book
 from webhooks.models import Event
@@ -93,6 +93,16 @@ def test_a_member_of_a_type_that_is_encoded_differently_is_refused(monkeypatch: 
     monkeypatch.setitem(statements.FIELDS, "year", models.DateTimeField())
     with pytest.raises(TypeError, match="encodes year as JSON"):
         require_encodable(["title", "year"])
+
+
+@pytest.mark.unannounced
+@pytest.mark.unrecorded
+def test_the_answer_has_the_derived_columns_that_were_written() -> None:
+    book = create_book(isbn="9780141439518")
+    execute("UPDATE books_book SET isbn13 = NULL WHERE id = %s", [book.pk])
+    changed_book = change_book(book.pk, {"isbn": book.isbn, "title": "Emma"}, None, ACTOR, NOW)
+    assert [changed_book] == read_rows(Book.objects.filter(pk=book.pk))
+    assert changed_book.isbn13 == "9780141439518"
 
 
 def test_an_unknown_book_is_not_changed() -> None:

@@ -1,6 +1,10 @@
 """Prepared statements give their result even where the server has lost their plan."""
 
+import gc
+import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 
 import psycopg
 import pytest
@@ -8,6 +12,7 @@ from django.db import DataError, connection, transaction
 from psycopg import pq
 
 from library_site.db.sql import PreparedStatement, Row, check_result
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no prepared statements."),
@@ -64,6 +69,83 @@ def test_each_thread_has_its_own_connection() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(fetch_and_close).result() != statement.fetch_all()
+
+
+@pytest.fixture
+def without_garbage_collection() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_a_thread_that_ends_closes_its_connection() -> None:
+    [pid] = run_in_thread(fetch_pid)
+    wait_until(lambda: not has_session(pid))
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_a_thread_that_ends_during_a_transaction_closes_its_connection() -> None:
+    def begin() -> int:
+        connection.set_autocommit(False)
+        return fetch_pid()
+
+    [pid] = run_in_thread(begin)
+    wait_until(lambda: not has_session(pid))
+
+
+def test_a_fork_leaves_the_connections_of_other_threads_open() -> None:
+    pids: list[int] = []
+    is_connected, may_end = Event(), Event()
+
+    def fetch_and_wait() -> None:
+        pids.append(fetch_pid())
+        is_connected.set()
+        may_end.wait(PROCESS_TIMEOUT)
+        pids.append(fetch_pid())
+
+    thread = Thread(target=fetch_and_wait)
+    thread.start()
+    is_connected.wait(PROCESS_TIMEOUT)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    may_end.set()
+    thread.join()
+    assert pids == [pids[0]] * 2
+
+
+def test_the_oldest_plan_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("library_site.db.sql.MAX_PLANS", 2)
+    connection.close()
+    statements = [PreparedStatement(f"SELECT %s::bigint + {number}") for number in range(4)]
+    assert [statement.fetch_all((1,)) for statement in [*statements, *statements]] == [
+        [(1,)],
+        [(2,)],
+        [(3,)],
+        [(4,)],
+    ] * 2
+    names = PreparedStatement("SELECT name FROM pg_prepared_statements", reuse_plan=False).fetch_all()
+    assert sorted(names) == sorted((statement.name.decode(),) for statement in statements[2:])
+
+
+def run_in_thread(function: Callable[[], int]) -> list[int]:
+    """Returns what the function returned in a thread that has ended."""
+    results: list[int] = []
+    thread = Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results
+
+
+def has_session(pid: int) -> bool:
+    return bool(PreparedStatement("SELECT FROM pg_stat_activity WHERE pid = %s").fetch_all((pid,)))
+
+
+def fetch_pid() -> int:
+    [(pid,)] = PreparedStatement("SELECT pg_backend_pid()").fetch_all()
+    return int(pid)
 
 
 def test_a_text_is_not_cut_off_at_a_nul() -> None:
