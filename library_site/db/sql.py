@@ -84,7 +84,7 @@ class ThreadEnd:
         # A fork ends all threads but one in the child, and their connections are still the parent's.
         is_own = (self.getpid(), self.get_ident()) == self.owner and not self.database.allow_thread_sharing
         if raw is not None and is_own:
-            # Django's `close` would keep it during a transaction.
+            # Django's `close` needs names that may be cleared.
             raw.close()
 
 

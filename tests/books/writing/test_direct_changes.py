@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, models, transaction
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +94,13 @@ def test_a_member_of_a_type_that_is_encoded_differently_is_refused(monkeypatch: 
     monkeypatch.setitem(statements.FIELDS, "year", models.DateTimeField())
     with pytest.raises(TypeError, match="encodes year as JSON"):
         require_encodable(["title", "year"])
+
+
+def test_equal_values_lock_no_book() -> None:
+    book = create_book()
+    with CaptureQueriesContext(connection) as queries:
+        assert change_book(book.pk, {"title": book.title}, None, ACTOR, NOW).version == 1
+    assert not [query for query in queries if "FOR UPDATE" in query["sql"]]
 
 
 @pytest.mark.unannounced
