@@ -1,6 +1,7 @@
 """An operation goes on only while who began it may do so: the person, and the API key or app that it came by."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Event
 
 import httpx
@@ -25,6 +26,9 @@ LEND_ALL = {"kind": "edit", "filter": {}, "set": {"available": False}}
 PERSON_REASON = "Who began the operation may not do so any more."
 CREDENTIAL_REASON = "The API key or app that began the operation may not do so any more."
 
+# SQLite's clock shows whole milliseconds, and may be that much behind.
+TICK = timedelta(milliseconds=1)
+
 End = Callable[[User], object]
 
 
@@ -37,11 +41,11 @@ def revoke_authorization(user: User) -> None:
 
 
 def expire_authorization(user: User) -> None:
-    Authorization.objects.filter(user=user).update(created_at=timezone.now() - CONSENT_LIFETIME)
+    Authorization.objects.filter(user=user).update(created_at=timezone.now() - CONSENT_LIFETIME - TICK)
 
 
 def expire_key(user: User) -> None:
-    APIKey.objects.filter(owner=user).update(expires_at=timezone.now())
+    APIKey.objects.filter(owner=user).update(expires_at=timezone.now() - TICK)
 
 
 def narrow_key(user: User) -> None:
