@@ -18,7 +18,7 @@ from library_site.http.fast_path import Action, Answer, FastRequest, FastRoute
 from oauth.authentication import authenticate_key_and_read, find_credential
 from oauth.permissions import get_required_scope, require_permission
 
-# No id that no column can hold: for such a one nothing would be fetched, and so no key be checked.
+# Only ids that a column can hold: for others nothing would be fetched, and so no key be checked.
 BOOK_PATH = re.compile(r"/books/(0|[1-9][0-9]{0,17})")
 LIST_PATH = "/books"
 # The actions of the viewset, by method.

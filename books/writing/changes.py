@@ -102,16 +102,12 @@ def change_without_reading(pk: int, values: Mapping[str, Any], actor: ActorRef, 
     if abs(pk) > BIGINT_MAX:
         raise BookNotFound
     with translate_db_errors(values.get("isbn", "")):
-        previous, is_written = change_row(pk, values, actor, now)
+        previous, book = change_row(pk, values, actor, now)
     if previous is None:
         raise BookNotFound
-    columns = previous.find_changes(values, now)
-    if not columns:
-        return previous
-    if not is_written:
+    if not book and previous.find_changes(values, now):
         raise StaleVersion
-    # As the statement does, also for members that do not differ: an ISBN-13 may be of an earlier release.
-    return previous._replace(**{**columns, **add_derived_values(values)})
+    return book or previous
 
 
 def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:

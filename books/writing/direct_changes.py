@@ -32,29 +32,32 @@ CHANGE_SQL = (
     " ({before})::jsonb, ({after})::jsonb FROM changed, old)"
 )
 ENCODABLE_TYPES = models.BooleanField, models.IntegerField, models.CharField, models.TextField
-# Times that are never null, and are in events but not among what differs.
-TIMES = "created_at", "updated_at"
 CHANGED = Change.Kind.CHANGED.value
 
 
 class DirectChange(NamedTuple):
-    """What became of a change: the book before it, None if there is no book, and whether it was written."""
+    """What became of a change: the book before it, None if there is no book, and after it, None if nothing was
+    written.
+    """
 
     previous: BookRow | None
-    is_written: bool
+    book: BookRow | None
 
 
 def change_row(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> DirectChange:
     """Writes those of the values that differ. `values` has one member or more.
 
-    A book that differs and is not written was changed by another request at the same time.
+    A book that differs and was not written was changed by another request at the same time.
     """
-    columns = add_derived_values(values)
+    columns, timestamp = add_derived_values(values), to_naive_utc(now)
     names = tuple(name for name in BookRow._fields if name in columns)
     new_values = [columns[name] for name in names]
-    parameters = [pk, to_naive_utc(now), *new_values, CHANGED, actor.id, actor.operation_id]
-    changed_id, *previous = execute_with_event(build_parts(names), parameters, event_head_params(BOOK_UPDATED, now))
-    return DirectChange(None if previous[0] is None else BookRow._make(previous), changed_id is not None)
+    parameters = [pk, timestamp, *new_values, CHANGED, actor.id, actor.operation_id]
+    changed_id, *row = execute_with_event(build_parts(names), parameters, event_head_params(BOOK_UPDATED, now))
+    previous = None if row[0] is None else BookRow._make(row)
+    if previous is None or changed_id is None:
+        return DirectChange(previous, None)
+    return DirectChange(previous, previous._replace(**columns, updated_at=timestamp, version=previous.version + 1))
 
 
 @cache
@@ -113,9 +116,16 @@ def encode_member(name: str, source: str, row: str, zone: str = "") -> str:
 
 def require_encodable(columns: Iterable[str]) -> None:
     """Raises TypeError for a column whose values PostgreSQL may encode in another way than msgspec."""
-    if others := [name for name in columns if not isinstance(FIELDS[name], ENCODABLE_TYPES)]:
+    if others := [name for name in columns if not is_encodable(name)]:
         raise TypeError(f"No SQL is known that encodes {', '.join(others)} as JSON.")
 
 
+def is_encodable(column: str) -> bool:
+    field = FIELDS[column]
+    # `encode_differences` knows no times, and `encode_member` none that are null.
+    is_known_time = isinstance(field, models.DateTimeField) and not field.null and column not in MEMBERS
+    return is_known_time or isinstance(field, ENCODABLE_TYPES)
+
+
 # When the library starts, not at the first change.
-require_encodable(name for name in BookRow._fields if name not in TIMES)
+require_encodable(BookRow._fields)

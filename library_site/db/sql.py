@@ -158,12 +158,10 @@ class PreparedStatement:
     def send_observed(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         if not statement_wrappers:
             return self.send(cache, parameters)
-        result: pq.abc.PGresult
         if statement_wrappers == ONLY_TIMES:
-            result = time_call(self.send, cache, parameters)
-            return result
+            return time_call(self.send, cache, parameters)
         context = {"connection": thread_connection.database}
-        result = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
+        result: pq.abc.PGresult = run_wrapped(partial(self.send_wrapped, cache), self.sql, parameters, context)
         return result
 
     def send_wrapped(self, cache: ConnectionCache, sql: str, parameters: Sequence[Any], *_: object) -> pq.abc.PGresult:

@@ -6,7 +6,7 @@ Nothing is wrapped unless `wrap_statements` was called before the first connecti
 from collections.abc import Callable
 from threading import local
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -14,6 +14,7 @@ from django.db.backends.signals import connection_created
 # Django's form (`connection.execute_wrapper`): called with execute, sql, params, many and context.
 StatementWrapper = Callable[..., Any]
 statement_wrappers: list[StatementWrapper] = []
+Result = TypeVar("Result")
 
 
 class StatementTotals(local):
@@ -49,7 +50,7 @@ def time_statement(execute: StatementWrapper, sql: str, parameters: Any, many: b
     return time_call(execute, sql, parameters, many, context)
 
 
-def time_call(call: Callable[..., Any], *arguments: Any) -> Any:
+def time_call(call: Callable[..., Result], *arguments: Any) -> Result:
     """Adds the seconds of a call to `statement_totals`."""
     began_at = perf_counter()
     try:

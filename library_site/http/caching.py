@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from library_site.http.request_log import Headers
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -20,7 +22,7 @@ def mark_private(application: "WSGIApplication") -> "WSGIApplication":
             return application(environ, start_response)
         names = [name for key, name in CREDENTIAL_HEADERS.items() if key in environ]
 
-        def start_private_response(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
+        def start_private_response(status: str, headers: Headers, *arguments: Any) -> Any:
             cache_control = ", ".join(value for name, value in headers if name.lower() == "cache-control")
             others = [(name, value) for name, value in headers if name.lower() != "cache-control"]
             private = [("Cache-Control", PRIVATE_FORMS.get(cache_control, cache_control)), ("Vary", ", ".join(names))]

@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from library_site.http.request_log import Headers
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -30,7 +32,7 @@ def compress_answers(application: "WSGIApplication") -> "WSGIApplication":
         may_compress = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
         is_compressed = False
 
-        def start_compressed_response(status: str, headers: list[tuple[str, str]], *arguments: Any) -> Any:
+        def start_compressed_response(status: str, headers: Headers, *arguments: Any) -> Any:
             nonlocal is_compressed
             values = {name.lower(): value for name, value in headers}
             is_compressed = may_compress and is_compressible(status, values)

@@ -51,6 +51,7 @@ class Slots:
         return HeldSlot(self, caller)
 
     def take(self, caller: str) -> Holder:
+        """Raises SlotsTaken."""
         deadline = self.timer() + self.patience
         with self.changed:
             while obstacles := self.list_obstacles(caller):

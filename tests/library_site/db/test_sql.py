@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import DataError, connection, transaction
 from psycopg import pq
 
-from library_site.db.sql import PreparedStatement, Row, check_result
+from library_site.db.sql import PreparedStatement, check_result
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 pytestmark = [
@@ -54,22 +54,14 @@ def test_a_table_may_change_between_two_calls() -> None:
 
 
 def test_a_statement_goes_to_the_connection_that_is_open_now() -> None:
-    statement = PreparedStatement("SELECT pg_backend_pid()")
-    before = statement.fetch_all()
+    before = fetch_pid()
     connection.close()
-    assert statement.fetch_all() != before
+    assert fetch_pid() != before
 
 
 def test_each_thread_has_its_own_connection() -> None:
-    statement = PreparedStatement("SELECT pg_backend_pid()")
-
-    def fetch_and_close() -> list[Row]:
-        rows = statement.fetch_all()
-        connection.close()
-        return rows
-
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(fetch_and_close).result() != statement.fetch_all()
+        assert pool.submit(fetch_pid).result() != fetch_pid()
 
 
 @pytest.fixture
@@ -81,7 +73,8 @@ def without_garbage_collection() -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_garbage_collection")
 def test_a_thread_that_ends_closes_its_connection() -> None:
-    [pid] = run_in_thread(fetch_pid)
+    with ThreadPoolExecutor(1) as pool:
+        pid = pool.submit(fetch_pid).result()
     wait_until(lambda: not has_session(pid))
 
 
@@ -120,15 +113,6 @@ def list_plans() -> set[bytes]:
     """The names of the statements that PostgreSQL has prepared for this connection."""
     rows = PreparedStatement("SELECT name FROM pg_prepared_statements", reuse_plan=False).fetch_all()
     return {name.encode() for (name,) in rows}
-
-
-def run_in_thread(function: Callable[[], int]) -> list[int]:
-    """Returns what the function returned in a thread that has ended."""
-    results: list[int] = []
-    thread = Thread(target=lambda: results.append(function()))
-    thread.start()
-    thread.join()
-    return results
 
 
 def has_session(pid: int) -> bool:
