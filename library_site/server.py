@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # glibc returns larger blocks to the system as soon as they are freed. By default it raises this threshold with the
 # first large block, and keeps the memory of later ones.
 MMAP_THRESHOLD = 1024 * 1024
+# Seconds, some 68 years: threads live as long as their process. The connection of a thread that ends would stay open
+# until the garbage collector runs, and a finalizer that closes it can crash the process.
+THREAD_IDLE_TIMEOUT = 2**31
 # The parameter's number in <malloc.h>, and the variable with which an operator sets it.
 M_MMAP_THRESHOLD, MMAP_VARIABLE = -3, "MALLOC_MMAP_THRESHOLD_"
 
@@ -50,6 +53,8 @@ def build_server(start: Callable[[], None]) -> MPServer:
     # A terminal that closes ends the library. The server would start its workers anew, with what is loaded already.
     server.on_startup(lambda: signal.signal(signal.SIGHUP, server.signal_handler_interrupt))
     server.on_startup(start)
+    # Granian's own check, which has run by then, takes ten minutes at most.
+    server.on_startup(lambda: setattr(server, "blocking_threads_idle_timeout", THREAD_IDLE_TIMEOUT))
     return server
 
 

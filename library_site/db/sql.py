@@ -1,13 +1,12 @@
 """Runs our own SQL statements, where Django needs longer to build a statement than the database to execute it."""
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import blake2b
 from itertools import count
-from threading import get_ident, local
+from threading import local
 from typing import Any
 
 import psycopg
@@ -67,33 +66,11 @@ class ConnectionCache:
         self.names[statement.name] = None
 
 
-class ThreadEnd:
-    """Closes the connection of a thread when that ends. Django leaves it to the garbage collector, which may run hours
-    later, and PostgreSQL would run out of connections.
-    """
-
-    # The interpreter clears the names of modules before it ends the last threads.
-    getpid, get_ident = staticmethod(os.getpid), staticmethod(get_ident)
-
-    def __init__(self, database: BaseDatabaseWrapper) -> None:
-        self.database = database
-        self.owner = self.getpid(), self.get_ident()
-
-    def __del__(self) -> None:
-        raw = self.database.connection
-        # A fork ends all threads but one in the child, and their connections are still the parent's.
-        is_own = (self.getpid(), self.get_ident()) == self.owner and not self.database.allow_thread_sharing
-        if raw is not None and is_own:
-            # Django's `close` needs names that may be cleared.
-            raw.close()
-
-
 class ThreadConnection(local):
     """The connection of this thread: `database` is Django's. To look it up in `connections` takes a microsecond."""
 
     def __init__(self) -> None:
         self.database = connections[DEFAULT_DB_ALIAS]
-        self.end = ThreadEnd(self.database)
         self.cache: ConnectionCache | None = None
 
     def get_cache(self, raw: WatchedConnection) -> ConnectionCache:

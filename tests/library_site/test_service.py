@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.support.books import build_book
+from tests.support.concurrency import run_concurrently
 from tests.support.logs import list_children
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -131,6 +132,31 @@ def test_commands_beside_the_server_stop_with_it(tmp_path: Path, stop_signal: si
             output, _ = server.communicate(timeout=30)
     assert server.returncode == 0
     assert output.decode().endswith("Ctrl-C stops it.\nThe library has stopped.\n")
+
+
+# Python runs a file of this name at its start: threads of the server would end after five seconds, not after thirty.
+IMPATIENT_SERVER = """
+from functools import partialmethod
+from granian.server.common import AbstractServer
+AbstractServer.__init__ = partialmethod(AbstractServer.__init__, blocking_threads_idle_timeout=5)
+"""
+
+
+def test_a_burst_leaves_its_threads_and_their_connections(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(IMPATIENT_SERVER)
+    with serve_library(tmp_path, PYTHONPATH=str(tmp_path)) as service:
+        run_concurrently(service, [lambda client: client.get("/api/books")] * 24)
+        workers = list_children(service.process.pid)
+        threads = [list_threads(worker) for worker in workers]
+        with pytest.raises(subprocess.TimeoutExpired):
+            service.process.wait(timeout=7)
+        assert list_children(service.process.pid) == workers
+        assert [list_threads(worker) for worker in workers] == threads
+        assert "Unexpected exit" not in service.log.read_text()
+
+
+def list_threads(process: int) -> set[Path]:
+    return set(Path(f"/proc/{process}/task").iterdir())
 
 
 FREE_BLOCKS = """
