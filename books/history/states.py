@@ -1,6 +1,5 @@
 """The states that a book had, computed from its present state and its history."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -49,7 +48,7 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
     version. Raises UnknownVersion, also for the version of a deletion.
     """
     state, changes = find_present_state(book_id), []
-    for step in iter_later_steps(book_id, version):
+    for step in list_later_steps(book_id, version):
         if step.kind in DELETIONS:
             state = BookState(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
             break
@@ -76,9 +75,9 @@ def find_present_state(book_id: int) -> BookState:
     return next((BookState(row[0], dict(zip(MEMBERS, row[1:], strict=True))) for row in rows), BookState(0, {}))
 
 
-def iter_later_steps(book_id: int, version: int) -> Iterator[ChangeStep]:
+def list_later_steps(book_id: int, version: int) -> list[ChangeStep]:
     changes = Change.objects.filter(book_id=book_id, version__gt=version).order_by("version")
-    return map(ChangeStep._make, changes.values_list("version", "kind", "before").iterator())
+    return [ChangeStep._make(row) for row in changes.values_list("version", "kind", "before")]
 
 
 def read_deleted_book(pk: int, now: datetime) -> BookRow | None:

@@ -46,6 +46,8 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
     options = settings.get("OPTIONS", {})
     settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | options
     if settings["ENGINE"] == POSTGRESQL:
+        # A pooler may give each FETCH another server, where a process of the same thread ids has a cursor of that name.
+        settings["DISABLE_SERVER_SIDE_CURSORS"] = True
         settings["OPTIONS"] |= build_postgresql_options(process, timeouts or {}, options)
     return settings
 

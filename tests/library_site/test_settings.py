@@ -193,6 +193,7 @@ def test_postgresql_is_read_from_its_address() -> None:
     assert settings["ENGINE"] == "library_site.db.postgresql"
     assert settings["OPTIONS"] == TCP_LIMITS | {"sslmode": "require", "application_name": "library-command"}
     assert settings["CONN_MAX_AGE"] is None
+    assert settings["DISABLE_SERVER_SIDE_CURSORS"]
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ POST = Request("POST", "/books", body=NEW_BOOK)
 PUT = Request("PUT", "/books/1", headers={"If-Match": '"v1-1-1"'}, body=NEW_BOOK)
 PATCH = Request("PATCH", "/books/1", VERSION_2, headers={"If-Match": '"v2-1-1"'}, body=encode_body(year=1))
 DELETE = Request("DELETE", "/books/1", VERSION_2)
+REVERT = Request("POST", "/books/1/revert", VERSION_2, body=encode_body(version=1))
 
 
 def close_connection() -> None:
@@ -223,6 +224,22 @@ def test_a_connection_that_ends_at_any_statement(
     compiled.send(write, library[credential])
     answers = break_every_statement(proxy, fault, lambda: compiled.send(write, library[credential]))
     check_broken_writes(compiled, answers, fault)
+
+
+@with_each_fault
+def test_a_connection_that_ends_at_any_statement_of_a_revert(
+    proxy: DatabaseProxy, compiled: ApplicationVariant, fault: Fault
+) -> None:
+    def restore_and_change() -> None:
+        restore_books()
+        assert compiled.send(PATCH).status == "200 OK"
+
+    for answer in break_every_statement(proxy, fault, lambda: compiled.send(REVERT), restore_and_change):
+        assert answer.status in ("200 OK", UNAVAILABLE)
+        # The next request gets a new connection.
+        assert compiled.send(Request("GET", "/books/2")).status == "200 OK"
+        assert count_complete_changes() in (1, 2)
+    assert answer.status == "200 OK"
 
 
 @with_each_fault
