@@ -65,6 +65,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         watchdog.record_connection()
         return connection
 
+    def init_connection_state(self) -> None:
+        """psycopg reads times of this style alone. A pooler passes this parameter on, and remembers it."""
+        super().init_connection_state()
+        if not self.connection.info.parameter_status("DateStyle").startswith("ISO"):
+            self.connection.execute("SET DateStyle = ISO")
+            self.connection.commit()
+
 
 def find_statement_timeout(options: str) -> float:
     """Returns the seconds of the last `statement_timeout` in the options of a connection, `inf` for none or 0."""

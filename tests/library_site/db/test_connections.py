@@ -1,22 +1,40 @@
 """What is said of a connection."""
 
 import re
+from datetime import datetime
+from unittest.mock import patch
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from library_site.db.connections import describe_database
+from library_site.db.sql import fetch_all
 
-pytestmark = pytest.mark.usefixtures("db")
 
-
+@pytest.mark.usefixtures("db")
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="of SQLite")
 def test_sqlite_is_described_by_its_file() -> None:
     assert describe_database(connection) == f"SQLite, {connection.settings_dict['NAME']}"
 
 
+@pytest.mark.usefixtures("db")
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="of PostgreSQL")
 def test_postgresql_is_described_without_a_password() -> None:
     connection.ensure_connection()
     name = connection.settings_dict["NAME"]
     assert re.fullmatch(rf"PostgreSQL, {name} at [^ :]+:[0-9]+ as [^ :]+", describe_database(connection))
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="of PostgreSQL")
+def test_times_are_read_whatever_the_date_style_of_the_server() -> None:
+    connection.close()
+    options = connection.settings_dict["OPTIONS"]
+    with patch.dict(options, options=f"{options.get('options', '')} -c datestyle=German"):
+        with transaction.atomic():
+            [(time, text)] = fetch_all("SELECT now(), '31.1.2026'::date::text")
+            transaction.set_rollback(True)
+        assert fetch_all("SHOW DateStyle") == [("ISO, DMY",)]
+        connection.close()
+    assert isinstance(time, datetime)
+    assert text == "2026-01-31"
