@@ -8,14 +8,12 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import competitors
 from benchmarks.deliveries import (
     Library,
     Receiver,
@@ -26,19 +24,19 @@ from benchmarks.deliveries import (
     wait_until,
 )
 from benchmarks.operations import check_operations
+from benchmarks.outages.bursts import check_bursts
 from benchmarks.outages.clocks import check_clock_jumps
 from benchmarks.outages.disks import check_full_disk
 from benchmarks.outages.hangs import check_hung_database
 from benchmarks.outages.kills import check_random_kills
 from benchmarks.outages.poolers import check_killed_pooler
-from benchmarks.outages.running_writers import SEEDED_BOOK_COUNT, build_finding, fill, serve_writers
+from benchmarks.outages.running_writers import build_finding, fill, serve_writers
 from benchmarks.outages.slow_readers import check_slow_readers
 from benchmarks.outages.standbys import check_failover
 from benchmarks.outages.uploads import check_hostile_files
-from benchmarks.support import databases, load, writers
+from benchmarks.support import load, writers
 from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.findings import Finding
-from tests.clients.provider import send_event
 from tests.support.database_proxy import serve_proxy
 from tests.support.postgres import Cluster, find_binary, run_unprivileged
 
@@ -59,11 +57,6 @@ FAULTY_RECEIVERS: dict[str, tuple[str, str, int | str]] = {
     "flood": ("Answers 10 GB", "delivered", 200),
     "away": ("Redirects to 169.254.169.254", "waiting", 302),
 }
-SOURCE_SECRET = "whsec_of-the-branch"  # noqa: S105  # of a throw-away database
-CREATE_SOURCE_CODE = (
-    f"from tests.support.sources import create_source; create_source('branch', secrets=({SOURCE_SECRET!r},))"
-)
-ROLL_BACK_CODE = "from benchmarks.support.rollback import roll_back_creation; roll_back_creation()"
 
 
 class LastAttempt(NamedTuple):
@@ -84,6 +77,7 @@ def main() -> int:
         __doc__,
         only=Names(FAULTS),
         kills=Number(1, 1000, 100, "on PostgreSQL; a fifth on SQLite"),
+        bursts=Number(1, 100, 10, "on each database, with 40 quiet seconds after each"),
         seconds=Number(10, 36_000, 600, "for which everything is killed at random"),
     )
     load.require_postgres()
@@ -212,30 +206,6 @@ def run_pg_ctl(library: Library, *command: str) -> None:
     run_unprivileged(find_binary("pg_ctl"), "-D", str(cluster.sockets / "data"), "-w", *command)
 
 
-def check_repeated_event(options: Namespace) -> Iterator[Finding]:
-    with create_postgresql_library() as library:
-        databases.seed_library(library.url, SEEDED_BOOK_COUNT)
-        library.run_code(CREATE_SOURCE_CODE)
-        with (
-            competitors.start_library(library.url, **library.environment) as server,
-            ThreadPoolExecutor(12) as pool,
-        ):
-            url = f"http://127.0.0.1:{server.port}/webhooks/receive/branch"
-            event = {"id": "one", "event": "shelf.moved", "timestamp": "2026-01-31T09:30:00Z", "data": {}}
-            statuses = list(pool.map(lambda _: send_event(url, SOURCE_SECRET, "B", event), range(12)))
-        stored_events = library.count_rows("true", "received")
-        result = f"{statuses.count(200)} answered 200, {stored_events} kept"
-        yield Finding("One event received 12 times at once", result, abs(1 - stored_events))
-
-
-def check_rollback(options: Namespace) -> Iterator[Finding]:
-    with start_library_and_receiver("PostgreSQL", "well") as (library, receiver):
-        library.run_code(ROLL_BACK_CODE)
-        library.run_command("deliver_webhooks", "--once")
-        events, requests = library.count_rows("true", "event"), receiver.count_requests()
-        yield Finding("The change is rolled back", f"{events} events, {requests} requests", events + requests)
-
-
 def check_lost_connections(options: Namespace) -> Iterator[Finding]:
     with create_postgresql_library() as library:
         fill(library)
@@ -254,8 +224,6 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "stop": check_stopped_worker,
     "receivers": check_faulty_receivers,
     "database": check_stopped_database,
-    "inbox": check_repeated_event,
-    "rollback": check_rollback,
     "connections": check_lost_connections,
     "operations": check_operations,
     "hung": check_hung_database,
@@ -265,6 +233,7 @@ FAULTS: dict[str, Callable[[Namespace], Iterator[Finding]]] = {
     "disk": check_full_disk,
     "clock": check_clock_jumps,
     "pooler": check_killed_pooler,
+    "bursts": check_bursts,
     "everything": check_random_kills,
 }
 

@@ -12,7 +12,7 @@ import httpx
 from benchmarks import competitors
 from benchmarks.competitors import Server
 from benchmarks.deliveries import CREATE_ENDPOINTS_CODE, WAIT_TIMEOUT, Library, wait_until
-from benchmarks.support import databases, writers
+from benchmarks.support import databases, load, writers
 from benchmarks.support.arguments import note
 from benchmarks.support.findings import Finding
 from benchmarks.support.writers import Writer
@@ -36,13 +36,25 @@ def fill(library: Library, book_count: int = SEEDED_BOOK_COUNT) -> None:
 
 @contextmanager
 def serve_writers(url: str, count: int, **settings: str) -> Iterator[tuple[Server, list[Writer]]]:
-    """Serves a library whose database will fail, and runs writers during the block."""
-    with (
-        competitors.start_quiet_library(url, **{"LIBRARY_ACCESS": "open", **settings}) as server,
-        writers.run_writers(f"http://127.0.0.1:{server.port}", count) as running,
-    ):
-        yield server, running
+    """Serves a library whose database will fail, and runs writers during the block.
+
+    A process of the server that ends meanwhile is an error of the first writer.
+    """
+    with competitors.start_quiet_library(url, **{"LIBRARY_ACCESS": "open", **settings}) as server:
+        processes = list_web_processes(server)
+        with writers.run_writers(f"http://127.0.0.1:{server.port}", count) as running:
+            yield server, running
+        running[0].errors += ["A process of the server ended."] * count_ended(server, processes)
     note_errors(running)
+
+
+def list_web_processes(server: Server) -> set[int]:
+    return {process.pid for process in load.iter_processes() if process.parent == server.pid}
+
+
+def count_ended(server: Server, processes: set[int]) -> int:
+    """Counts those of the processes that the server has no more."""
+    return len(processes - list_web_processes(server))
 
 
 def build_finding(

@@ -19,7 +19,7 @@ CREATE_SESSION_CODE = """
 import httpx
 from tests.support.oauth_flows import create_librarian, sign_in
 client, librarian = httpx.Client(), create_librarian("librarian in the admin")
-librarian.is_staff = True
+librarian.is_staff = librarian.is_superuser = True
 librarian.save()
 sign_in(client, librarian)
 print(client.cookies["sessionid"])
