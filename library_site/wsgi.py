@@ -47,7 +47,8 @@ def load_observers() -> "list[RequestObserver]":
     if settings.METRICS_TOKEN:
         from library_site.monitoring.metrics import get_server_metrics
 
-        observers.append(get_server_metrics().observe)
+        if metrics := get_server_metrics():
+            observers.append(metrics.observe)
     if settings.SLOW_REQUEST_MS:
         from library_site.db.statements import time_statement, wrap_statements
         from library_site.monitoring.slow_requests import log_slower_than

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -23,7 +23,13 @@ from prometheus_client.registry import Collector
 
 from library_site.http.errors import DATABASE_ERROR_KEY, DATABASE_ERRORS
 from library_site.http.request_log import METHODS, ROUTE_KEY, requests_under_way
-from library_site.monitoring.metrics_files import DIRECTORY_VARIABLE, forget_dead_processes
+from library_site.monitoring.metrics_files import (
+    DIRECTORY_VARIABLE,
+    SERIES_SIZE,
+    allocate,
+    create_files,
+    forget_dead_processes,
+)
 from library_site.monitoring.readiness import readiness
 from library_site.monitoring.shared_runs import SharedRun
 
@@ -80,20 +86,30 @@ class ServerMetrics:
         )
         # To look a child up by its labels costs as much as to observe a request.
         self.children: dict[tuple[object, ...], Histogram] = {}
+        self.lock = Lock()
 
     def observe(self, environ: "WSGIEnvironment", method: str, status: int, seconds: float) -> None:
         version = environ.get("library.version")
         route = environ.get(ROUTE_KEY) or name_without_view(environ)
         # A client can send any method; others are counted together.
         key = method if method in METHODS else "other", route, version.number if version else "", status
-        child = self.children.get(key)
-        if child is None:
-            child = self.children[key] = self.durations.labels(*key)
-        child.observe(seconds)
+        child = self.children.get(key) or self.add_child(key)
+        if child:
+            child.observe(seconds)
         if error := environ.get(DATABASE_ERROR_KEY):
             self.database_errors.labels(error).inc()
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             self.refusals.inc()
+
+    def add_child(self, key: tuple[object, ...]) -> Histogram | None:
+        """Returns None while the disk has no room for it: such requests are not counted."""
+        with self.lock:
+            try:
+                if directory := find_directory():
+                    allocate(directory, "histogram", (len(self.children) + 1) * SERIES_SIZE)
+            except OSError:
+                return None
+            return self.children.setdefault(key, self.durations.labels(*key))
 
     def sample_threads(self) -> None:
         self.busy_threads.set(len(requests_under_way))
@@ -128,8 +144,21 @@ class ScrapeCollector(Collector):
 
 
 @cache
-def get_server_metrics() -> ServerMetrics:
+def get_server_metrics() -> ServerMetrics | None:
+    """Returns None where the disk has no room for what this process counts. The library goes on without it."""
+    if directory := find_directory():
+        try:
+            create_files(directory)
+        except OSError as error:
+            log.warning("This process counts no requests for /metrics: %s: %s.", directory, error.strerror)
+            return None
     return ServerMetrics(CollectorRegistry())
+
+
+def find_directory() -> Path | None:
+    """Returns the folder that the processes of `serve` share."""
+    name = os.environ.get(DIRECTORY_VARIABLE)
+    return Path(name) if name else None
 
 
 def name_without_view(environ: "WSGIEnvironment") -> str:
@@ -138,14 +167,16 @@ def name_without_view(environ: "WSGIEnvironment") -> str:
 
 def render_metrics() -> bytes:
     metrics = get_server_metrics()
-    metrics.sample_threads()
+    if metrics:
+        metrics.sample_threads()
     registry = CollectorRegistry()
     registry.register(ScrapeCollector())
-    if directory := os.environ.get(DIRECTORY_VARIABLE):
-        forget_dead_processes(Path(directory))
-        MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]  # it has no types
-        return generate_latest(registry)
-    return generate_latest(registry) + generate_latest(metrics.registry)
+    directory = find_directory()
+    if directory and directory.exists():
+        forget_dead_processes(directory)
+        MultiProcessCollector(registry, str(directory))  # type: ignore[no-untyped-call]  # it has no types
+    own = generate_latest(metrics.registry) if metrics and not directory else b""
+    return generate_latest(registry) + own
 
 
 @cache
@@ -166,4 +197,5 @@ def read_source(name: str) -> list[Metric] | None:
 
 def start_sampling() -> None:
     """Keeps the gauge of busy threads up to date until the process ends."""
-    Thread(target=get_server_metrics().sample_regularly, name="metrics", daemon=True).start()
+    if metrics := get_server_metrics():
+        Thread(target=metrics.sample_regularly, name="metrics", daemon=True).start()

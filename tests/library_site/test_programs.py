@@ -72,6 +72,11 @@ def test_a_program_is_missing_if_one_of_its_commands_is(tmp_path: Path, monkeypa
     assert Program("One", ("one",), "one").find_missing() == []
 
 
+@pytest.mark.parametrize(("status", "missing"), [("0", []), ("1", ["sh -c exit 1"])])
+def test_what_a_machine_has_and_does_not_allow_is_missing(status: str, missing: list[str]) -> None:
+    assert Program("Shell", ("sh",), "sh", ("sh", "-c", f"exit {status}")).find_missing() == missing
+
+
 def test_the_server_of_postgresql_is_not_found_without_its_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +98,7 @@ def test_the_packages_of_missing_programs_are_listed_for_debian(tmp_path: Path) 
     ]
     for command in COMMANDS:
         (tmp_path / command).touch(mode=0o700)
+    (tmp_path / "unshare").write_text("#!/bin/sh\n")
     assert subprocess.check_output(call, env={"PATH": str(tmp_path)}, timeout=30) == b""
 
 

@@ -6,11 +6,14 @@ library alone, because `.ci/run` calls it before any package is there.
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+# Runs a command with file systems of its own. Users other than root need a kernel that lets them.
+UNSHARE = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--map-root-user", "--mount")
 # Debian stores the binaries of PostgreSQL's server by version, outside the PATH.
 DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
 
@@ -19,10 +22,15 @@ class Program(NamedTuple):
     name: str
     commands: tuple[str, ...]
     package: str
+    # A call that must succeed, for what a machine can have and not allow.
+    trial: tuple[str, ...] = ()
 
     def find_missing(self) -> list[str]:
-        """Returns the commands that this machine does not have."""
-        return [command for command in self.commands if not find_command(command)]
+        """Returns the commands that this machine does not have, or else the trial that fails."""
+        missing = [command for command in self.commands if not find_command(command)]
+        if missing or not self.trial or not subprocess.run(self.trial, capture_output=True, check=False).returncode:
+            return missing
+        return [" ".join(self.trial)]
 
 
 # By the name of the fixture with which a test asks for one.
@@ -37,6 +45,7 @@ PROGRAMS = {
     "promtool": Program("promtool", ("promtool",), "prometheus"),
     "redis_server": Program("Redis", ("redis-server",), "redis-server"),
     "systemd": Program("systemd", ("systemd-analyze",), "systemd"),
+    "unshare": Program("unshare", ("unshare", "mount"), "mount", (*UNSHARE, "true")),
 }
 
 

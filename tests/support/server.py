@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -50,10 +50,13 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def serve_library(folder: Path, database_url: str | None = None, **variables: str) -> Iterator[Service]:
+def serve_library(
+    folder: Path, database_url: str | None = None, prefix: Sequence[str] = (), **variables: str
+) -> Iterator[Service]:
     """Serves with one process, a copy of the seeded database and a free port.
 
-    `database_url` is another database; `variables` are environment variables that change the rest.
+    `database_url` is another database; `prefix` is a command that runs the server; `variables` are environment
+    variables that change the rest.
     """
     database = nullcontext(database_url) if database_url else copy_seeded_database(folder)
     reservation = nullcontext(int(variables["PORT"])) if "PORT" in variables else reserve_port()
@@ -61,9 +64,8 @@ def serve_library(folder: Path, database_url: str | None = None, **variables: st
         environment = os.environ | {"WEB_CONCURRENCY": "1"} | variables
         environment |= {"DATABASE_URL": database_url, "HOST": "127.0.0.1", "PORT": str(port)}
         with (folder / "log").open("w") as log:
-            server = subprocess.Popen(
-                [sys.executable, "manage.py", "serve"], env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+            command = [*prefix, sys.executable, "manage.py", "serve"]
+            server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         service = Service(f"http://127.0.0.1:{port}", database_url, server, folder / "log")
         try:
             wait_for_port(server, port)

@@ -124,9 +124,9 @@ def test_the_rules_name_metrics_that_are_documented() -> None:
     documented = set(re.findall(r"^\| `(library_\w+)`", OPERATIONS.read_text(), re.MULTILINE))
     named = {re.sub(r"_(count|bucket)$", "", name) for name in re.findall(r"library_\w+", RULES.read_text())}
     assert named <= documented
-    counted = re.findall(
-        r"^# TYPE (library_\w+)", generate_latest(get_server_metrics().registry).decode(), re.MULTILINE
-    )
+    metrics = get_server_metrics()
+    assert metrics
+    counted = re.findall(r"^# TYPE (library_\w+)", generate_latest(metrics.registry).decode(), re.MULTILINE)
     assert {name for name in counted if not name.endswith("_created")} <= documented
 
 

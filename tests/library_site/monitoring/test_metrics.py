@@ -22,6 +22,7 @@ from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.metrics import TOKEN, scrape, subtract
 from tests.support.redis_server import start_redis
+from tests.support.server import run_command
 from tests.support.settings import read_settings
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -152,6 +153,30 @@ def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path,
         settings.REDIS_URL = redis.url
         assert read_state() == [1]
     assert read_state() == [0]
+
+
+OBSERVE_MANY = """
+import sys
+from prometheus_client import CollectorRegistry
+from library_site.monitoring import metrics, metrics_files
+files = {kind: metrics_files.get_path(metrics.find_directory(), kind) for kind in metrics_files.KINDS}
+counts = metrics.get_server_metrics()
+counts.sample_threads()
+for status in range(100, 150):
+    counts.observe({"PATH_INFO": "/", "library.route": "r" * 150}, "OPTIONS", status, 0.5)
+    used = {kind: int.from_bytes(file.read_bytes()[:4], sys.byteorder) for kind, file in files.items()}
+    assert used["counter"] < metrics_files.SERIES_SIZE and used["gauge_livesum"] < metrics_files.SERIES_SIZE, used
+    assert used["histogram"] <= len(counts.children) * metrics_files.SERIES_SIZE, used
+    assert used["histogram"] <= files["histogram"].stat().st_blocks * 512
+print(sorted(file.name for file in metrics.find_directory().iterdir()) == sorted(file.name for file in files.values()))
+"""
+
+
+@pytest.mark.database_independent
+def test_what_is_counted_has_its_place_on_the_disk_before(tmp_path: Path) -> None:
+    """Where a mapped file has a hole, a full disk would end the process."""
+    variables = {metrics_files.DIRECTORY_VARIABLE: str(tmp_path)}
+    assert run_command(os.environ | variables, "shell", "-v0", "-c", OBSERVE_MANY) == "True\n"
 
 
 @pytest.mark.database_independent

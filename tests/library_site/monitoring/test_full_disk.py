@@ -1,0 +1,64 @@
+"""A served library whose disk is full: what it cannot do, and that everything else goes on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.metrics import TOKEN, scrape
+from tests.support.programs import UNSHARE
+from tests.support.server import Service, serve_library
+from tests.support.settings import REQUIRED_SECRETS
+
+pytestmark = [pytest.mark.database_independent, pytest.mark.processes, pytest.mark.usefixtures("unshare")]
+
+ADDRESSES = {
+    "/api/books": 200,
+    "/api/v2/books": 200,
+    "/api/books/1": 200,
+    "/api/v2/books/0": 404,
+    "/docs": 200,
+    "/admin/login/": 200,
+    "/nowhere": 404,
+    "/api/v2/changes": 401,
+}
+
+
+@contextmanager
+def serve_on_small_disk(folder: Path, command: str) -> Iterator[tuple[Service, Path]]:
+    """Serves with a DATA_DIR on a disk of its own, after this command of the shell. Yields where the tests find it."""
+    disk = folder / "disk"
+    disk.mkdir()
+    script = f'mount -t tmpfs -o size=1m tmpfs {disk} && {command}; exec "$@"'
+    prefix = [*UNSHARE, "sh", "-c", script, "sh"]
+    variables = REQUIRED_SECRETS | {"DATA_DIR": str(disk), "METRICS_TOKEN": TOKEN}
+    with serve_library(folder, prefix=prefix, **variables) as service:
+        yield service, Path(f"/proc/{service.process.pid}/root{disk}")
+
+
+def fill(disk: Path) -> None:
+    with suppress(OSError), (disk / "fill").open("wb", buffering=0) as file:
+        while file.write(b" " * 4096):
+            pass
+
+
+def test_a_disk_that_fills_costs_counts_alone(tmp_path: Path) -> None:
+    with serve_on_small_disk(tmp_path, "true") as (service, disk), service.open_client() as client:
+        fill(disk)
+        assert {address: client.get(address).status_code for address in ADDRESSES} == ADDRESSES
+        samples = scrape(client.get)
+    assert samples["disk_free_ratio", "data"] == 0
+    # That of the start, before the disk was full.
+    assert {key[2] for key in samples if key[0] == "request_duration_seconds_count"} == {"root"}
+    assert "Unexpected exit" not in service.log.read_text()
+
+
+def test_a_disk_that_is_full_at_the_start_costs_counts_alone(tmp_path: Path) -> None:
+    with (
+        serve_on_small_disk(tmp_path, f"cat /dev/zero > {tmp_path}/disk/fill") as (service, _),
+        service.open_client() as client,
+    ):
+        assert {address: client.get(address).status_code for address in ADDRESSES} == ADDRESSES
+        assert scrape(client.get)["disk_free_ratio", "data"] == 0
+    assert f"counts no requests for /metrics: {tmp_path}/disk/metrics" in service.log.read_text()
