@@ -2,7 +2,12 @@
 """The operators' door: `manage.py help` lists the commands."""
 
 import os
+import signal
 import sys
+
+# The system has no default for the first process of a container: SIGTERM would be lost until the command reacts to it.
+if os.getpid() == 1:
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
 
 import django
 from django.core.exceptions import ImproperlyConfigured

@@ -15,7 +15,7 @@ from granian.server.mp import MPServer
 
 from library_site.db.watchdog import watchdog
 from library_site.monitoring.listener import start_listener
-from library_site.monitoring.shutdown import watch_for_stop
+from library_site.monitoring.shutdown import end_with_parent, watch_for_stop
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -76,6 +76,7 @@ def return_freed_blocks() -> None:
 
 def load_application() -> "WSGIApplication":
     """Returns the application; each worker of the server calls it when it starts."""
+    end_with_parent()
     # Ctrl-C reaches the workers too, and one that ends before it is told to looks like a crash to the server.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     # Until a worker serves, it has the server's handler, which would only take note of the stop.

@@ -20,7 +20,6 @@ from pytest_django import Settings
 
 from books.history import actors
 from books.search.lent_books import count_differences
-from library_site.monitoring.readiness import probe_connection
 from oauth.server.docs_client import sync_docs_client
 from oauth.tokens import revocations
 from tests.support import book_audit
@@ -191,13 +190,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     # On SQLite only half the threads may wait to write, and no writer of a test is to be refused.
     with serve_library(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2", WEB_THREADS="40") as service:
         yield service
-
-
-@pytest.fixture(autouse=True)
-def close_probe_connection() -> Iterator[None]:
-    """A database with a connection cannot be copied or dropped."""
-    yield
-    probe_connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,8 @@ class Watchdog:
         self.thread: Thread | None = None
         self.is_stopping = Event()
         self.probed_at = self.paused_until = float("-inf")
+        # When a statement last ended on a connection that is good.
+        self.answered_at = float("-inf")
 
     def begin(self, libpq: PGconn, limit: float) -> None:
         """Raises DatabaseHangs. `end` must be called when the statement has ended."""
@@ -96,8 +98,10 @@ class Watchdog:
 
     def end(self, libpq: PGconn) -> None:
         self.remove(libpq)
-        if self.statement_breaker.next_try is not None and libpq.status == psycopg.pq.ConnStatus.OK:
-            self.statement_breaker.close()
+        if libpq.status == psycopg.pq.ConnStatus.OK:
+            self.answered_at = time.monotonic()
+            if self.statement_breaker.next_try is not None:
+                self.statement_breaker.close()
 
     def remove(self, libpq: PGconn) -> None:
         if self.statements.pop(libpq, None) is None:

@@ -1,7 +1,9 @@
 """Tells whether this process can answer requests: what `/readyz` reports."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,7 +18,7 @@ from psycopg.errors import ConnectionTimeout
 
 from library_site.db.connections import get_libpq_parameters
 from library_site.db.migration_state import has_all_migrations
-from library_site.db.watchdog import DatabaseHangs
+from library_site.db.watchdog import DatabaseHangs, watchdog
 from library_site.monitoring.shared_runs import SharedRun
 
 log = logging.getLogger(__name__)
@@ -28,6 +30,8 @@ Results = Mapping[str, bool]
 RESULT_LIFETIME = 1.0
 # Seconds after which checks that have not ended count as failed, and that a connection may take.
 CHECK_TIMEOUT, CONNECT_TIMEOUT = 2.5, 2
+# Seconds for which an answer to a request shows that others are answered.
+SERVED_LIFETIME = 5.0
 MIGRATIONS_TABLE = "django_migrations"
 DATABASE_CHECKS = ("database_server", "database", "migrations")
 
@@ -85,44 +89,20 @@ def passes(check: Callable[[], object]) -> bool:
     return True
 
 
-class ProbeConnection:
-    """A connection that stays open: where PostgreSQL takes no more, those that a process has still serve."""
-
-    def __init__(self) -> None:
-        self.database: BaseDatabaseWrapper | None = None
-
-    def get(self) -> BaseDatabaseWrapper:
-        """Those of the threads can be in use, and wait. Each run has a thread of its own, one after the other."""
-        if self.database is None:
-            self.database = connection.copy()
-            if self.database.vendor == "postgresql":
-                self.database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT}
-            self.database.inc_thread_sharing()
-        return self.database
-
-    def close(self) -> None:
-        if self.database:
-            self.database.close()
-        self.database = None
-
-
-probe_connection = ProbeConnection()
-
-
 def check_database() -> Results:
-    database = probe_connection.get()
-    was_open = database.connection is not None
-    try:
-        applied = read_migrations(database)
-    except DatabaseError as error:
-        is_running = was_open or is_server_running(database, error)
-        probe_connection.close()
-        # The server may have ended it meanwhile: a new one shows how it is now.
-        if was_open:
-            return check_database()
-        return {"database_server": is_running, "database": False, "migrations": False}
-    if database.vendor == "sqlite":
-        probe_connection.close()
+    """Opens a connection, as a thread must that has none. Those of the threads can be in use, and wait."""
+    database = connection.copy()
+    database.inc_thread_sharing()
+    if database.vendor == "postgresql":
+        database.settings_dict["OPTIONS"] |= {"connect_timeout": CONNECT_TIMEOUT}
+    with closing(database):
+        try:
+            applied = read_migrations(database)
+        except DatabaseError as error:
+            is_running = is_server_running(database, error)
+            # Where PostgreSQL takes no more connections, those that the threads have still serve.
+            is_serving = is_running and time.monotonic() - watchdog.answered_at < SERVED_LIFETIME
+            return {"database_server": is_running, "database": is_serving, "migrations": is_serving}
     return {"database_server": True, "database": True, "migrations": has_all_migrations(applied)}
 
 

@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +20,9 @@ import pytest
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
 from tests.support.logs import list_children
+from tests.support.programs import UNSHARE
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
 
@@ -189,3 +190,81 @@ def test_the_workers_share_what_the_server_has_loaded(service: Service) -> None:
     worker = list_children(service.process.pid)[0]
     sizes = dict(re.findall(r"^(\w+): +(\d+) kB", Path(f"/proc/{worker}/smaps_rollup").read_text(), re.MULTILINE))
     assert int(sizes["Shared_Dirty"]) > 10 * 1024
+
+
+@contextmanager
+def serve_beside_command(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", int, Path]]:
+    """Yields the server, the process of `run_operations` and the file of what they write."""
+    with copy_seeded_database(folder) as database_url, reserve_port() as port, (folder / "log").open("w") as log:
+        environment = os.environ | {"DATABASE_URL": database_url, "PORT": str(port), "WEB_CONCURRENCY": "1"}
+        command = [sys.executable, "manage.py", "serve", "--with", "run_operations"]
+        with subprocess.Popen(command, env=environment, stdout=log, stderr=log) as server:
+            try:
+                wait_for_port(server, port)
+                wait_until(lambda: len(list_children(server.pid)) == 2)
+                yield server, list_children(server.pid)[0], folder / "log"
+            finally:
+                server.terminate()
+
+
+def test_a_command_that_dies_beside_the_server_starts_again(tmp_path: Path) -> None:
+    with serve_beside_command(tmp_path) as (server, first, log):
+        os.kill(first, signal.SIGKILL)
+        message = "library_site.process: run_operations has ended with -9. It starts again in 5 seconds."
+        wait_until(lambda: message in log.read_text() and first not in list_all_children(server.pid))
+        wait_until(lambda: len(list_all_children(server.pid)) == 2)
+        children = list_all_children(server.pid)
+        assert first not in children
+    assert server.returncode == 0
+    assert not any(map(is_running, children))
+
+
+def list_all_children(process: int) -> set[int]:
+    """Those that its other threads started, too."""
+    files = Path(f"/proc/{process}/task").glob("*/children")
+    return {int(child) for file in files for child in file.read_text().split()}
+
+
+def test_a_command_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    environment = os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/none", "PORT": "1"}
+    command = [sys.executable, "manage.py", "serve", "--with", "deliver_webhoks"]
+    start = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
+    )
+    assert (start.returncode, start.stderr) == (1, "CommandError: deliver_webhoks is no command.\n")
+
+
+def test_a_server_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Its worker would keep the port and serve on."""
+    with serve_beside_command(tmp_path) as (server, _, _):
+        children = list_children(server.pid)
+        server.kill()
+        wait_until(lambda: not any(is_running(child) for child in children))
+
+
+def is_running(process: int) -> bool:
+    """A process that nobody waits for stays as a zombie, where the first process of the machine does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.usefixtures("unshare")
+@pytest.mark.parametrize("command", [["serve"], ["check"]])
+def test_the_first_process_of_a_container_stops_on_a_signal_from_the_beginning(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """The system ignores a signal for which that process has no handler."""
+    database_url = f"sqlite:///{tmp_path}/library.sqlite3"
+    call = [*UNSHARE, "--pid", "--fork", "--kill-child", sys.executable, "-X", "importtime", "manage.py", *command]
+    environment = os.environ | {"DATABASE_URL": database_url}
+    with subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True) as unshare:
+        assert unshare.stderr
+        # The library begins to load.
+        assert any("django.utils" in line for line in unshare.stderr)
+        [first] = list_children(unshare.pid)
+        os.kill(first, signal.SIGTERM)
+        rest = unshare.stderr.read()
+    assert unshare.returncode == 128 + signal.SIGTERM
+    assert "library_site.urls" not in rest

@@ -1,20 +1,29 @@
 """Starts the web server, alone or beside other commands."""
 
 import errno
+import logging
 import os
 import socket
 import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from threading import Event, Lock, Thread
 from typing import Any
 
 from django.conf import settings
+from django.core.management import get_commands
 from django.core.management.base import CommandError
 
 from library_site.management.checked_command import CheckedCommand
 from library_site.monitoring.metrics_files import prepare_directory
+from library_site.monitoring.shutdown import end_with_parent
 from library_site.server import build_server, prepare_workers
+
+log = logging.getLogger("library_site.process")
+
+# Seconds before a command that has ended is started again.
+RESTART_PAUSE = 5.0
 
 
 class Command(CheckedCommand):
@@ -32,6 +41,8 @@ class Command(CheckedCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if unknown := [name for name in options["with"] if name not in get_commands()]:
+            raise CommandError(f"{unknown[0]} is no command.")
         require_free_port("", settings.HOST, settings.PORT)
         if settings.HEALTH_PORT:
             require_free_port("HEALTH_", settings.HEALTH_HOST, settings.HEALTH_PORT)
@@ -72,23 +83,52 @@ def describe_addresses(origin: str) -> str:
     )
 
 
-def serve_beside(commands: Sequence[str]) -> None:
-    """Serves until a signal stops the server, and runs the commands as long.
+class CommandRunner(Thread):
+    """Runs a command of manage.py until `stop`. One that ends before is started again."""
 
-    They are process groups of their own: Ctrl-C in a terminal reaches a whole group, and each shall be told once.
-    """
-    processes: list[subprocess.Popen[bytes]] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.lock, self.stopping = Lock(), Event()
+        self.process = self.start_process()
+
+    def start_process(self) -> "subprocess.Popen[bytes]":
+        """It is a process group of its own: Ctrl-C in a terminal reaches a whole group, and each shall be told once."""
+        call = [sys.executable, sys.argv[0], self.name, "--skip-checks"]
+        # No less safe than the forks that the server itself makes beside threads.
+        return subprocess.Popen(call, process_group=0, preexec_fn=end_with_parent)
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            status = self.process.wait()
+            if not self.stopping.is_set():
+                log.error("%s has ended with %d. It starts again in %d seconds.", self.name, status, RESTART_PAUSE)
+            self.stopping.wait(RESTART_PAUSE)
+            with self.lock:
+                if not self.stopping.is_set():
+                    self.process = self.start_process()
+
+    def stop(self) -> None:
+        with self.lock:
+            self.stopping.set()
+            self.process.terminate()
+
+
+def serve_beside(commands: Sequence[str]) -> None:
+    """Serves until a signal stops the server, and runs the commands as long."""
+    runners: list[CommandRunner] = []
 
     def start_commands() -> None:
-        calls = [[sys.executable, sys.argv[0], name, "--skip-checks"] for name in commands]
-        processes.extend(subprocess.Popen(call, process_group=0) for call in calls)
+        for name in commands:
+            # The first start comes before the server's own threads and processes.
+            runners.append(CommandRunner(name))
+            runners[-1].start()
 
     server = build_server(start_commands)
     prepare_workers()
     try:
         server.serve()
     finally:
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait()
+        for runner in runners:
+            runner.stop()
+        for runner in runners:
+            runner.process.wait()

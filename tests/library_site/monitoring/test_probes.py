@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from math import inf
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from typing import Any
@@ -16,11 +18,12 @@ from psycopg.errors import ConnectionTimeout, UndefinedTable
 from pytest_django import Settings
 
 from library_site.db.migration_state import has_all_migrations, list_migrations
-from library_site.db.watchdog import DatabaseHangs
+from library_site.db.watchdog import DatabaseHangs, watchdog
 from library_site.monitoring import readiness as readiness_module
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.readiness import (
     DATABASE_CHECKS,
+    SERVED_LIFETIME,
     Readiness,
     Results,
     check_database,
@@ -37,7 +40,7 @@ PROBES = ["/livez", "/readyz"]
 def forget_results(db: None) -> None:
     readiness.runs.clear()
     readiness.was_ready = True
-    readiness_module.probe_connection.close()
+    watchdog.answered_at = -inf
 
 
 @pytest.fixture
@@ -125,7 +128,7 @@ def test_a_database_of_the_last_release_is_ready() -> None:
     assert replaced.isdisjoint({key for key, rows in list_migrations().items() if len(rows) > 1})
 
 
-def test_all_checks_of_the_database_leave_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checks_of_the_database_leave_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     copy, copies = connection.copy, list[BaseDatabaseWrapper]()
 
     def keep_copy() -> BaseDatabaseWrapper:
@@ -135,8 +138,7 @@ def test_all_checks_of_the_database_leave_one_connection(monkeypatch: pytest.Mon
     monkeypatch.setattr(connection, "copy", keep_copy)
     for _ in range(3):
         assert check_database()["database"]
-    is_open = [database.connection is not None for database in copies]
-    assert is_open == ([True] if connection.vendor == "postgresql" else [False] * 3)
+    assert [database.connection for database in copies] == [None] * 3
 
 
 def test_a_missing_signing_key_is_not_ready(api: httpx.Client, settings: Settings) -> None:
@@ -260,16 +262,22 @@ def test_the_other_port_answers_probes_alone(listener_url: str, capfd: pytest.Ca
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no connections to run out of")
-def test_an_instance_is_ready_while_others_have_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And notices when the server ends the connection that it has."""
-    assert all(check_database().values())
-    database = readiness_module.probe_connection.database
-    assert database
+def test_who_has_connections_is_ready_while_the_database_takes_no_more(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its requests are answered. Without them it is not: they might need another connection."""
+    settings.LIBRARY_PROCESS = "web"
+    with closing(connection.copy()) as database, database.cursor() as cursor:
+        cursor.execute("SELECT 1")
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise OperationalError("sorry, too many clients already")
 
     monkeypatch.setattr(type(database), "get_new_connection", refuse)
     assert all(check_database().values())
-    database.connection.pgconn.finish()
+    watchdog.answered_at -= SERVED_LIFETIME
     assert check_database() == {"database_server": True, "database": False, "migrations": False}
+    # A server that is gone is noticed at once.
+    watchdog.answered_at = time.monotonic()
+    monkeypatch.setattr(readiness_module, "is_server_running", lambda *_: False)
+    assert check_database() == dict.fromkeys(DATABASE_CHECKS, False)
