@@ -1,6 +1,8 @@
 """System checks for dangerous or unlikely settings (`manage.py check`)."""
 
 import os
+import shlex
+import subprocess
 from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +16,8 @@ from library_site.written_paths import iter_unwritable_paths
 
 # As many as 128 bits have in hexadecimal digits.
 MIN_SECRET_KEY_LENGTH = 32
+# Seconds that the command of BACKUP_ENCRYPT_COMMAND has for a few bytes.
+ENCRYPT_TIMEOUT = 10
 LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -247,6 +251,41 @@ def check_direct_callers(app_configs: Any, **options: Any) -> list[checks.CheckM
             " without a proxy chooses its own address, and so escapes limits and lockouts.",
             hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
             id="library_site.W012",
+        )
+    ]
+
+
+@checks.register
+def check_health_port(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if settings.HEALTH_PORT != settings.PORT:
+        return []
+    return [
+        checks.Error(
+            f"HEALTH_PORT and PORT are both {settings.PORT}: half the requests would get a 404.",
+            hint="Set HEALTH_PORT to another one.",
+            id="library_site.E005",
+        )
+    ]
+
+
+@checks.register
+def check_backup_encryption(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    """The library's own processes make no backups."""
+    if settings.LIBRARY_PROCESS != "command" or not settings.BACKUP_ENCRYPT_COMMAND:
+        return []
+    try:
+        command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)
+        trial = subprocess.run(command, input=b"a trial", capture_output=True, check=False, timeout=ENCRYPT_TIMEOUT)
+        reason = "" if trial.stdout and not trial.returncode else f"it ended with {trial.returncode}"
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        reason = str(error)
+    if not reason:
+        return []
+    return [
+        checks.Warning(
+            f"BACKUP_ENCRYPT_COMMAND does not encrypt: {reason}.",
+            hint="Until it does, `back_up` fails and leaves no backup.",
+            id="library_site.W017",
         )
     ]
 

@@ -37,13 +37,14 @@ def delete_old(folder: Path, retention: Retention) -> list[str]:
 
 
 def choose_kept(moments: Iterable[datetime], retention: Retention) -> set[datetime]:
+    """The newest one is always among them: it may be the only good one."""
     newest_first = sorted(moments, reverse=True)
     periods: list[tuple[int, Callable[[datetime], object]]] = [
         (retention.days, datetime.date),
         (retention.weeks, lambda moment: moment.isocalendar()[:2]),
         (retention.months, lambda moment: (moment.year, moment.month)),
     ]
-    kept: set[datetime] = set()
+    kept = set(newest_first[:1])
     for count, get_period in periods:
         # The last assignment of a period is that of its newest backup.
         newest = {get_period(moment): moment for moment in reversed(newest_first)}

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.core import checks
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from library_site.backups.records import read_backup_time
@@ -103,16 +105,23 @@ def check_folders(_now: datetime) -> Texts:
         yield WARNING, f"{settings.STATIC_ROOT} is missing: pages have no styles; run `deploy`"
 
 
-def check_clock(now: datetime) -> Texts:
-    seconds = (get_database_time() - now).total_seconds()
+def check_clock(_now: datetime) -> Texts:
+    # Read now: the checks before may have taken long.
+    seconds = (get_database_time() - timezone.now()).total_seconds()
     level = OK if abs(seconds) <= MAX_CLOCK_SECONDS else PROBLEM
-    yield level, f"{abs(seconds):.0f} s {'before' if seconds < 0 else 'behind'} that of this machine"
+    yield (
+        level,
+        f"that of the database is {abs(seconds):.0f} s {'behind' if seconds < 0 else 'ahead of'} this machine's",
+    )
 
 
 def check_disks(_now: datetime) -> Texts:
     for sample in read_disks().samples:
         level = OK if sample.value >= MIN_FREE_RATIO else PROBLEM
-        yield level, f"{sample.labels['folder']}: {sample.value:.0%} free"
+        folder = sample.labels["folder"]
+        disk = os.statvfs(list_folders()[folder])
+        free = filesizeformat(disk.f_bavail * disk.f_frsize).replace("\xa0", " ")
+        yield level, f"{folder}: {sample.value:.0%} free, {free}"
 
 
 def check_backup(now: datetime) -> Texts:

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -125,11 +126,12 @@ def test_the_keys_are_beside_the_copy_for_the_owner_alone(tmp_path: Path, settin
     assert shlex.split(text) == ["SECRET_KEY=it's # a $key", "SECRET_KEY_FALLBACKS=older,oldest"]
 
 
-def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
-    (tmp_path / "backup.env").write_text("of an earlier one")
-    with pytest.raises(CommandError, match=r"backup\.env exists already"):
+@pytest.mark.parametrize("name", ["backup.env", "backup.env.encrypted"])
+def test_a_backup_replaces_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("of an earlier one")
+    with pytest.raises(CommandError, match=rf"{name} exists already"):
         call_command("back_up", tmp_path / "backup")
-    assert [path.name for path in tmp_path.iterdir()] == ["backup.env"]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -199,11 +201,28 @@ def test_a_folder_keeps_encrypted_backups_by_their_time(
     assert made_at >= before
 
 
+# Encrypts the database, and no file after it.
+ENCODE_FIRST = f"""{sys.executable} -c '
+import sys
+data = sys.stdin.buffer.read()
+sys.exit("SECRET_KEY" if b"keys" in data[:99] else sys.stdout.buffer.write(b"x") - 1)'"""
+
+
 @request_dump_programs
-def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings) -> None:
-    settings.DATA_DIR, settings.BACKUP_ENCRYPT_COMMAND = tmp_path, f"{sys.executable} -c exit(1)"
-    with pytest.raises(CommandError, match="is not encrypted"):
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (f"{sys.executable} -c exit(1)", "BACKUP_ENCRYPT_COMMAND failed: .*backup is not encrypted"),
+        (ENCODE_FIRST, "backup.jwks.json is not encrypted"),
+        (f"{tempfile.gettempdir()}/no-such-command", "no-such-command: No such file or directory"),
+    ],
+)
+def test_a_backup_that_is_not_encrypted_is_none(tmp_path: Path, settings: Settings, command: str, message: str) -> None:
+    """What it would leave can be read: the dump, the signing keys and SECRET_KEY."""
+    settings.DATA_DIR, settings.BACKUP_ENCRYPT_COMMAND = tmp_path, command
+    with pytest.raises(CommandError, match=message):
         call_command("back_up", tmp_path / "backup")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == []
     assert read_backup_time() is None
 
 
@@ -233,4 +252,5 @@ def test_the_newest_of_each_period_is_kept() -> None:
         "11-22 02",
         "11-23 11",
     ]
-    assert choose_kept(moments, Retention(0, 0, 0)) == set()
+    assert choose_kept(moments, Retention(0, 0, 0)) == {moments[-1]}
+    assert choose_kept([], Retention(0, 0, 0)) == set()

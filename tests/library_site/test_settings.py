@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,11 @@ def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[
         ({"LIBRARY_ACCESS": "open"}, "oauth.W002"),
         ({"EMAIL_HOST": "mail.example", "EMAIL_FROM": "nobody"}, "library_site.W016"),
         ({"EMAIL_HOST": "mail.example"}, "library_site.W016"),
+        ({"HEALTH_PORT": "8000"}, "library_site.E005"),
+        ({"BACKUP_ENCRYPT_COMMAND": "sh -c 'exit 1'"}, "library_site.W017"),
+        ({"BACKUP_ENCRYPT_COMMAND": "echo -n"}, "library_site.W017"),
+        ({"BACKUP_ENCRYPT_COMMAND": "echo 'half"}, "library_site.W017"),
+        ({"BACKUP_ENCRYPT_COMMAND": f"{tempfile.gettempdir()}/no-such-command"}, "library_site.W017"),
     ],
 )
 def test_a_dangerous_setting_is_reported_with_a_hint(environment: dict[str, str], expected: str) -> None:
@@ -257,6 +263,9 @@ def test_a_dangerous_setting_is_reported_with_a_hint(environment: dict[str, str]
         {"WEBHOOKS_ALLOW_PRIVATE": "true"},
         {"DEBUG": "true", "SECRET_KEY": "x"},
         {"EMAIL_FROM": "nobody"},
+        {"HEALTH_PORT": "8001"},
+        {"BACKUP_ENCRYPT_COMMAND": "cat"},
+        {"BACKUP_ENCRYPT_COMMAND": "no-such-command", "LIBRARY_PROCESS": "web"},
         {"EMAIL_HOST": "mail.example", "EMAIL_FROM": "The library <desk@library.example>"},
     ],
 )

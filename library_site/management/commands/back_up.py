@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import urllib.request
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,7 @@ class Command(BaseCommand):
         try:
             self.copy(copy, verify)
             if settings.BACKUP_ENCRYPT_COMMAND:
-                for path in list_files(copy):
-                    encrypt(path)
+                encrypt_files(list_files(copy))
             record_backup(now)
             if folder:
                 retention = Retention(options["days"], options["weeks"], options["months"])
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         # A backup that was interrupted is never taken for a whole one.
         part = Path(f"{file}.part")
         part.unlink(missing_ok=True)
-        for path in list_files(file):
+        for path in [*list_files(file), *map(name_encrypted, list_files(file))]:
             if path.exists():
                 raise CommandError(f"{path} exists already. Name another file.")
         # `pg_dump` connects by itself. This connection says which database it is.
@@ -93,23 +93,38 @@ def list_files(file: Path) -> list[Path]:
     return [file, *(Path(f"{file}{suffix}") for suffix in (KEYS, ENVIRONMENT, CONTENTS))]
 
 
+def name_encrypted(path: Path) -> Path:
+    return Path(f"{path}{ENCRYPTED}")
+
+
 def require_equal(expected: Contents, found: Contents) -> None:
     """Raises BackupFailed."""
     if differences := describe_differences(expected, found):
         raise BackupFailed(f"The backup is not whole: {'; '.join(differences)}.")
 
 
+def encrypt_files(paths: Sequence[Path]) -> None:
+    """Replaces each file by an encrypted one. Raises BackupFailed, and leaves none of them then: they hold secrets."""
+    try:
+        for path in paths:
+            encrypt(path)
+    except BaseException:
+        for path in paths:
+            path.unlink(missing_ok=True)
+            name_encrypted(path).unlink(missing_ok=True)
+        raise
+
+
 def encrypt(path: Path) -> None:
-    """Replaces a file by an encrypted one. Raises BackupFailed, and keeps nothing that is half written."""
-    encrypted = Path(f"{path}{ENCRYPTED}")
+    """Raises BackupFailed, OSError."""
+    encrypted = name_encrypted(path)
     write_private(encrypted, b"")
     with path.open("rb") as source, encrypted.open("wb") as target:
         command = shlex.split(settings.BACKUP_ENCRYPT_COMMAND)
         status = subprocess.run(command, stdin=source, stdout=target, check=False).returncode
         os.fsync(target.fileno())
     if status or not encrypted.stat().st_size:
-        encrypted.unlink()
-        raise BackupFailed(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted.")
+        raise BackupFailed(f"BACKUP_ENCRYPT_COMMAND failed: {path} is not encrypted, and there is no backup.")
     path.unlink()
 
 

@@ -291,7 +291,8 @@ def proxy(transactional_db: None, settings: Settings, monkeypatch: pytest.Monkey
     """Stands between the database and this process, which has the connections of a web process."""
     settings.LIBRARY_PROCESS = "web"
     monkeypatch.setattr(module, "PROBE_TIMEOUT", 0.01)
-    # The test itself looks.
+    # The test itself looks, and no thread that an earlier test has started: it could be first.
+    watchdog.stop()
     monkeypatch.setattr(watchdog, "start", lambda: None)
     with connect_through_proxy() as proxy:
         connection.ensure_connection()
@@ -372,7 +373,7 @@ def test_a_slow_statement_of_a_server_that_answers_goes_on(
     monkeypatch.setattr(module, "PROBE_TIMEOUT", 30)
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look_at_hang)
-        execute("SELECT pg_sleep(0.1)")
+        execute("SELECT pg_sleep(1)")
         looking.result()
     assert watchdog.statement_breaker.next_try is None
 
@@ -381,10 +382,11 @@ def test_a_slow_statement_of_a_server_that_answers_goes_on(
 def test_a_session_that_hangs_alone_is_given_up(proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "is_answering", lambda *_: True)
     connection.connection.limit = -SUSPECT_AGE - GRACE
+    session = connection.connection.info.backend_pid
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look_at_hang)
         with pytest.raises(OperationalError):
-            execute("SELECT pg_sleep(1)")
+            execute("SELECT pg_sleep(20)")
         looking.result()
     connection.close()
     with pytest.raises(OperationalError) as refusal:
@@ -392,6 +394,7 @@ def test_a_session_that_hangs_alone_is_given_up(proxy: DatabaseProxy, monkeypatc
     assert isinstance(refusal.value.__cause__, DatabaseHangs)
     watchdog.paused_until = -inf
     assert STATEMENTS["prepared"]() == [(1,)]
+    execute("SELECT pg_terminate_backend(%s)", [session])
 
 
 @postgresql_alone

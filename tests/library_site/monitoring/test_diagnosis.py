@@ -38,7 +38,8 @@ def find_levels(check: str, **moved: Any) -> set[str]:
     return {finding.level for finding in find(check, **moved)}
 
 
-def test_a_library_that_is_well_has_no_problem() -> None:
+def test_a_library_that_is_well_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "MIN_FREE_RATIO", 0.0)
     record_backup(timezone.now())
     findings = list(diagnose(timezone.now()))
     assert {finding.level for finding in findings if finding.check != "settings"} == {"ok"}
@@ -78,8 +79,14 @@ def test_tables_that_disagree_are_told() -> None:
     LentBook.objects.all().delete()
 
 
-def test_a_clock_that_is_wrong_is_told() -> None:
-    assert [find_levels("clock", seconds=seconds) for seconds in (0, 60, -60)] == [{"ok"}, {"problem"}, {"problem"}]
+@pytest.mark.parametrize(
+    ("seconds", "level", "text"), [(0, "ok", "0 s "), (60, "problem", "60 s ahead of"), (-60, "problem", "60 s behind")]
+)
+def test_a_clock_that_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch, seconds: int, level: str, text: str) -> None:
+    """However long the checks before it took."""
+    monkeypatch.setattr(diagnosis, "get_database_time", lambda: timezone.now() + timedelta(seconds=seconds))
+    [finding] = find("clock", hours=-1)
+    assert (finding.level, text in finding.text) == (level, True)
 
 
 def test_folders_that_cannot_be_used_are_told(folder: Path, settings: Settings) -> None:
@@ -90,6 +97,7 @@ def test_folders_that_cannot_be_used_are_told(folder: Path, settings: Settings) 
 def test_a_disk_that_is_nearly_full_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "MIN_FREE_RATIO", 1.0)
     assert find_levels("disks") == {"problem"}
+    assert all(re.fullmatch(r"(data|database): \d+% free, \d+(\.\d)? [KMGTP]B", disk.text) for disk in find("disks"))
 
 
 def test_a_missing_and_an_old_backup_are_told() -> None:
