@@ -118,14 +118,16 @@ def check_lifecycles(app_configs: Any, **options: Any) -> list[checks.CheckMessa
 
 @checks.register
 def check_secret_key(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
-    if settings.DEBUG or len(settings.SECRET_KEY) >= MIN_SECRET_KEY_LENGTH:
-        return []
+    keys = {"SECRET_KEY": [settings.SECRET_KEY], "SECRET_KEY_FALLBACKS": settings.SECRET_KEY_FALLBACKS}
     return [
         checks.Error(
-            f"SECRET_KEY has {len(settings.SECRET_KEY)} characters: who guesses it forges sessions.",
+            f"{name} has {len(key)} characters: who guesses it forges sessions.",
             hint=f"Set {MIN_SECRET_KEY_LENGTH} random characters or more: `openssl rand -base64 48` prints such a key.",
             id="library_site.E002",
         )
+        for name, values in keys.items()
+        for key in values
+        if len(key) < MIN_SECRET_KEY_LENGTH and not settings.DEBUG
     ]
 
 
@@ -251,6 +253,19 @@ def check_direct_callers(app_configs: Any, **options: Any) -> list[checks.CheckM
             " without a proxy chooses its own address, and so escapes limits and lockouts.",
             hint="Set NUM_PROXIES=0, or PUBLIC_URL to the address of the proxy.",
             id="library_site.W012",
+        )
+    ]
+
+
+@checks.register
+def check_certificate(app_configs: Any, **options: Any) -> list[checks.CheckMessage]:
+    if not settings.CERTIFICATE_FILE or settings.CERTIFICATE_FILE.exists():
+        return []
+    return [
+        checks.Warning(
+            f"CERTIFICATE_FILE is {settings.CERTIFICATE_FILE}, which does not exist: nobody is told when it ends.",
+            hint="Set it to the chain of the proxy, or remove it.",
+            id="library_site.W018",
         )
     ]
 

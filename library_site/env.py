@@ -24,6 +24,8 @@ DEFAULT_PORTS = {"https": ":443", "http": ":80"}
 SECONDS_PER_UNIT = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 # From this similarity on, from 0 to 1, a name is that of a setting with a mistake. PGPORT and PORT have 0.8.
 MIN_SIMILARITY = 0.85
+# Names that other programs give to settings of ours, which are too different to be taken for mistakes.
+OTHER_NAMES = {"EMAIL_USE_SSL": "EMAIL_USE_TLS", "WEB_WORKERS": "WEB_CONCURRENCY"}
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
 read_names: set[str] = set()
@@ -53,6 +55,19 @@ def text(name: str, default: str) -> str:
     read_names.add(name)
     value = "" if name in problems else os.environ.get(name, "")
     return value.strip() or default
+
+
+def secret_text(name: str) -> str:
+    """Returns the variable's value, or else the content of the file that NAME_FILE names: so containers get secrets."""
+    value, file = text(name, ""), text(f"{name}_FILE", "")
+    if value or not file:
+        return value
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        problems[f"{name}_FILE"] = f"{name}_FILE is {file}, which cannot be read: {reason}."
+        return ""
 
 
 @keep_problem
@@ -223,8 +238,12 @@ def database(
 
     Where the library is deployed, an address that is lost would give it a new and empty database, without a word.
     """
-    value = text(name, "")
-    if not value and name not in problems and (set_names := [other for other in deployed_names if is_set(other)]):
+    value = "" if name in problems else secret_text(name)
+    if (
+        not value
+        and not {name, f"{name}_FILE"} & problems.keys()
+        and (set_names := [other for other in deployed_names if is_set(other)])
+    ):
         raise ImproperlyConfigured(
             f"{name} is not set, and with {set_names[0]} it has no default: it takes"
             " postgresql://user:password@host:port/name or sqlite:////path/of/the/file."
@@ -279,9 +298,11 @@ def token(name: str) -> str:
 
 
 def secret_key(name: str, file: Path, debug: bool) -> str:
-    """Returns the variable, else the file's content, else a random key; the last only with DEBUG."""
-    if value := text(name, ""):
+    """Returns the secret, else the content of `file`, else a random key; the last only with DEBUG."""
+    if value := secret_text(name):
         return value
+    if f"{name}_FILE" in problems:
+        return get_random_secret_key()
     try:
         return file.read_text().strip()
     except FileNotFoundError:
@@ -299,8 +320,11 @@ def refuse_wrong_values() -> None:
     Variables of other programs are left alone.
     """
     for name in sorted(os.environ.keys() - read_names):
-        if os.environ[name].strip() and (near := get_close_matches(name, read_names, 1, MIN_SIMILARITY)):
-            problems[name] = f"{name} is no setting. Did you mean {near[0]}?"
+        if not os.environ[name].strip():
+            continue
+        known = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, read_names, 1, MIN_SIMILARITY)), None)
+        if known:
+            problems[name] = f"{name} is no setting. Did you mean {known}?"
     lines = [*problems.values()]
     problems.clear()
     if lines:

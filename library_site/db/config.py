@@ -5,6 +5,8 @@ from typing import Any
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 
 POSTGRESQL, SQLITE = "library_site.db.postgresql", "library_site.db.sqlite"
 # Django's backends, which dj_database_url names, and ours.
@@ -38,8 +40,9 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
     """
     try:
         settings: dict[str, Any] = {**dj_database_url.parse(url, conn_max_age=None)}
-    except ValueError as error:
-        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
+    except ValueError:
+        # Its words list databases that the library does not have.
+        settings = {"NAME": ""}
     settings["ENGINE"] = ENGINES.get(settings.get("ENGINE", ""))
     if settings["ENGINE"] not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
@@ -48,8 +51,17 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
     if settings["ENGINE"] == POSTGRESQL:
         # A pooler may give each FETCH another server, where a process of the same thread ids has a cursor of that name.
         settings["DISABLE_SERVER_SIDE_CURSORS"] = True
+        require_libpq_options(options)
         settings["OPTIONS"] |= build_postgresql_options(process, timeouts or {}, options)
     return settings
+
+
+def require_libpq_options(options: Mapping[str, str]) -> None:
+    """Raises ImproperlyConfigured for a name that libpq does not know: each connection would fail."""
+    try:
+        make_conninfo(**options)
+    except ProgrammingError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {error}.") from error
 
 
 def build_postgresql_options(process: str, timeouts: Mapping[str, int], options: Mapping[str, str]) -> dict[str, str]:

@@ -243,6 +243,8 @@ def test_the_address_of_postgresql_has_the_last_word(query: str, expected: dict[
         ({"EMAIL_HOST": "mail.example", "EMAIL_FROM": "nobody"}, "library_site.W016"),
         ({"EMAIL_HOST": "mail.example"}, "library_site.W016"),
         ({"HEALTH_PORT": "8000"}, "library_site.E005"),
+        ({"SECRET_KEY_FALLBACKS": "x"}, "library_site.E002"),
+        ({"CERTIFICATE_FILE": "/nowhere/chain.pem"}, "library_site.W018"),
         ({"BACKUP_ENCRYPT_COMMAND": "sh -c 'exit 1'"}, "library_site.W017"),
         ({"BACKUP_ENCRYPT_COMMAND": "echo -n"}, "library_site.W017"),
         ({"BACKUP_ENCRYPT_COMMAND": "echo 'half"}, "library_site.W017"),
@@ -265,7 +267,6 @@ def test_a_dangerous_setting_is_reported_with_a_hint(environment: dict[str, str]
         {"EMAIL_FROM": "nobody"},
         {"HEALTH_PORT": "8001"},
         {"BACKUP_ENCRYPT_COMMAND": "cat"},
-        {"BACKUP_ENCRYPT_COMMAND": "no-such-command", "LIBRARY_PROCESS": "web"},
         {"EMAIL_HOST": "mail.example", "EMAIL_FROM": "The library <desk@library.example>"},
     ],
 )
@@ -341,3 +342,38 @@ def test_a_folder_that_cannot_be_created_stops_the_start(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with pytest.raises(ImproperlyConfigured, match=r"^DATA_DIR is .*cannot be created: Not a directory"):
         read_settings({"DATA_DIR": f"{tmp_path}/file/library"})
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "DATABASE_URL"])
+def test_a_secret_can_be_in_a_file(tmp_path: Path, name: str) -> None:
+    (file := tmp_path / "secret").write_text("sqlite:////somewhere/a-secret-of-more-than-32-characters\n")
+    values = read_settings({"SECRET_KEY": "", f"{name}_FILE": str(file), **ANOTHER_KEY[name]})
+    read = values["SECRET_KEY"] if name == "SECRET_KEY" else f"sqlite:///{values['DATABASES']['default']['NAME']}"
+    assert read == "sqlite:////somewhere/a-secret-of-more-than-32-characters"
+    assert "mine" in repr(read_settings({f"{name}_FILE": str(file), name: "sqlite:////mine"}))
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        read_settings({"SECRET_KEY": "", "DATA_DIR": str(tmp_path), f"{name}_FILE": "/nowhere", **ANOTHER_KEY[name]})
+    lines = [line for line in str(refusal.value).splitlines() if name in line]
+    assert lines == [f"{name}_FILE is /nowhere, which cannot be read: No such file or directory."]
+
+
+ANOTHER_KEY = {"SECRET_KEY": {"DATABASE_URL": "sqlite:////elsewhere"}, "DATABASE_URL": {"SECRET_KEY": "k" * 32}}
+
+
+@pytest.mark.parametrize("name", ["EMAIL_USE_SSL", "WEB_WORKERS"])
+def test_a_name_of_other_programs_is_refused(name: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"{name} is no setting. Did you mean "):
+        read_settings({name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgres", "DATABASE_URL takes sqlite:///file or postgresql://"),
+        ("postgresql://db.example/library?sslmod=require", "sslmod"),
+    ],
+)
+def test_a_wrong_address_of_the_database_is_refused_in_our_words(url: str, message: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=message) as refusal:
+        read_settings({"DATABASE_URL": url})
+    assert "oracle" not in str(refusal.value)
