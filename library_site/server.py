@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connections
+from django.db import connection, connections
 from granian.constants import Interfaces
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
+from library_site.db.sqlite.base import keep_open
 from library_site.db.watchdog import watchdog
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.shutdown import end_with_parent, watch_for_stop
@@ -83,6 +84,8 @@ def load_application() -> "WSGIApplication":
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     from library_site.wsgi import application
 
+    if connection.vendor == "sqlite":
+        keep_open(str(connection.settings_dict["NAME"]))
     watch_for_stop()
     if settings.HEALTH_PORT:
         start_listener(settings.HEALTH_HOST, settings.HEALTH_PORT)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -98,3 +99,18 @@ class DatabaseCursor(base.SQLiteCursorWrapper):
 def get_max_writers() -> int:
     """Half the threads of a web process: the others answer reads. 0, for other processes, is any number."""
     return max(1, settings.WEB_THREADS // 2) if settings.LIBRARY_PROCESS == "web" else 0
+
+
+# Those that `keep_open` opened, until the process ends.
+kept_connections: list[sqlite3.Connection] = []
+
+
+def keep_open(path: str) -> None:
+    """Keeps a connection of this process. With the last one SQLite deletes the file that readers share (-shm), and to
+    make it anew a full disk has no room: nobody could read.
+    """
+    # A database that is missing is not created: requests are answered 503 until it is there.
+    with suppress(sqlite3.OperationalError):
+        database = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True, check_same_thread=False)
+        database.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        kept_connections.append(database)

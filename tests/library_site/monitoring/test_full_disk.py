@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.books import build_book
 from tests.support.metrics import TOKEN, scrape
 from tests.support.programs import UNSHARE
-from tests.support.server import Service, serve_library
+from tests.support.server import Service, create_seeded_file, is_sqlite, serve_library
 from tests.support.settings import REQUIRED_SECRETS
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.processes, pytest.mark.usefixtures("unshare")]
+pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("unshare")]
 
 ADDRESSES = {
     "/api/books": 200,
@@ -26,14 +27,14 @@ ADDRESSES = {
 
 
 @contextmanager
-def serve_on_small_disk(folder: Path, command: str) -> Iterator[tuple[Service, Path]]:
+def serve_on_small_disk(folder: Path, command: str, database_url: str | None = None) -> Iterator[tuple[Service, Path]]:
     """Serves with a DATA_DIR on a disk of its own, after this command of the shell. Yields where the tests find it."""
     disk = folder / "disk"
     disk.mkdir()
-    script = f'mount -t tmpfs -o size=1m tmpfs {disk} && {command}; exec "$@"'
+    script = f'mount -t tmpfs -o size=8m tmpfs {disk} && {command}; exec "$@"'
     prefix = [*UNSHARE, "sh", "-c", script, "sh"]
     variables = REQUIRED_SECRETS | {"DATA_DIR": str(disk), "METRICS_TOKEN": TOKEN}
-    with serve_library(folder, prefix=prefix, **variables) as service:
+    with serve_library(folder, database_url, prefix, **variables) as service:
         yield service, Path(f"/proc/{service.process.pid}/root{disk}")
 
 
@@ -62,3 +63,16 @@ def test_a_disk_that_is_full_at_the_start_costs_counts_alone(tmp_path: Path) -> 
         assert {address: client.get(address).status_code for address in ADDRESSES} == ADDRESSES
         assert scrape(client.get)["disk_free_ratio", "data"] == 0
     assert f"counts no requests for /metrics: {tmp_path}/disk/metrics" in service.log.read_text()
+
+
+@pytest.mark.skipif(not is_sqlite(), reason="PostgreSQL has disks of its own")
+def test_a_full_disk_of_sqlite_lets_readers_in(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    url = f"sqlite:///{disk}/library.sqlite3"
+    script = f"cp {create_seeded_file()} {disk}/library.sqlite3"
+    with serve_on_small_disk(tmp_path, script, database_url=url) as (service, files), service.open_client() as client:
+        fill(files)
+        answers = [client.get(f"/api/v2/books/{number}").status_code for number in range(1, 5)]
+        assert [*answers, client.get("/readyz").status_code] == [200] * 5
+        assert client.post("/api/v2/books", json=build_book()).status_code == 503
+        assert client.get("/api/v2/books/1").status_code == 200
