@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.settings import REQUIRED_SECRETS
 from tests.support.waiting import PROCESS_TIMEOUT
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
@@ -33,6 +34,15 @@ def test_it_says_once_what_it_creates(tmp_path: Path) -> None:
     ]
     database = f"Database: SQLite, {tmp_path}/library.sqlite3\n"
     assert (first.returncode, second.returncode, second.stdout, second.stderr) == (0, 0, "", database)
+
+
+def test_two_first_starts_wait_for_each_other(tmp_path: Path) -> None:
+    variables = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path / 'library.sqlite3'}"}
+    environment = os.environ | REQUIRED_SECRETS | variables
+    command = [sys.executable, "manage.py", "set_up"]
+    starts = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [start.communicate(timeout=PROCESS_TIMEOUT)[1] for start in starts]
+    assert ([start.returncode for start in starts], errors) == ([0, 0], [errors[0]] * 2)
 
 
 def test_a_deployment_ends_with_the_checks_and_makes_no_second_key(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Prepares this machine and its database for `serve`."""
 
+import fcntl
 from argparse import ArgumentParser
 from typing import Any
 
@@ -19,6 +20,12 @@ class Command(BaseCommand):
         parser.add_argument("--example-books", action="store_true", help="add 1,000 books if there is none")
 
     def handle(self, *args: Any, example_books: bool, **options: Any) -> None:
+        # Two that create the same tables would fail. The lock ends with the process.
+        with (settings.DATA_DIR / "set_up.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.set_up(example_books)
+
+    def set_up(self, example_books: bool) -> None:
         call_command("rotate_signing_key", if_missing=True, stdout=self.stdout)
         try:
             self.migrate()
