@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import cache
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Collate, Left, StrIndex
+from django.db.models.functions import Left, StrIndex
 from django.db.models.lookups import Contains, Exact, GreaterThan
 
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, Book
-from library_site.db.sql import thread_connection
+from library_site.db.sql import PreparedStatement, thread_connection
 
 # Matches if pg_trgm can take a trigram from a text. It puts two blanks before each word and one after it (PostgreSQL
 # manual, pg_trgm).
@@ -26,6 +26,20 @@ MAX_INDEX_MATCHES = 5_000
 INDEX_SQL = """
     SELECT count(*), json_group_array(rowid)
     FROM (SELECT rowid FROM books_trigrams WHERE books_trigrams MATCH %s LIMIT %s)
+"""
+# PostgreSQL reads either all matches by the index, or the books in the order of the list until enough match. Both take
+# equally long where the share of the books that match, squared, times all books is about this (measured).
+RARE_LIMIT = 20
+SAMPLE_STRIPES, STRIPE_BOOKS = 20, 25
+SAMPLE_SQL = """
+    SELECT count(*), max(last_id)
+    FROM (SELECT max(id) AS last_id FROM books_book) AS ids
+    CROSS JOIN generate_series(0, {stripes} - 1) AS stripe
+    CROSS JOIN LATERAL (
+        SELECT {columns} FROM books_book WHERE id >= last_id / {stripes} * stripe
+        ORDER BY id LIMIT {stripe_books}
+    ) AS sample
+    WHERE {condition}
 """
 MAX_SEARCH_LENGTH = 500
 MAX_SEARCH_WORDS = 20
@@ -42,34 +56,73 @@ def filter_containing(books: QuerySet[Book], text: str, *members: str) -> QueryS
 
 def contains_sql(text: str, member: str) -> tuple[str, str]:
     """The condition of `filter_containing` as SQL, and its one parameter. On PostgreSQL only: SQLite reads an index."""
-    folded_text = fold(text)
-    pattern = Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
-    return compile_contains(member, bool(TRIGRAM_PATTERN.search(folded_text))), pattern
+    folded_text, column = fold(text), FOLDED_COLUMNS[member]
+    by_index = is_rare((column,), folded_text)
+    return compile_contains(column, by_index), build_pattern(folded_text) if by_index else folded_text
 
 
 @cache
-def compile_contains(member: str, has_trigram: bool) -> str:
-    where = Book.objects.filter(contains_condition("abc" if has_trigram else "", member)).query.where
+def compile_contains(column: str, by_index: bool) -> str:
+    condition = match_by_index([column], "") if by_index else match_in_order([column], "")
+    where = Book.objects.filter(condition).query.where
     sql, _ = where.as_sql(Book.objects.all().query.get_compiler(connection=connection), connection)
     return sql
+
+
+def build_pattern(folded_text: str) -> str:
+    """The pattern of LIKE that Django's lookup makes of a text."""
+    return Contains.param_pattern % thread_connection.database.ops.prep_for_like_query(folded_text)
 
 
 def contains_condition(text: str, *members: str) -> Q:
     """The condition of `filter_containing`, to combine with others."""
     folded_text, columns = fold(text), [FOLDED_COLUMNS[member] for member in members]
     if connection.vendor == "sqlite":
-        # StrIndex compares bytes. SQLite's LIKE takes some characters for others (U+FFFF for U+FFFD).
-        matches = (GreaterThan(StrIndex(column, Value(folded_text)), 0) for column in columns)
-        return Q(*matches, _connector=Q.OR) & narrow_by_index(columns, folded_text)
-    # For a text without a trigram PostgreSQL would read the whole index, which costs twice as much as the table. The
-    # collation POSIX compares like the columns' own, C, and keeps their statistics, but the index does not apply to it.
-    collation = None if TRIGRAM_PATTERN.search(folded_text) else "POSIX"
-    return contains_in_columns(columns, folded_text, collation)
+        return match_in_order(columns, folded_text) & narrow_by_index(columns, folded_text)
+    if is_rare(tuple(columns), folded_text):
+        return match_by_index(columns, folded_text)
+    return match_in_order(columns, folded_text)
 
 
-def contains_in_columns(columns: Sequence[str], folded_text: str, collation: str | None) -> Q:
-    texts = [Collate(column, collation) if collation else F(column) for column in columns]
-    return Q(*(Contains(text, folded_text) for text in texts), _connector=Q.OR)
+def match_in_order(columns: Sequence[str], folded_text: str) -> Q:
+    """For books that are read in the order of the list. No index applies, and PostgreSQL expects a third to match.
+
+    StrIndex compares bytes. SQLite's LIKE takes some characters for others (U+FFFF for U+FFFD).
+    """
+    matches = (GreaterThan(StrIndex(column, Value(folded_text)), RawSQL("0", ())) for column in columns)
+    return Q(*matches, _connector=Q.OR)
+
+
+def match_by_index(columns: Sequence[str], folded_text: str) -> Q:
+    """For books that PostgreSQL finds by the trigram index.
+
+    Each book meets the last two conditions. PostgreSQL takes them for one of 200 each, so it never expects enough
+    matches among the first books of a list.
+    """
+    matches = Q(*(Contains(F(column), folded_text) for column in columns), _connector=Q.OR)
+    template = "MOD(%(expressions)s, 1) = 0"
+    return matches & Q(*(Func(F(name), template=template, output_field=BooleanField()) for name in ("id", "version")))
+
+
+def is_rare(columns: tuple[str, ...], folded_text: str) -> bool:
+    """Whether PostgreSQL finds a text faster by the trigram index than by reading the books in the order of the list.
+
+    PostgreSQL would guess this from the books that the last ANALYZE happened to read. This looks at some books in each
+    part of the table, always the same ones. For a text without a trigram, the index would be read as a whole.
+    """
+    if not TRIGRAM_PATTERN.search(folded_text):
+        return False
+    [(count, books)] = prepare_sample(columns).fetch_all([build_pattern(folded_text)] * len(columns))
+    return not count or (count / SAMPLE_STRIPES / STRIPE_BOOKS) ** 2 * books <= RARE_LIMIT
+
+
+@cache
+def prepare_sample(columns: tuple[str, ...]) -> PreparedStatement:
+    condition = " OR ".join(f"{column} LIKE %s" for column in columns)
+    sql = SAMPLE_SQL.format(
+        columns=", ".join(columns), condition=condition, stripes=SAMPLE_STRIPES, stripe_books=STRIPE_BOOKS
+    )
+    return PreparedStatement(sql)
 
 
 def narrow_to_words(words: Sequence[str], isbn_conditions: Sequence[Q]) -> Q:

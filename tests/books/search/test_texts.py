@@ -1,5 +1,6 @@
 """Which books a text finds, and that the search indexes follow every change."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def scarcity(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Rare and common texts are searched in different ways."""
     if request.param == "common":
         monkeypatch.setattr(texts, "MAX_INDEX_MATCHES", 0)
+        monkeypatch.setattr(texts, "RARE_LIMIT", 0)
 
 
 @pytest.mark.usefixtures("db", "scarcity")
@@ -157,6 +159,30 @@ def test_books_are_found_as_python_finds_texts(rows: list[tuple[str, str, str]],
 
 def contains_text(text: str, book: Book, members: tuple[str, ...]) -> bool:
     return any(fold(text) in getattr(book, FOLDED_COLUMNS[member]) for member in members)
+
+
+@pytest.mark.usefixtures("db")
+@pytest.mark.unannounced
+@pytest.mark.unrecorded
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans a filter without statistics")
+def test_the_plan_of_a_filter_does_not_depend_on_the_statistics() -> None:
+    call_command("seed_books", count=10_050)
+    plans = []
+    for target in (0, 1, 10, 1_000):
+        with connection.cursor() as cursor:
+            for column in FOLDED_COLUMNS.values():
+                cursor.execute(f"ALTER TABLE books_book ALTER {column} SET STATISTICS {target}")
+            cursor.execute("ANALYZE books_book")
+        plans.append([find_plan(author="smith"), find_plan(genre="mystery"), find_plan(author="an")])
+    assert plans == [["book_author_folded_trigrams", "books_book_pkey", "books_book_pkey"]] * len(plans)
+
+
+def find_plan(**texts: str) -> str:
+    """Returns the index by which the first hundred books are found that have this text in this member."""
+    [(member, text)] = texts.items()
+    books = filter_containing(Book.objects.order_by("pk"), text, member)
+    [index] = re.findall(r"(?:using|Scan on) (book\w*_(?:trigrams|pkey))", books[:100].explain())
+    return str(index)
 
 
 @pytest.mark.usefixtures("db", "scarcity")
