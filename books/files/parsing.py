@@ -235,7 +235,11 @@ def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:
     texts = {name: cells[name] for name in IMPORTED_MEMBERS if cells.get(name) is not None}
     for name in INTEGER_MEMBERS:
         if isinstance(texts.get(name), str):
-            texts[name] = parse_integer(texts[name].strip())
+            if name not in REQUIRED_MEMBERS and is_blank(texts[name]):
+                # As of an availability, a new book gets the default.
+                del texts[name]
+            else:
+                texts[name] = parse_integer(texts[name].strip())
     unknown = {} if is_availability(cells.get("available")) else {"available": [_(UNKNOWN_AVAILABILITY)]}
     try:
         values: dict[str, Any] = get_serializer(get_language()).run_validation(texts)

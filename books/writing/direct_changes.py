@@ -18,7 +18,7 @@ from books.members import MEMBERS
 from books.models import Change
 from books.rows import BookRow, add_derived_values
 from books.writing.events import ALWAYS_CHANGED, BOOK_UPDATED, get_event_representation
-from books.writing.statements import COLUMN_TYPES, FIELDS
+from books.writing.statements import FIELDS, get_column_type
 from webhooks.event_statements import BODY_SQL, CONDITION, ChangeParts, event_head_params, execute_with_event
 
 CHANGE_SQL = (
@@ -67,7 +67,7 @@ def build_parts(names: tuple[str, ...]) -> ChangeParts:
     ctes = CHANGE_SQL.format(
         columns=", ".join(BookRow._fields),
         assignments=", ".join(f"{name} = new.{name}" for name in names),
-        values=", ".join(f"CAST(%s AS {COLUMN_TYPES.get(name, 'text')}) AS {name}" for name in names),
+        values=", ".join(f"CAST(%s AS {get_column_type(name)}) AS {name}" for name in names),
         differences=" OR ".join(f"book.{name} IS DISTINCT FROM new.{name}" for name in members),
         condition=CONDITION,
         returned=", ".join(f"book.{name}" for name in BookRow._fields),

@@ -57,14 +57,6 @@ UPDATE_SQL = f"UPDATE books_book SET {{}} WHERE id = %s AND version = %s AND {CO
 # Rows of mirrored books refer to books. They keep the id, under which the book can come back.
 RELEASE_MIRRORED_SQL = "UPDATE books_mirroredbook SET former_book_id = book_id, book_id = NULL WHERE book_id = %s"
 UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
-# The types of PostgreSQL of columns that are no texts.
-COLUMN_TYPES = {
-    "id": "bigint",
-    "year": "integer",
-    "available": "boolean",
-    "updated_at": "timestamp",
-    "version": "integer",
-}
 DELETE_SQL = f"DELETE FROM books_book WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
 
 
@@ -72,6 +64,11 @@ DELETE_SQL = f"DELETE FROM books_book WHERE id = %s AND version = %s AND {CONDIT
 def can_combine_statements() -> bool:
     """Whether a book, its history and its event are written by one statement, so that it needs no transaction."""
     return connection.vendor == "postgresql"
+
+
+def get_column_type(name: str) -> str:
+    """The type of a column on PostgreSQL, without its length: a cast to that would cut a longer text."""
+    return str(FIELDS[name].db_type(connection)).partition("(")[0]
 
 
 def select_book(pk: int) -> BookRow | None:
@@ -142,7 +139,7 @@ def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
     rows = [column_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
         names = [*columns, "id"]
-        arrays = [f"%s::{COLUMN_TYPES.get(name, 'text')}[]" for name in names]
+        arrays = [f"%s::{get_column_type(name)}[]" for name in names]
         assignments = ", ".join(f"{name} = new.{name}" for name in columns)
         sql = UPDATE_MANY_SQL.format(assignments, ", ".join(arrays), ", ".join(names))
         execute(sql, [list(values) for values in zip(*rows, strict=True)])
