@@ -279,7 +279,7 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
             self.message_user(request, gettext("The endpoint does not exist."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:webhooks_endpoint_changelist"))
         now = timezone.now()
-        form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1)})
+        form = ReplayForm(request.POST or None, initial={"after": now - timedelta(days=1), "until_now": True})
         question = None
         if form.is_valid():
             span = form.read_span(now)
@@ -310,7 +310,8 @@ class EndpointAdmin(ActionButtonsAdmin, OwnedAdmin):
         except Refusal as error:
             form.add_error(None, describe_refusal(error))
             return None
-        times = f"{span['after'].isoformat()} {span['before'].isoformat()}"
+        # In one zone: the form has read the times in the person's, and the end of now is in UTC.
+        times = f"{span['after'].timestamp()} {span['before'].timestamp()}"
         return ReplayQuestion(count, f"{count} {times} {span['kinds']}")
 
     def replay(

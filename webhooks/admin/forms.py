@@ -86,7 +86,7 @@ class ReplayForm(forms.Form):
     kinds = KindsField(label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes."))
     after = forms.SplitDateTimeField(label=_("From"), validators=[require_utc])
     before = forms.SplitDateTimeField(
-        label=_("To"), required=False, validators=[require_utc], help_text=_("Or choose “until now”.")
+        label=_("To"), required=False, validators=[require_utc], help_text=_("Empty for until now.")
     )
     until_now = forms.BooleanField(label=_("Until now"), required=False)
 
@@ -108,8 +108,8 @@ class ReplayForm(forms.Form):
         if after and before and before <= after:
             raise ValidationError(gettext(EMPTY_SPAN_MESSAGE))
         # An end that is left empty by mistake would send everything.
-        if "before" in self.cleaned_data and bool(before) == self.cleaned_data["until_now"]:
-            self.add_error("before", gettext("Give an end or choose “until now”, not both."))
+        if "before" in self.cleaned_data and not before and not self.cleaned_data["until_now"]:
+            self.add_error("before", gettext("Give an end or choose “until now”."))
         return self.cleaned_data
 
     def read_span(self, now: datetime) -> dict[str, Any]:

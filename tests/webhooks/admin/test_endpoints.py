@@ -385,12 +385,30 @@ def test_a_yes_to_a_replay_is_about_these_events_and_no_others(developer: Client
     assert not Delivery.objects.exists()
 
 
-@pytest.mark.parametrize("end", [{"until_now": ""}, {"before_0": "2100-01-01", "before_1": "00:00"}])
-def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, ada: User, end: dict[str, str]) -> None:
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+def test_a_replay_until_now_is_asked_about_once_and_is_what_the_page_offers(
+    developer: Client, ada: User, zone: str
+) -> None:
     publish_event()
-    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(**end)
+    developer.cookies["time_zone"] = zone
+    page = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/"
+    question = developer.post(page, read_inputs(read_text(developer.get(page))))
+    assert "1 event is of this time" in read_text(question)
+    assert developer.post(page, read_inputs(read_text(question))).status_code == 302
+    assert Delivery.objects.count() == 1
+
+
+def test_an_end_that_is_given_counts_also_beside_until_now(developer: Client, ada: User) -> None:
+    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(before_0="2100-01-01")
+    confirmation = read_inputs(read_text(developer.post(page, {**form, "before_1": "00:00"})))
+    assert (confirmation["before_0"], "until_now" in confirmation) == ("2100-01-01", False)
+
+
+def test_an_end_that_is_left_empty_by_mistake_sends_nothing(developer: Client, ada: User) -> None:
+    publish_event()
+    page, form = f"{ENDPOINTS}{create_endpoint(ada).pk}/replay/", build_replay_form(until_now="")
     answer = developer.post(page, {name: value for name, value in form.items() if value})
-    assert answer.context["form"].errors == {"before": ["Give an end or choose “until now”, not both."]}
+    assert answer.context["form"].errors == {"before": ["Give an end or choose “until now”."]}
     assert answer.context["question"] is None
 
 
