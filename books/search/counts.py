@@ -11,6 +11,8 @@ from library_site.db.integers import BIGINT_MAX
 
 # So many genres are named; the rest of a library's are too rare for a list of them.
 MAX_GENRES = 50
+# Makes all years positive: databases round the quotient of a negative one up, and a decade begins below.
+YEAR_OFFSET = 10 * 2**28
 
 
 def count_books(now: datetime) -> dict[str, Any]:
@@ -20,7 +22,11 @@ def count_books(now: datetime) -> dict[str, Any]:
     Reads all books: a million take half a second.
     """
     genres = Book.objects.values("genre_folded").annotate(name=Min("genre"), books=Count("pk"))
-    decades = Book.objects.annotate(decade=F("year") / 10).values("decade").annotate(books=Count("pk"))
+    decades = (
+        Book.objects.annotate(decade=(F("year") + YEAR_OFFSET) / 10 - YEAR_OFFSET // 10)
+        .values("decade")
+        .annotate(books=Count("pk"))
+    )
     return {
         "books": Book.objects.count(),
         "lent": LentBook.objects.count(),

@@ -31,6 +31,15 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
     assert 'href="?behind' not in read_text(page)
 
 
+def test_books_without_a_genre_are_counted_first(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("books.admin.list.genres.GENRES_OF_A_PAGE", 1)
+    create_book(genre="")
+    create_book(genre="Novel")
+    page = head.get(GENRES)
+    assert "No genre" in read_text(page)
+    assert [(genre.name, genre.books) for genre, _ in page.context["genres"]] == [("", 1)]
+
+
 def test_a_genre_is_renamed_across_books(head: Client) -> None:
     books = [create_book(genre=genre) for genre in ("Novel & Tale", "NOVEL & Tale", "Novel")]
     *_, address = re.findall(r'action="([^"]*bulk_edit/[^"]*)"', read_text(head.get(GENRES)))
