@@ -531,9 +531,9 @@ class ExportChunk(models.Model):
 
 
 class ColumnMapping(models.Model):
-    """The columns of the members that somebody chose for files with this header."""
+    """The columns of the members that a person chose, or anybody chose last, for files with this header."""
 
-    # SHA-256 of the columns.
+    # SHA-256 of the columns, and of the person.
     header = models.CharField(max_length=64, primary_key=True)
     mapping = models.JSONField()
 

@@ -126,19 +126,26 @@ def build_source(file: ImportFile, encoding: str, **options: Any) -> StoredFile:
     return StoredFile(file.size, PART_BYTES, encoding, partial(read_chunk, file), name=file.name, **options)
 
 
-def hash_header(columns: Sequence[str]) -> str:
-    return sha256("\n".join(columns).encode(errors="replace")).hexdigest()
+def hash_header(columns: Sequence[str], user_pk: int | None = None) -> str:
+    """Of what this person chose for files with these columns; without one, of what anybody chose last."""
+    lines = columns if user_pk is None else [f"user {user_pk}", *columns]
+    return sha256("\n".join(lines).encode(errors="replace")).hexdigest()
 
 
-def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str]) -> None:
+def remember_mapping(columns: Sequence[str], mapping: Mapping[str, str], user_pk: int | None) -> None:
     """Remembers the column of each place that was chosen, "" for one of which it was said that the file has none."""
-    ColumnMapping.objects.update_or_create(header=hash_header(columns), defaults={"mapping": dict(mapping)})
+    for header in (hash_header(columns), hash_header(columns, user_pk)):
+        ColumnMapping.objects.update_or_create(header=header, defaults={"mapping": dict(mapping)})
 
 
-def find_mapping(columns: Sequence[str]) -> dict[str, str]:
-    """Returns what was chosen for a file with the same header before, and for other places what the names say."""
-    remembered = ColumnMapping.objects.filter(header=hash_header(columns)).first()
-    return {**guess_mapping(columns), **(remembered.mapping if remembered else {})}
+def find_mapping(columns: Sequence[str], user_pk: int | None) -> dict[str, str]:
+    """Returns what this person chose for a file with the same header before, else what anybody chose last, and for
+    other places what the names say.
+    """
+    headers = [hash_header(columns, user_pk), hash_header(columns)]
+    mappings = dict(ColumnMapping.objects.filter(header__in=headers).values_list("header", "mapping"))
+    remembered: Mapping[str, str] = next((mappings[header] for header in headers if header in mappings), {})
+    return {**guess_mapping(columns), **remembered}
 
 
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:

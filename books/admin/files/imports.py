@@ -156,7 +156,7 @@ def show_mapping(request: HttpRequest, file_id: int) -> HttpResponse:
         return show_preview(request, file)
     form = build_form(request, file, head)
     if request.method == "POST" and form.is_valid():
-        remember_mapping(head.columns, form.mapping)
+        remember_mapping(head.columns, form.mapping, request.user.pk)
         begin_check(file.pk, form.build_rules(), find_importer(request), timezone.now())
         return HttpResponseRedirect(check_address(file))
     return render_page(
@@ -192,7 +192,7 @@ def show_preview(request: HttpRequest, file: ImportFile) -> HttpResponse:
 def build_form(request: HttpRequest, file: ImportFile, head: Head) -> ImportRulesForm:
     data = request.POST if request.method == "POST" else None
     initial = describe_rules(file.rules) if file.rules else {}
-    mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns)
+    mapping = file.rules["mapping"] if file.rules else find_mapping(head.columns, request.user.pk)
     return ImportRulesForm(head.format, head.columns, mapping, data=data, initial=initial)
 
 

@@ -41,11 +41,18 @@ def test_columns_that_were_chosen_are_remembered_also_that_there_is_none(head: C
     ]
 
 
+def test_the_columns_that_one_chose_oneself_come_before_those_of_others(db: None) -> None:
+    columns = ["Title", "Name"]
+    remember_mapping(columns, {"title": "Title"}, 1)
+    remember_mapping(columns, {"title": "Name"}, 2)
+    assert [find_mapping(columns, user)["title"] for user in (1, 2, 3)] == ["Title", "Name", "Name"]
+
+
 def test_a_mapping_of_the_release_before_is_completed(db: None) -> None:
     """It knew one column of each member."""
     columns = ["Title", "Author", "Author l-f", "ISBN", "ISBN13"]
-    remember_mapping(columns, {"title": "Title", "isbn": "ISBN13"})
-    assert find_mapping(columns) == {
+    remember_mapping(columns, {"title": "Title", "isbn": "ISBN13"}, 1)
+    assert find_mapping(columns, 2) == {
         "title": "Title",
         "author": "Author",
         "author_2": "Author l-f",
