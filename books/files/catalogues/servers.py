@@ -18,7 +18,7 @@ from library_site.outbound.client import open_client, read_beginning
 log = logging.getLogger(__name__)
 
 # Some ten records of a national library.
-MAX_ANSWER_BYTES = 2**20
+MAX_ANSWER_BYTES = 2**18
 # Headers, and the body in any encoding of the transfer.
 MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}

@@ -36,9 +36,10 @@ SEPARATORS = {
 }
 # Excel writes and reads the separator so, on a line before the others.
 SEPARATOR_LINE = re.compile(r'"?sep=(.*?)"?[\r\n]*', re.IGNORECASE)
-# What Python's reader says.
+# What Python's reader says, and what we say in its place.
+UNCLOSED_QUOTE = "unexpected end of data"
 READER_ERRORS = (
-    gettext_noop("unexpected end of data"),
+    gettext_noop('a quotation mark (") is opened and never closed'),
     gettext_noop("',' expected after '\"'"),
     gettext_noop("';' expected after '\"'"),
     gettext_noop("'\t' expected after '\"'"),
@@ -132,7 +133,8 @@ def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[i
             line = reader.line_num + 1
             row_lines.begin_row(line)
     except csv.Error as error:
-        raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(str(error))}) from error
+        sentence = READER_ERRORS[0] if str(error) == UNCLOSED_QUOTE else str(error)
+        raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(sentence)}) from error
 
 
 def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Record:

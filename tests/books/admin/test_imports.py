@@ -619,7 +619,7 @@ def test_bad_uploads_are_refused(head: Client, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_that_cannot_be_read_to_its_end_imports_nothing(head: Client) -> None:
     file = upload(head, b"title,author,year,isbn,genre\n" + b"A,B,1,1,G\n" * 6 + b'"never closed')
     check = choose(head, file)
-    assert "Line 8: unexpected end of data" in check.content.decode()
+    assert "Line 8: a quotation mark (&quot;) is opened and never closed" in check.content.decode()
     assert "The file is not checked yet." in post_confirmation(head, file).content.decode()
     run_operations()
     assert not Book.objects.exists()

@@ -76,7 +76,11 @@ def test_the_pages_of_an_import_are_german(head: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "reason"), [("de", "Zeile 8: Die Daten enden zu früh."), ("en", "Line 8: unexpected end of data.")]
+    ("language", "reason"),
+    [
+        ("de", 'Zeile 8: Ein Anführungszeichen (") wird geöffnet und nie geschlossen.'),
+        ("en", 'Line 8: a quotation mark (") is opened and never closed.'),
+    ],
 )
 def test_a_file_that_cannot_be_read_fails_in_the_language_of_who_began_the_check(
     head: Client, language: str, reason: str

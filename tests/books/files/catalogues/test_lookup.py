@@ -78,7 +78,7 @@ def test_the_reason_is_in_the_language_of_who_asks_and_the_log_in_english(
         (drip, 0.3, "It did not answer in time."),
         (stay_silent, 0.3, "It did not answer in time."),
         (flood, SECONDS, "Its answer is too large."),
-        (respond_with(200, b" " * 2**20 + build_response()), SECONDS, "Its answer is too large."),
+        (respond_with(200, b" " * 2**18 + build_response()), SECONDS, "Its answer is too large."),
         (respond_with(200, b"no XML"), SECONDS, "Its answer is no XML that can be read."),
         (respond_with(500), SECONDS, "It answered with the status 500."),
         (lambda handler: handler.wfile.write(b"\x00"), SECONDS, "It cannot be reached, or the connection broke."),
