@@ -2,21 +2,25 @@
 
 import gc
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from library_site.cached_settings import cached_settings
+from library_site.http.client_addresses import get_client_network
 from library_site.http.refusals import Refusal
 from library_site.http.request_log import call_on_close
-from library_site.http.slots import get_body_slots
+from library_site.http.slots import SLOT_RETRY_AFTER, get_body_slots
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
 # The server keeps a second copy of what it is asked for at once.
 PART_SIZE = 64 * 1024
+# In which each part has to arrive.
+PART_SECONDS = 20
 # After this many bytes of bodies a process collects its garbage.
 COLLECTION_SIZE = 4 * 1024 * 1024
 # The environ's key of why a body was not read.
@@ -24,7 +28,12 @@ BODY_REFUSAL_KEY = "library.body_refusal"
 MULTIPART_FORM = re.compile(r"multipart/form-data; ?boundary=[\w'()+,./:=?-]+")
 
 
-Body = TypeVar("Body")
+class BodyTooSlow(Refusal):
+    """A body arrives at less than PART_SIZE in PART_SECONDS."""
+
+    status = 503
+    message = "The body arrives too slowly, try again later"
+    headers: ClassVar = {"Retry-After": SLOT_RETRY_AFTER}
 
 
 def normalize_content_type(application: "WSGIApplication") -> "WSGIApplication":
@@ -63,7 +72,7 @@ def buffer_body(application: "WSGIApplication") -> "WSGIApplication":
         if environ["REQUEST_METHOD"] not in ("POST", "PUT", "PATCH"):
             return application(environ, start_response)
         limit = get_body_limit(environ)
-        body = read_input(environ, partial(read_body, limit=limit)) or BytesIO()
+        body = read_input(environ, limit)
         size = len(body.getvalue())
         length = environ.get("CONTENT_LENGTH") or str(size)
         environ |= {"wsgi.input": body, "CONTENT_LENGTH": length}
@@ -79,39 +88,41 @@ def get_body_limit(environ: Mapping[str, Any]) -> int:
     return limit
 
 
-def read_input(environ: "WSGIEnvironment", read: Callable[["InputStream"], Body]) -> Body | None:
-    """Returns what `read` reads of the body, or None where too many threads read bodies.
+def read_input(environ: "WSGIEnvironment", limit: int) -> BytesIO:
+    """Returns the body, of which one byte more than the limit shows that it is too large.
 
-    `library.body_refusal` has the reason then, and the rest of the request is answered without its body.
+    If it is refused, `library.body_refusal` has the reason, and the rest of the request is answered without its body.
     """
-    try:
-        with get_body_slots().hold(environ.get("REMOTE_ADDR", "")):
-            return read(environ["wsgi.input"])
-    except Refusal as refusal:
-        environ |= {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}
-        return None
-
-
-def read_body(stream: "InputStream", limit: int) -> BytesIO:
-    """Reads a body. One byte more than the limit shows that it is too large; what follows is discarded."""
-    body = read_parts(stream, limit + 1)
-    if len(body.getvalue()) > limit:
-        discard_rest(stream)
-    return body
-
-
-def read_parts(stream: "InputStream", size: int) -> BytesIO:
-    """Reads up to `size` bytes. A part that is shorter than requested is the last one."""
     body = BytesIO()
-    length = PART_SIZE
-    while length == PART_SIZE and body.tell() < size:
-        length = body.write(stream.read(min(PART_SIZE, size - body.tell())))
+    try:
+        with get_body_slots().hold(get_client_network(environ)):
+            read_body(environ["wsgi.input"], limit, body)
+    except Refusal as refusal:
+        body.close()
+        body = BytesIO()
+        environ |= {"wsgi.input": body, "CONTENT_LENGTH": "0", BODY_REFUSAL_KEY: refusal}
     body.seek(0)
     return body
 
 
-def discard_rest(body: "InputStream") -> None:
-    """Reads up to 64 MiB more: a client that is still sending would not receive the response."""
-    for _ in range(64):
-        if not body.read(1024 * 1024):
-            break
+def read_body(stream: "InputStream", limit: int, body: BytesIO) -> None:
+    """Reads a body. What follows one byte more than the limit is discarded. Raises BodyTooSlow."""
+    body.writelines(iter_parts(stream, limit + 1))
+    if body.tell() > limit:
+        # 64 MiB more: a client that is still sending would not receive the response.
+        for _ in iter_parts(stream, 64 * 1024 * 1024):
+            pass
+
+
+def iter_parts(stream: "InputStream", size: int) -> Iterator[bytes]:
+    """Reads up to `size` bytes. A part that is shorter than requested is the last one. Raises BodyTooSlow."""
+    while size > 0:
+        began_at = time.monotonic()
+        length = min(PART_SIZE, size)
+        part = stream.read(length)
+        yield part
+        size -= length
+        if len(part) < length:
+            return
+        if time.monotonic() > began_at + PART_SECONDS:
+            raise BodyTooSlow

@@ -100,7 +100,7 @@ class FastRequest(NamedTuple):
             or int(length) > get_body_limit(self.environ)
         ):
             return None
-        body = read_input(self.environ, lambda stream: stream.read(int(length))) or b""
+        body = read_input(self.environ, get_body_limit(self.environ)).getvalue()
         self.environ["wsgi.input"] = BytesIO(body)
         return body if len(body) == int(length) else None
 

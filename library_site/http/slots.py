@@ -1,7 +1,9 @@
 """Bounds how many threads of a process read bodies.
 
-A client that does not send its body keeps a thread, which cannot be interrupted. So only some of them may read bodies
-at a time, and one address never gets all of these where they are several.
+A client that does not send its body keeps a thread: the server's `read` returns when what was asked for is there, or
+the client is gone. Nothing can end it, and an answer that does not wait for it stops the process, because the server
+waits for the end of the reading with Python's lock. So only some threads may read bodies at a time, and two clients
+never get all of these where they are three or more.
 """
 
 import time
@@ -35,13 +37,13 @@ class Holder(NamedTuple):
 
 
 class Slots:
-    """`count` threads may hold one, for one caller all but the last. Others wait `patience` seconds for it.
+    """`count` threads may hold one, fewer than half of them for one caller. Others wait `patience` seconds for it.
 
     They do not wait for threads that have held theirs for longer than that.
     """
 
     def __init__(self, count: int, patience: float = PATIENCE, timer: Callable[[], float] = time.monotonic) -> None:
-        self.count, self.count_per_caller = count, max(1, count - 1)
+        self.count, self.count_per_caller = count, max(1, (count - 1) // 2)
         self.patience, self.timer = patience, timer
         self.changed = Condition()
         self.holders: list[Holder] = []

@@ -1,20 +1,24 @@
-"""Only some threads read bodies, and not all of these the bodies of one address."""
+"""Only some threads read bodies, and not all of these the bodies of two clients."""
 
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from threading import Event
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from pytest_django import Settings
 
-from library_site.http.bodies import buffer_body
+from library_site.http.bodies import BODY_REFUSAL_KEY, PART_SECONDS, PART_SIZE, BodyTooSlow, buffer_body, read_input
 from library_site.http.slots import PATIENCE, Holder, Slots, SlotsTaken, get_body_slots
 from library_site.http.streams import get_stream_limit
 from tests.support.books import build_book
 from tests.support.pages import parse_error
+from tests.support.server import Service, serve_library
 
 pytestmark = pytest.mark.database_independent
 
@@ -65,9 +69,17 @@ def test_so_many_threads_wait_at_most() -> None:
     assert take_all(slots, "a", "b", "c", "d") == [True, True, True, False]
 
 
-def test_one_caller_never_has_all() -> None:
-    assert take_all(Slots(3, patience=0), "a", "a", "a", "b", "c") == [True, True, False, True, False]
+@pytest.mark.parametrize("count", [3, 4, 5, 19])
+def test_two_callers_never_have_all(count: int) -> None:
+    slots = Slots(count, patience=0)
+    held = take_all(slots, *["a", "b"] * count)
+    assert held.count(True) == 2 * ((count - 1) // 2)
+    assert take_all(slots, "c") == [True]
+
+
+def test_few_slots_are_for_anybody() -> None:
     assert take_all(Slots(1, patience=0), "a", "a") == [True, False]
+    assert take_all(Slots(2, patience=0), "a", "a", "b") == [True, False, True]
 
 
 def test_a_slot_is_free_again_after_a_failure_too() -> None:
@@ -157,32 +169,51 @@ def test_a_refused_body_is_not_read(fill: Any) -> None:
     assert buffer_body(read_body)(environ, lambda *_: lambda _: None) == [b"", b"0"]
 
 
-class LargeBody:
-    """Is larger than its limit. Says with each reading who has a slot."""
+class Body:
+    """Arrives in parts. Says with each reading who has a slot."""
 
-    def __init__(self) -> None:
-        self.left, self.callers = 3, list[list[str]]()
+    def __init__(self, *parts: int) -> None:
+        self.parts, self.callers = iter(parts), list[list[str]]()
 
     def read(self, size: int) -> bytes:
         self.callers.append([holder.caller for holder in get_body_slots().holders])
-        length = min(self.left, size)
-        self.left -= length
-        return b"x" * length
+        return b"x" * min(next(self.parts), size)
+
+
+def build_environ(body: Body, **members: str) -> dict[str, Any]:
+    return {"REQUEST_METHOD": "POST", "REMOTE_ADDR": "192.0.2.1", "wsgi.input": body, **members}
+
+
+@pytest.mark.parametrize(("proxies", "network"), [(0, "192.0.2.1"), (1, "2001:db8::/64")])
+def test_slots_are_those_of_the_network_of_the_client(settings: Settings, proxies: int, network: str) -> None:
+    settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"NUM_PROXIES": proxies}
+    body = Body(1)
+    read_input(build_environ(body, HTTP_X_FORWARDED_FOR="192.0.2.9, 2001:db8::9"), limit=9)
+    assert body.callers == [[network]]
 
 
 def test_what_is_beyond_the_limit_of_a_body_is_read_with_a_slot() -> None:
     """Else clients that send it slowly have all threads."""
-    body = LargeBody()
-    environ: dict[str, Any] = {
-        "REQUEST_METHOD": "POST",
-        "REMOTE_ADDR": "192.0.2.1",
-        "CONTENT_LENGTH": "3",
-        "library.body_limit": 1,
-        "wsgi.input": body,
-    }
-    buffer_body(lambda *_: [])(environ, lambda *_: lambda _: None)
-    assert body.left == 0
-    assert body.callers == [["192.0.2.1"]] * 3
+    body = Body(2, 1)
+    assert read_input(build_environ(body), limit=1).getvalue() == b"xx"
+    assert body.callers == [["192.0.2.1"]] * 2
+    assert get_body_slots().holders == []
+
+
+@pytest.mark.parametrize(("seconds", "is_refused"), [(PART_SECONDS, False), (PART_SECONDS + 1, True)])
+@pytest.mark.parametrize("limit", [3 * PART_SIZE, PART_SIZE - 1])
+def test_a_body_that_arrives_too_slowly_is_refused(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, is_refused: bool, limit: int
+) -> None:
+    """Also if it is too large, and what follows the limit is thrown away."""
+    clock = iter(range(0, 100 * seconds, seconds))
+    monkeypatch.setattr("library_site.http.bodies.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(get_body_slots(), "timer", lambda: 0)
+    body = Body(PART_SIZE, PART_SIZE, 1)
+    environ = build_environ(body)
+    read_input(environ, limit)
+    assert isinstance(environ.get(BODY_REFUSAL_KEY), BodyTooSlow) == is_refused
+    assert len(body.callers) == (1 if is_refused else 3)
     assert get_body_slots().holders == []
 
 
@@ -190,3 +221,26 @@ def test_a_body_that_was_read_holds_no_slot(api: httpx.Client) -> None:
     for address in ("/api/books", "/api/books", "/accounts/login/"):
         api.post(address, json=build_book())
     assert get_body_slots().holders == []
+
+
+@contextmanager
+def send_unfinished_bodies(service: Service, clients: int, count: int) -> Iterator[None]:
+    """Opens connections whose bodies do not arrive, as if through a proxy that passes bodies on while they arrive."""
+    with ExitStack() as stack:
+        for number in range(count):
+            address = urlsplit(service.url)
+            connection = stack.enter_context(socket.create_connection((address.hostname, address.port)))
+            head = f"POST /api/books HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 1000\r\n"
+            connection.sendall(f"{head}X-Forwarded-For: 192.0.2.{number % clients}\r\n\r\n{{".encode())
+        yield
+
+
+def test_unfinished_bodies_refuse_nobody_elses_writes(tmp_path: Path) -> None:
+    with (
+        serve_library(tmp_path, NUM_PROXIES="1", WEB_THREADS="8", LIBRARY_ACCESS="open") as service,
+        send_unfinished_bodies(service, clients=2, count=12),
+        service.open_client() as client,
+    ):
+        answers = [client.post("/api/books", json=build_book(isbn=f"{number}")) for number in range(10)]
+        assert [answer.status_code for answer in answers] == [201] * 10
+        assert client.post("/accounts/login/", data={}).status_code == 403

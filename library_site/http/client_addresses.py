@@ -1,0 +1,55 @@
+"""Finds the address of a request's client, and its network, for which limits count."""
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import Any, cast
+
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+
+def get_client_network(environ: Mapping[str, Any]) -> str:
+    """An IPv4 address, or the /64 network of an IPv6 address: one client has all addresses of a /64 (RFC 6177)."""
+    address = get_client_address(environ)
+    try:
+        ipv6 = IPv6Address(address) if ":" in address else None
+    except ValueError:
+        return address
+    if not ipv6:
+        return address
+    # A server that listens on IPv6 sees all IPv4 clients in one /64.
+    return str(ipv6.ipv4_mapped or IPv6Network((int(ipv6), 64), strict=False))
+
+
+def get_client_address(environ: Mapping[str, Any]) -> str:
+    """The address in X-Forwarded-For that the first of our own proxies (NUM_PROXIES) wrote; else the peer's.
+
+    With fewer entries the request did not come through all proxies, so the client itself wrote them.
+    """
+    peer = environ.get("REMOTE_ADDR") or ""
+    proxies = cast("int", settings.REST_FRAMEWORK["NUM_PROXIES"])
+    if not proxies:
+        return peer
+    entries = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    if len(entries) < proxies:
+        report_missing_proxies(proxies)
+        return peer
+    address = entries[-proxies].strip()
+    return address if is_address(address) else peer
+
+
+@cache
+def report_missing_proxies(proxies: int) -> None:
+    """Logs once in each process: with too high a NUM_PROXIES callers can choose their own addresses."""
+    log.warning("A request came through fewer proxies than NUM_PROXIES, which is %s. Are there so many?", proxies)
+
+
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
