@@ -21,7 +21,8 @@ from oauth.credentials import Credential
 from oauth.scopes import ALL_SCOPES, ScopeSet
 from oauth.tokens import access_tokens, revocations
 
-PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource"
+# Where clients look for what is said of the resource PUBLIC_URL/api (RFC 9728, 3.1).
+PROTECTED_RESOURCE_PATH = ".well-known/oauth-protected-resource/api"
 MISPLACED_KEY = "This is the form of an API key, which belongs into the header X-API-Key"
 
 

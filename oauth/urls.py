@@ -18,6 +18,8 @@ server_patterns = [
     re_path(r"^oauth/introspect/?$", views.introspect, name="introspect"),
     path(".well-known/oauth-authorization-server", metadata.metadata, name="metadata"),
     path(PROTECTED_RESOURCE_PATH, metadata.protected_resource, name="protected-resource"),
+    # Clients that know the server alone look here.
+    path(".well-known/oauth-protected-resource", metadata.protected_resource, name="protected-server"),
     path(".well-known/jwks.json", metadata.public_jwks, name="jwks"),
 ]
 account_patterns = [

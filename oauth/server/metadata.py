@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from oauth import scopes
-from oauth.tokens import jwks
+from oauth.tokens import access_tokens, jwks
 
 # Seconds for which clients may cache the public keys.
 JWKS_MAX_AGE = 300
@@ -51,9 +51,9 @@ def metadata(request: HttpRequest) -> JsonResponse:
 @csrf_exempt
 @require_safe
 def protected_resource(request: HttpRequest) -> JsonResponse:
-    """RFC 9728. The API is a resource of its own authorization server."""
+    """RFC 9728. The API is a resource of its own authorization server; its tokens name it as their audience."""
     body = {
-        "resource": settings.PUBLIC_URL,
+        "resource": access_tokens.AUDIENCE,
         "authorization_servers": [settings.PUBLIC_URL],
         "scopes_supported": list(scopes.SCOPES),
         "bearer_methods_supported": ["header"],

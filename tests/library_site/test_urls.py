@@ -54,7 +54,8 @@ docs/oauth2-redirect.html None
 ^oauth/revoke/?$ oauth:revoke
 ^oauth/introspect/?$ oauth:introspect
 .well-known/oauth-authorization-server oauth:metadata
-.well-known/oauth-protected-resource oauth:protected-resource
+.well-known/oauth-protected-resource/api oauth:protected-resource
+.well-known/oauth-protected-resource oauth:protected-server
 .well-known/jwks.json oauth:jwks
 accounts/^login/?$ accounts:login
 accounts/^login/code/?$ accounts:code

@@ -26,6 +26,7 @@ SHARED_ADDRESSES = [
     "/.well-known/oauth-authorization-server",
     "/.well-known/jwks.json",
     "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/api",
 ]
 OTHER_ADDRESSES = [
     "/",

@@ -10,13 +10,14 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 
 from oauth.tokens import jwks
+from tests.support.forged_tokens import decode_token
 from tests.support.oauth_flows import create_confidential_app, create_reader, obtain_tokens
 
 pytestmark = pytest.mark.database_independent
 
 ISSUER = settings.PUBLIC_URL
 METADATA = "/.well-known/oauth-authorization-server"
-PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"
+PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource/api"
 JWKS = "/.well-known/jwks.json"
 
 
@@ -49,13 +50,21 @@ def test_a_refusal_leads_to_the_authorization_server(api: httpx.Client) -> None:
     challenge = api.get("/api/v2/operations").headers["WWW-Authenticate"]
     assert challenge == f'Bearer realm="Library API", resource_metadata="{ISSUER}{PROTECTED_RESOURCE}"'
     assert api.get(PROTECTED_RESOURCE).json() == {
-        "resource": ISSUER,
+        "resource": f"{ISSUER}/api",
         "authorization_servers": [ISSUER],
         "scopes_supported": ["read", "write", "webhooks"],
         "bearer_methods_supported": ["header"],
         "resource_name": "Library API",
         "resource_documentation": f"{ISSUER}/docs",
     }
+
+
+def test_a_token_is_for_the_resource_at_both_of_its_addresses(api: httpx.Client) -> None:
+    """A resource server that compares them refuses the token otherwise (RFC 9728, 3.3; RFC 9068, 4)."""
+    token = obtain_tokens(api, create_reader(), create_confidential_app())["access_token"]
+    answers = [api.get(address) for address in (PROTECTED_RESOURCE, PROTECTED_RESOURCE.removesuffix("/api"))]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert {answer.json()["resource"] for answer in answers} == {decode_token(token)[1]["aud"]}
 
 
 def test_the_issuer_comes_from_the_settings_not_from_the_request(api: httpx.Client) -> None:
