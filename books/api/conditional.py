@@ -9,10 +9,10 @@ from library_site.http.refusals import Refusal
 
 
 class PreconditionFailed(Refusal):
-    """The book is not in the state that the request asks for."""
+    """What the request is about is in another state than it asks for."""
 
     status = 412
-    message = "The book is not in the state the request asks for"
+    message = "The state is another than the request asks for"
 
 
 class Conditions(NamedTuple):

@@ -18,8 +18,8 @@ from rest_framework.exceptions import APIException, ErrorDetail, ParseError, Val
 from rest_framework.request import Request
 
 from books.models import StoredResponse
-from books.writing.changes import IsbnInUse
 from library_site.api.viewsets import get_body, lock_large_body
+from library_site.http.refusals import Refusal
 from oauth.callers import get_caller_key, is_anonymous
 from oauth.credentials import sha256_hex
 
@@ -116,13 +116,15 @@ def run_once(
 ) -> HttpResponse:
     """Returns the response, also of a refusal, which is stored as well.
 
-    Other exceptions roll the transaction back, among them ConcurrentChange.
+    Other exceptions roll the transaction back, and so do refusals that are temporary, as ConcurrentChange is.
     """
     try:
         if parse_error:
             raise parse_error
         return action(view, request, *arguments, **options)
-    except (APIException, IsbnInUse) as error:
+    except (APIException, Refusal) as error:
+        if isinstance(error, Refusal) and error.is_temporary:
+            raise
         response: HttpResponse = view.handle_exception(error)
         return response
 

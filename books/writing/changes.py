@@ -70,6 +70,7 @@ class ConcurrentChange(Refusal):
 
     status = 409
     message = gettext_noop("The book was changed by another request at the same time")
+    is_temporary = True
 
 
 def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:

@@ -37,7 +37,7 @@ class JSONParser(BaseParser):
 
 
 class MergePatchParser(JSONParser):
-    """RFC 7396. Every member of a book is required, so a null, which would remove one, is refused as a value."""
+    """RFC 7396, of which a null removes a member: serializers refuse it where the member cannot be absent."""
 
     media_type = "application/merge-patch+json"
 

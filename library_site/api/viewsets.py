@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.exceptions import MethodNotAllowed, ParseError, UnsupportedMediaType
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from library_site.api.decoding import BodyDecoder
-from library_site.api.parsers import parse_json
+from library_site.api.parsers import MergePatchParser, parse_json
 from library_site.api.responses import make_empty_response
 from library_site.http.fast_path import FAILURE_KEY
 from library_site.http.origins import require_own_origin
@@ -37,6 +38,11 @@ class APIViewSet(GenericViewSet[Any]):
             parser = self.get_content_negotiator().select_parser(request, request.parsers or [])
             if not parser:
                 raise UnsupportedMediaType(request.content_type)
+
+    def get_parsers(self) -> list[BaseParser]:
+        # drf-spectacular calls this without a request.
+        is_patch = self.request is not None and self.request.method == "PATCH"
+        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def perform_authentication(self, request: Request) -> None:
         """Raises the failure of the fast path, which has authenticated the request: nothing may run again."""

@@ -32,6 +32,8 @@ class Refusal(Exception):
     status: ClassVar[int]
     message: ClassVar[str]
     headers: ClassVar[Mapping[str, str]] = {}
+    # Whether the same request may be carried out later. Then its refusal is not stored for Idempotency-Key.
+    is_temporary: ClassVar[bool] = False
 
     def to_failure(self, request: HttpRequest | Request) -> Failure:
         return Failure(self.status, self.message, headers=self.headers)

@@ -1,6 +1,5 @@
 """The views of version 2 (specification, Sections 5-7 and 9)."""
 
-import builtins
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -8,7 +7,6 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
-from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
@@ -38,7 +36,6 @@ from books.api.views import BookViewSet, get_caller, make_response, read_query
 from books.history.actors import find_actor
 from books.models import Actor
 from library_site.api.decoding import make_decoders
-from library_site.api.parsers import MergePatchParser
 from library_site.api.query import check_parameters, read_boolean
 from library_site.api.responses import json_response
 from library_site.http.fast_path import Answer
@@ -81,11 +78,6 @@ class BookViewSetV2(BookViewSet):
 
     def partial_update(self, request: Request, book_id: str) -> HttpResponse:
         return self.update(request, book_id)
-
-    def get_parsers(self) -> builtins.list[BaseParser]:
-        # drf-spectacular calls this without a request.
-        is_patch = self.request is not None and self.request.method == "PATCH"
-        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     @document_bulk
     @idempotent

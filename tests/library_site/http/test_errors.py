@@ -194,7 +194,17 @@ def test_a_precondition_that_does_not_hold_is_answered_412(
     tag = '"other"' if header == "If-Match" else "*"
     status, body = request_json(api, method, BOOKS + end.format(**book), headers={header: tag}, **content)
     assert (status, body) == (412, build_error("PRECONDITION_FAILED", body["error"]["message"]))
-    assert body["error"]["message"]
+    assert ("book" in body["error"]["message"]) == bool(end)
+
+
+@pytest.mark.parametrize("path", ["", "/{id}/restore"])
+def test_a_precondition_names_no_book_where_there_is_none(api: httpx.Client, book: dict[str, Any], path: str) -> None:
+    api.delete(f"{BOOKS}/{book['id']}")
+    for accept in ("application/json", "text/csv"):
+        method = "POST" if path else "GET"
+        headers = {"If-Match": '"other"', "Accept": accept}
+        status, body = request_json(api, method, BOOKS + path.format(**book), headers=headers)
+        assert (status, body["error"]["message"]) == (412, "The state is another than the request asks for")
 
 
 @pytest.mark.parametrize(

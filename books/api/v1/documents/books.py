@@ -2,7 +2,7 @@
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 
-from books.api.conditional import PreconditionFailed
+from books.api.refusals import BookPreconditionFailed
 from books.api.schema import (
     BOOK_ID_PARAMETER,
     CHANGE_PARAMETERS,
@@ -31,7 +31,7 @@ def document_book(description: str) -> OpenApiResponse:
 BOOK_REFERENCE = {"$ref": "#/components/schemas/Book"}
 NOT_FOUND = document_refusal(BookNotFound)
 CONFLICT = document_refusal(IsbnInUse, "Another book has the isbn, or another change met this one.")
-PRECONDITION_FAILED = document_refusal(PreconditionFailed, "The book is in another state.")
+PRECONDITION_FAILED = document_refusal(BookPreconditionFailed, "The book is in another state.")
 INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path", "int_parsing")
 
 document_books = extend_schema_view(

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,18 @@ import httpx
 import psycopg
 import pytest
 from django.db import connection
+from django.http import HttpResponse
+from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
 
+from books.api.idempotency import idempotent
 from books.models import StoredResponse
+from books.writing.changes import ConcurrentChange
+from library_site.api.viewsets import APIViewSet
+from library_site.http.refusals import Refusal
 from library_site.jobs.expiry import delete_expired
 from tests.support.books import build_book
 from tests.support.concurrency import run_concurrently
@@ -182,6 +191,37 @@ def test_a_conflict_is_stored(api: httpx.Client) -> None:
     assert parse_error(first) == (409, "CONFLICT", ["isbn"])
     require_replay(first, repetition)
     assert count_books(api) == 0
+
+
+class ShelfIsFull(Refusal):
+    status = 409
+    message = "The shelf is full"
+
+
+class ShelfViewSet(APIViewSet):
+    """Names nothing of books. Each request is refused by the next of its refusals."""
+
+    permission_classes = []
+    body_serializers = {"create": Serializer}
+    refusals = iter(())
+
+    @idempotent
+    def create(self, request: Request) -> HttpResponse:
+        raise next(self.refusals)
+
+
+@pytest.mark.parametrize(("refusal", "is_stored"), [(ShelfIsFull, True), (ConcurrentChange, False)])
+def test_a_conflict_of_any_kind_is_stored_unless_it_passes(
+    rf: RequestFactory, db: None, refusal: type[Refusal], is_stored: bool
+) -> None:
+    view = ShelfViewSet.as_view({"post": "create"}, refusals=iter([refusal(), refusal()]))
+    answers = []
+    for _ in range(2):
+        request = rf.post("/api/v2/shelves", {}, "application/json", headers=KEY)
+        request.META["wsgi.input"] = BytesIO(b"{}")
+        answers.append(view(request))
+    assert [answer.status_code for answer in answers] == [409, 409]
+    assert ["Idempotent-Replayed" in answer for answer in answers] == [False, is_stored]
 
 
 def test_a_conflict_of_a_bulk_is_stored(api: httpx.Client) -> None:

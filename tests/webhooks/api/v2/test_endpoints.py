@@ -21,6 +21,7 @@ from tests.support.endpoints import (
     create_made_endpoint,
     create_owner,
 )
+from tests.support.pages import parse_error
 from webhooks import endpoints
 from webhooks.encryption import decrypt, encrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
@@ -248,6 +249,15 @@ def test_a_change_changes_what_it_names(api: httpx.Client, key_header: dict[str,
         assert (answer.status_code, answer.json()) == (200, hook)
     assert api.patch(f"{HOOKS}/{hook['id']}", json=hook, headers=key_header).json() == hook
     assert api.patch(f"{HOOKS}/{hook['id']}", json={}, headers=key_header).json() == hook
+
+
+def test_a_change_may_come_as_a_merge_patch(api: httpx.Client, key_header: dict[str, str]) -> None:
+    """A null would remove the member (RFC 7396)."""
+    address = f"{HOOKS}/{create_webhook(api, key_header)['id']}"
+    headers = {**key_header, "Content-Type": "application/merge-patch+json"}
+    answer = api.patch(address, content=b'{"description": "Theirs"}', headers=headers)
+    assert (answer.status_code, answer.json()["description"]) == (200, "Theirs")
+    assert parse_error(api.patch(address, content=b'{"url": null}', headers=headers))[2] == ["url"]
 
 
 @pytest.mark.parametrize(
