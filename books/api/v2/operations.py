@@ -87,7 +87,7 @@ class OperationViewSet(APIViewSet):
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
         selection = StoredFilter(SEARCH_FORM, build_texts(values["filter"]))
-        return OperationRequest(selection, build_edit(values), values["events"])
+        return OperationRequest(selection, build_edit(values), values.get("events", True))
 
 
 def build_edit(values: dict[str, Any]) -> Edit | None:

@@ -122,8 +122,11 @@ class OperationRequestSerializer(RejectUnknownMixin):
     filter = BookFilterSerializer()
     set = BookChangeSerializer(required=False, help_text="New values of members; for an edit.")
     replace = TextReplacementSerializer(required=False, help_text="For an edit, in place of `set`.")
+    # A default in the document makes generators of TypeScript types require the member.
     events = StrictBooleanField(
-        default=True, help_text="Whether webhooks are told of each book; false is for more than 1,000 books only."
+        required=False,
+        help_text="Whether webhooks are told of each book, which is so if it is absent; false is for more than 1,000"
+        " books only.",
     )
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:

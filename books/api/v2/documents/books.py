@@ -17,6 +17,7 @@ from books.api.bulk import MAX_BODY_BYTES, BulkFailed
 from books.api.bulk_body import MAX_ITEMS
 from books.api.conditional import PreconditionFailed
 from books.api.idempotency import IDEMPOTENCY_KEY_PATTERN
+from books.api.refusals import BookPreconditionFailed
 from books.api.schema import (
     BOOK_ID_PARAMETER,
     CHANGE_PARAMETERS,
@@ -47,6 +48,7 @@ from library_site.api.query import INVALID_INTEGER
 from library_site.api.schema import document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
 from library_site.http.refusals import Failure, Problem
+from library_site.http.streams import TooManyStreamsOfAddress
 from webhooks.registry import EventDocument
 
 MOMENT = "2026-01-31T09:30:00.000000Z"
@@ -87,7 +89,9 @@ CONFLICT = document_refusal(
     "Another book has the isbn (`Link` leads to it), or another change met this one.",
     Problem("body", "isbn", HOLDER_EXAMPLE, "unique"),
 )
-PRECONDITION_FAILED = document_refusal(PreconditionFailed, "The state is another than the request asks for.")
+PRECONDITION_FAILED = document_refusal(
+    BookPreconditionFailed, "The book is in another state than the request asks for."
+)
 INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
@@ -173,7 +177,8 @@ document_books = extend_schema_view(
         responses={
             200: document_answer(BOOK_SCHEMA, "The books.", BOOK_EXAMPLE),
             304: NOT_MODIFIED,
-            **PRECONDITION_FAILED,
+            **document_refusal(PreconditionFailed, "The page is another than the request asks for."),
+            **document_refusal(TooManyStreamsOfAddress, "Too many files are sent to the address of the client."),
             **INVALID_LIMIT,
         },
     ),
@@ -265,7 +270,7 @@ document_restore = extend_schema(
         201: document_answer(BookSerializer, "The book.", {**BOOK_EXAMPLE, "version": 3}),
         **NOT_FOUND,
         **document_refusal(BookExists, "The book is there, or another book has its isbn (`Link` leads to it)."),
-        **PRECONDITION_FAILED,
+        **document_refusal(PreconditionFailed, "The state is another than the request asks for."),
         **INVALID_BOOK_ID,
     },
 )
