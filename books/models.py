@@ -145,13 +145,13 @@ class Book(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Writes with history and event, and sends no signals (`books.writing.instances`)."""
+        """Writes with history and event (`books.writing.instances`), and sends `post_save`, but not `pre_save`."""
         self.writer.save_book(
             self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
         )
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        """Deletes through `books.writing.changes`, with history and event. Sends no signals."""
+        """Deletes with history and event, and sends `post_delete`, but not `pre_delete`."""
         count = self.writer.delete_book(self)
         return count, {self._meta.label: count}
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.db import DEFAULT_DB_ALIAS
+
 from books.fields import to_naive_utc
-from books.models import DERIVED_FIELDS, MEMBER_DEFAULTS
+from books.models import DERIVED_FIELDS, MEMBER_DEFAULTS, Book
 
 
 class BookRow(NamedTuple):
@@ -45,3 +47,10 @@ def add_derived_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values and the columns that are computed from them."""
     sources = ((field, values[field.source]) for field in DERIVED_FIELDS if field.source in values)
     return {**values, **{field.attname: field.derive(source) for field, source in sources}}
+
+
+def set_columns(instance: Book, columns: Mapping[str, Any]) -> None:
+    """Gives a model object the columns that were written."""
+    for name, value in columns.items():
+        setattr(instance, name, value)
+    instance._state.adding, instance._state.db = False, DEFAULT_DB_ALIAS

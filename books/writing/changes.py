@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext_noop
 
@@ -23,8 +23,8 @@ from books.history.records import (
 )
 from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
-from books.rows import BookRow, add_derived_values, make_row
-from books.writing import events, statements
+from books.rows import BookRow, add_derived_values, make_row, set_columns
+from books.writing import events, signals, statements
 from books.writing.direct_changes import change_row
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
@@ -75,7 +75,7 @@ class ConcurrentChange(Refusal):
 
 def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
     """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
-    with nullcontext() if can_combine_statements() else transaction.atomic():
+    with nullcontext() if needs_no_transaction() else transaction.atomic():
         return create_in_transaction(values, actor, now)
 
 
@@ -83,7 +83,7 @@ def change_book(
     pk: int, values: Mapping[str, Any], require_state: RequireState | None, actor: ActorRef, now: datetime
 ) -> BookRow:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange."""
-    if can_combine_statements():
+    if needs_no_transaction():
         with suppress(StaleVersion):
             if values and not require_state:
                 return change_without_reading(pk, values, actor, now)
@@ -93,6 +93,11 @@ def change_book(
         if require_state:
             require_state(book)
         return change_locked_book(book, values, actor, now)
+
+
+def needs_no_transaction() -> bool:
+    """Whether one statement is the whole change. What a receiver of signals raises must undo it."""
+    return can_combine_statements() and not signals.has_save_receivers()
 
 
 def change_without_reading(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
@@ -140,6 +145,7 @@ def restore_book(
             is_written = statements.reinsert_row(book, actor, now, announce)
         if not is_written:
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
+        signals.send_created([book])
     return book
 
 
@@ -157,14 +163,23 @@ def find_book(pk: int, require_state: RequireState | None) -> BookRow:
     return book
 
 
-def create_in_transaction(values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True) -> BookRow:
-    """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
+def create_in_transaction(
+    values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
+) -> BookRow:
+    """Returns a new book, whose columns `instance` gets; `now` is an aware datetime.
+
+    Raises IsbnInUse, ConcurrentChange.
+    """
     book = make_row(values, now)
     with translate_db_errors(book.isbn):
         pk = statements.insert_row(book, actor, now, announce)
     if pk is None:
         raise IsbnInUse(book.isbn)
-    return book._replace(id=pk)
+    new_book = book._replace(id=pk)
+    if instance:
+        set_columns(instance, new_book._asdict())
+    signals.send_created([new_book], instance)
+    return new_book
 
 
 def create_books(
@@ -180,11 +195,13 @@ def create_books(
     insert = copy_books if connection.vendor == "postgresql" else insert_books
     with translate_db_errors():
         isbns = insert(rows, now)
-    books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if actor or announce else []
+    needs_books = actor or announce or signals.has_save_receivers()
+    books = read_rows(Book.objects.filter(isbn__in=isbns).order_by("pk")) if needs_books else []
     if actor:
         insert_records(map(record_creation, books), actor, now)
     if announce:
         publish(map(events.created_event, books), now)
+    signals.send_created(books)
     return isbns
 
 
@@ -222,9 +239,14 @@ def lock_books(pks: Collection[int]) -> dict[int, BookRow]:
 
 
 def change_locked_book(
-    book: BookRow, values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True
+    book: BookRow,
+    values: Mapping[str, Any],
+    actor: ActorRef,
+    now: datetime,
+    announce: bool = True,
+    instance: Book | None = None,
 ) -> BookRow:
-    """Writes those values that differ from the book's own. Returns the changed book.
+    """Writes those values that differ from the book's own. Returns the changed book; `instance` gets its new columns.
 
     Raises IsbnInUse, ConcurrentChange, and StaleVersion if the book is not locked and another request changed it.
     """
@@ -236,6 +258,9 @@ def change_locked_book(
         is_written = statements.update_row(book, changed_book, tuple(columns), actor, now, announce)
     if not is_written:
         raise StaleVersion
+    if instance:
+        set_columns(instance, columns)
+    signals.send_changed([(book, changed_book)], instance)
     return changed_book
 
 
@@ -252,6 +277,7 @@ def change_locked_books(
     insert_records((record_change(*pair) for pair in pairs), actor, now)
     if announce:
         publish((events.updated_event(*pair) for pair in pairs), now)
+    signals.send_changed(pairs)
 
 
 def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> set[int]:
@@ -265,15 +291,22 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     insert_records(map(record_restoration, restored_books), actor, now)
     if announce:
         publish(map(events.created_event, restored_books), now)
+    signals.send_created(restored_books)
     return restored_ids
 
 
 def delete_locked_book(
-    book: BookRow, actor: ActorRef, now: datetime, announce: bool = True, merged_into: int | None = None
+    book: BookRow,
+    actor: ActorRef,
+    now: datetime,
+    announce: bool = True,
+    merged_into: int | None = None,
+    instance: Book | None = None,
 ) -> None:
     """Deletes a locked book; `merged_into` is the id of the book that replaces it. Raises ConcurrentChange."""
     with translate_db_errors():
         statements.delete_row(book, actor, now, announce, merged_into)
+    signals.send_deleted([book], instance)
 
 
 def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> None:
@@ -281,10 +314,12 @@ def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime
     pks = [book.id for book in books]
     with translate_db_errors():
         MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
-        Book._base_manager.filter(pk__in=pks).delete()
+        # Not `delete`, which would read the books once more and send signals of its own.
+        Book._base_manager.filter(pk__in=pks)._raw_delete(DEFAULT_DB_ALIAS)
     insert_records(map(record_deletion, books), actor, now)
     if announce:
         publish(map(events.deleted_event, books), now)
+    signals.send_deleted(books)
 
 
 class translate_db_errors:  # noqa: N801  # like contextlib's own; one of a generator takes three times as long

@@ -4,11 +4,10 @@
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from books.history.actors import find_actor
@@ -75,8 +74,9 @@ def add_instance(book: Book, is_update: bool) -> None:
         raise ValueError("Cannot force an update in save() with no primary key.")
     clean_members(book, MEMBERS)
     values = {name: getattr(book, name) for name in MEMBERS}
-    row = changes.create_book(values, find_actor(Actor.Channel.COMMAND), timezone.now())
-    set_columns(book, row._asdict())
+    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
+    with transaction.atomic():
+        changes.create_in_transaction(values, actor, now, instance=book)
 
 
 def change_instance(book: Book, names: frozenset[str] | None) -> None:
@@ -91,9 +91,8 @@ def change_instance(book: Book, names: frozenset[str] | None) -> None:
         saved_names = loaded_names if names is None else loaded_names & names
         members = [name for name in MEMBERS if name in saved_names and getattr(book, name) != getattr(row, name)]
         clean_members(book, members)
-        changed_row = changes.change_locked_book(row, {name: getattr(book, name) for name in members}, actor, now)
-    columns = changed_row._asdict().items()
-    set_columns(book, {name: value for name, value in columns if value != getattr(row, name)})
+        values = {name: getattr(book, name) for name in members}
+        changes.change_locked_book(row, values, actor, now, instance=book)
 
 
 def require_same_book(book: Book, row: BookRow, loaded_names: frozenset[str]) -> None:
@@ -112,24 +111,18 @@ def clean_members(book: Book, members: Iterable[str]) -> None:
         raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_members})
 
 
-def set_columns(book: Book, columns: Mapping[str, Any]) -> None:
-    for name, value in columns.items():
-        setattr(book, name, value)
-    book._state.adding, book._state.db = False, DEFAULT_DB_ALIAS
-
-
 def delete_book(book: Book) -> int:
-    """Deletes the book at whatever version it is. Returns how many were there: 1, or 0 if others deleted it."""
+    """Deletes the book at whatever version it is: it can be restored. Returns how many were there: 1, or 0 if others
+    deleted it.
+    """
     if book.pk is None:
         raise ValueError("A book without an id cannot be deleted.")
+    actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
     try:
-        changes.delete_book(book.pk, accept_any, find_actor(Actor.Channel.COMMAND), timezone.now())
+        with transaction.atomic():
+            changes.delete_locked_book(changes.lock_book(book.pk), actor, now, instance=book)
         count = 1
     except changes.BookNotFound:
         count = 0
     book.pk = None
     return count
-
-
-def accept_any(book: BookRow) -> None:
-    """Lets a book of whatever version be deleted: nothing is lost, because it can be restored."""
