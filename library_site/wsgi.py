@@ -23,7 +23,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.http.caching import mark_private
     from library_site.http.compression import compress_answers
     from library_site.http.fast_path import try_fast_path
-    from library_site.http.handlers import APIHandler, route_request
+    from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests
     from library_site.http.versioning import negotiate_version
     from library_site.http.versions import DEFAULT_VERSION, VERSIONS
@@ -31,7 +31,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.monitoring.probes import answer_probes
 
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
-    if settings.COMPILED_PATH:
+    if settings.COMPILED_PATH and has_stock_middleware():
         application = try_fast_path(application)
     application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
     if settings.GZIP:

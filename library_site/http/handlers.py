@@ -1,16 +1,14 @@
 """Django's handler for API requests, and the choice between it and the handler for pages."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django.conf import settings
-from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch
-from django.utils.module_loading import import_string
 
 from library_site.http.request_log import ROUTE_KEY
 from library_site.http.versions import API_ROOT
@@ -22,6 +20,16 @@ if TYPE_CHECKING:
 API_PREFIXES = (f"{API_ROOT}/", "/webhooks/")
 # Characters of a query that need no escape (RFC 3986, 3.4).
 QUERY_SAFE = "/?:@!$&'()*+,;=%"
+# The API_MIDDLEWARE of which the compiled path does the work, or for whose work it leaves a request to Django.
+STOCK_MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "library_site.http.middleware.require_allowed_host",
+    "library_site.http.middleware.require_whole_body",
+    "library_site.http.middleware.require_revalidation",
+    "oauth.throttling.bound_streams",
+]
+# What some settings add.
+OPTIONAL_MIDDLEWARE = {"corsheaders.middleware.CorsMiddleware", "oauth.throttling.count_refusals"}
 
 
 class APIRequest(WSGIRequest):
@@ -52,14 +60,13 @@ class APIHandler(PagesHandler):
     request_class = APIRequest
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Builds the chain of API_MIDDLEWARE. Hooks such as `process_view` are not supported."""
-        self._view_middleware: list[Any] = []
-        self._template_response_middleware: list[Any] = []
-        self._exception_middleware: list[Any] = []
-        handler = convert_exception_to_response(self._get_response)  # type: ignore[attr-defined]  # not in the stubs
-        for name in reversed(settings.API_MIDDLEWARE):
-            handler = convert_exception_to_response(import_string(name)(handler))
-        self._middleware_chain = handler
+        """Lets Django load API_MIDDLEWARE in the place of MIDDLEWARE, the only setting that it reads for this."""
+        pages_middleware = settings.MIDDLEWARE
+        settings.MIDDLEWARE = settings.API_MIDDLEWARE
+        try:
+            super().load_middleware(is_async)
+        finally:
+            settings.MIDDLEWARE = pages_middleware
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
         """Sets Content-Length: without it the server would send a chunked body."""
@@ -67,6 +74,11 @@ class APIHandler(PagesHandler):
         if isinstance(response, HttpResponse) and response.content:
             response["Content-Length"] = len(response.content)
         return response
+
+
+def has_stock_middleware() -> bool:
+    """Whether the compiled path may answer in the place of Django: other middleware must see every request."""
+    return [name for name in settings.API_MIDDLEWARE if name not in OPTIONAL_MIDDLEWARE] == STOCK_MIDDLEWARE
 
 
 def route_request(api: "WSGIApplication", pages: "WSGIApplication") -> "WSGIApplication":
