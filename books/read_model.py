@@ -1,58 +1,33 @@
-"""Reads books without model objects: the columns to select and the JSON to send follow from a version's serializer."""
+"""Shows books without model objects: which columns to select and which JSON to send follow from a serializer."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import msgspec
-from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import Expression, F, QuerySet
+from rest_framework import fields
 from rest_framework.fields import DateTimeField, Field
-from rest_framework.serializers import Serializer
+from rest_framework.serializers import ListSerializer, Serializer
 
 from books.fields import SelectedTimestamp
 from books.models import Book
-from books.rows import BookRow
-from library_site.db.integers import BIGINT_MAX
-from library_site.db.sql import PreparedStatement, Row, fetch_all
+from library_site.db.sql import Row
 
 Column = Expression | F
-# Fetches the rows of a statement.
-FetchAll = Callable[[PreparedStatement, Sequence[Any]], list[Row]]
-# From this offset on it is faster to find the first book of the page separately.
-DEEP_OFFSET = 1_000
-DEEP_OFFSET_SQL = "id >= (SELECT id FROM books_book ORDER BY id LIMIT 1 OFFSET %s)"
-# Clients can ask for many different statements. This many of each kind are cached.
-CACHED_STATEMENTS = 100
-
-
-class BookQuery(NamedTuple):
-    """Books that match a queryset and all `conditions`, each of which is SQL with the value of its parameter.
-
-    Django needs longer to compile a condition than PostgreSQL to find the books.
-    """
-
-    books: QuerySet[Book]
-    conditions: Sequence[tuple[str, str]] = ()
-
-    def count_books(self) -> int:
-        try:
-            condition, parameters = self.compile()
-        except EmptyResultSet:
-            return 0
-        [(count,)] = fetch_all(f"SELECT count(*) FROM books_book{condition}", parameters)  # noqa: S608  # our own SQL
-        return int(count)
-
-    def compile(self) -> tuple[str, Sequence[Any]]:
-        """Returns the condition as SQL and its parameters. Raises EmptyResultSet."""
-        condition, parameters = compile_condition(self.books)
-        if not self.conditions:
-            return condition, parameters
-        texts = [*([condition.removeprefix(" WHERE ")] if condition else []), *(sql for sql, _ in self.conditions)]
-        return f" WHERE {' AND '.join(texts)}", [*parameters, *(value for _, value in self.conditions)]
+# Clients choose the fields. So many sets of them are remembered.
+CACHED_SETS = 100
+# Fields that show their column as it is.
+PLAIN_FIELDS = (
+    fields.BigIntegerField,
+    fields.BooleanField,
+    fields.CharField,
+    fields.DateTimeField,
+    fields.IntegerField,
+)
 
 
 class Representation:
@@ -63,8 +38,9 @@ class Representation:
         self.serializer = serializer
         self.fields = {name: field for name, field in fields.items() if names is None or name in names}
         self.members = list(self.fields)
-        # Gives the members of a book, as `fetch_rows` returns them.
-        self.to_row: Callable[[BookRow], Row] = attrgetter(*(str(field.source) for field in self.fields.values()))
+        sources = [str(field.source) for field in self.fields.values()]
+        # Gives the members of a book, as a row has them.
+        self.to_row: Callable[[Any], Row] = make_getter(sources)
         # Leaves out the extra columns of a row.
         self.select_members: Callable[[Row], Row] = itemgetter(slice(len(self.members)))
         self.columns = [select_column(field) for field in self.fields.values()]
@@ -72,52 +48,17 @@ class Representation:
             name: zone_suffix(field) for name, field in self.fields.items() if isinstance(field, DateTimeField)
         }
         self.struct = msgspec.defstruct(serializer.__name__, self.members, gc=False)
-        # Clients can choose thousands of sets of members, too many for PostgreSQL to keep plans for.
-        self.reuse_plan = names is None
-        self.list_statements: dict[tuple[Any, ...], ListStatement] = {}
-        self.make_partial = lru_cache(CACHED_STATEMENTS)(partial(Representation, serializer))
+        self.is_whole = names is None
+        self.make_partial = lru_cache(CACHED_SETS)(partial(Representation, serializer))
 
     def with_fields(self, names: Iterable[str]) -> "Representation":
         """Returns a representation with only these members, all of which exist."""
         return self.make_partial(frozenset(names))
 
-    def select(self, books: QuerySet[Book], *extra_columns: Column) -> QuerySet[Book, Row]:
-        """Selects the members and the extra columns as tuples."""
-        return books.values_list(*self.columns, *extra_columns)
-
-    def fetch_rows(self, selection: BookQuery, skip: int, limit: int, *extra_columns: Column) -> list[Row]:
-        """Returns rows of the books. Each request compiles only the condition; the rest of the statement is cached."""
-        try:
-            condition, parameters = selection.compile()
-        except EmptyResultSet:
-            return []
-        return self.get_list_statement(selection.books, extra_columns).fetch_rows(condition, parameters, skip, limit)
-
-    def fetch_page(self, selection: BookQuery, skip: int, limit: int) -> list[msgspec.Struct]:
-        """Returns structs of the books."""
-        return self.to_structs(self.fetch_rows(selection, skip, limit))
-
-    def get_list_statement(self, books: QuerySet[Book], extra_columns: tuple[Column, ...]) -> "ListStatement":
-        key = (*books.query.order_by, *extra_columns)
-        if key not in self.list_statements:
-            sql, _ = self.select(Book.objects.order_by(*books.query.order_by), *extra_columns).query.sql_with_params()
-            select_sql, keyword, order_sql = sql.partition(" ORDER BY ")
-            self.list_statements[key] = ListStatement(
-                select_sql, keyword + order_sql, is_by_id=key == ("pk",), reuse_plan=self.reuse_plan
-            )
-        return self.list_statements[key]
-
-    def find_book(
-        self, pk: int, fetch_all: FetchAll = PreparedStatement.fetch_all
-    ) -> tuple[msgspec.Struct, int] | None:
-        """Returns the struct of a book and its version."""
-        rows = fetch_all(self.book_statement, (pk,)) if abs(pk) <= BIGINT_MAX else []
-        return (self.to_structs(rows)[0], rows[0][-1]) if rows else None
-
-    @cached_property
-    def book_statement(self) -> PreparedStatement:
-        sql, _ = self.select(Book.objects.filter(pk=0), F("version")).query.sql_with_params()
-        return PreparedStatement(sql, self.reuse_plan)
+    def read(self, books: Any) -> list[msgspec.Struct]:
+        """Returns structs of books, which are model objects, rows, or a queryset or page that is not read yet."""
+        is_unread = hasattr(books, "values_list") and getattr(books, "_result_cache", None) is None
+        return self.to_structs(books.values_list(*self.columns) if is_unread else map(self.to_row, books))
 
     def to_structs(self, rows: Iterable[Row]) -> list[msgspec.Struct]:
         """Turns rows into structs, without the extra columns."""
@@ -126,34 +67,79 @@ class Representation:
             format_times(books, name, zone)
         return books
 
-    def to_struct(self, book: BookRow) -> msgspec.Struct:
+    def to_struct(self, book: Any) -> msgspec.Struct:
+        """`book` is a model object or a row."""
         [struct] = self.to_structs([self.to_row(book)])
         return struct
 
 
-class ListStatement:
-    """The statement of a list in one order, to which a condition can be added."""
+class BookListSerializer(ListSerializer[Book]):
+    def to_representation(self, data: Any) -> Any:
+        child = cast("ReadSerializer", self.child)
+        is_own = type(child).to_representation is not ReadSerializer.to_representation
+        representation = None if is_own else child.find_representation()
+        return representation.read(data) if representation else super().to_representation(data)
 
-    def __init__(self, select_sql: str, order_sql: str, is_by_id: bool, reuse_plan: bool) -> None:
-        self.select_sql, self.page_sql = select_sql, f"{order_sql} LIMIT %s OFFSET %s"
-        self.statement = PreparedStatement(f"{select_sql}{self.page_sql}", reuse_plan)
-        # PostgreSQL skips the books before the page by reading only the index.
-        deep_sql = f"{select_sql} WHERE {DEEP_OFFSET_SQL}{order_sql} LIMIT %s"
-        self.deep_statement = PreparedStatement(deep_sql, reuse_plan) if is_by_id else None
-        # Callers choose the members and the conditions; of all combinations there are too many.
-        self.get_filtered_statement = lru_cache(CACHED_STATEMENTS if reuse_plan else 0)(self.build_filtered_statement)
 
-    def fetch_rows(self, condition: str, parameters: Sequence[Any], skip: int, limit: int) -> list[Row]:
-        """Returns the rows of one page. An empty condition matches all books."""
-        if condition:
-            return self.get_filtered_statement(condition).fetch_all((*parameters, limit, skip))
-        if self.deep_statement and skip > DEEP_OFFSET:
-            return self.deep_statement.fetch_all((skip, limit))
-        return self.statement.fetch_all((limit, skip))
+class ReadSerializer(Serializer[Book]):
+    """Shows books by a Representation. With `only` it has these fields alone.
 
-    def build_filtered_statement(self, condition: str) -> PreparedStatement:
-        """PostgreSQL plans it anew each time, because a plan that is fast for one text is slow for another."""
-        return PreparedStatement(f"{self.select_sql}{condition}{self.page_sql}", reuse_plan=False)
+    REST framework itself shows what has fields of other kinds, or fields that differ from request to request.
+    """
+
+    def __init__(self, *arguments: Any, only: Collection[str] | None = None, **options: Any) -> None:
+        self.only = only
+        super().__init__(*arguments, **options)
+
+    def get_fields(self) -> dict[str, Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        return {name: field for name, field in fields.items() if self.only is None or name in self.only}
+
+    def to_representation(self, instance: Any) -> Any:
+        representation = self.find_representation()
+        if not representation:
+            return super().to_representation(instance)
+        return msgspec.structs.asdict(representation.to_struct(instance))
+
+    def find_representation(self) -> Representation | None:
+        representation = compile_serializer(type(self))
+        return representation.with_fields(self.only) if representation and self.only is not None else representation
+
+
+@cache
+def compile_serializer(serializer: type[Serializer[Book]]) -> Representation | None:
+    """Returns None for a serializer with fields that a Representation cannot show."""
+    has_fixed_fields = serializer.get_fields is ReadSerializer.get_fields
+    if not has_fixed_fields or not all(map(is_plain, serializer().fields.values())):
+        return None
+    return Representation(serializer)
+
+
+def has_only_conditions(books: QuerySet[Book]) -> bool:
+    """Whether a queryset selects all columns of books, with conditions of these alone."""
+    query = books.query
+    has_more = (
+        query.annotations
+        or query.distinct
+        or query.extra
+        or query.combinator
+        or query.select_related
+        or len(query.alias_map) > 1
+        or vars(books)["_prefetch_related_lookups"]
+    )
+    return not has_more and query.default_cols and query.deferred_loading[1]
+
+
+def is_plain(field: Field[Any, Any, Any, Any]) -> bool:
+    show: Any = type(field).to_representation
+    return str(field.source).isidentifier() and any(show is plain.to_representation for plain in PLAIN_FIELDS)
+
+
+def make_getter(names: Sequence[str]) -> Callable[[Any], Row]:
+    """Returns a function that returns these attributes. `attrgetter` alone returns no tuple for a single name."""
+    if len(names) == 1:
+        return lambda book: (getattr(book, names[0]),)
+    return attrgetter(*names)
 
 
 def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
@@ -167,20 +153,6 @@ def format_times(books: Sequence[msgspec.Struct], name: str, zone: str) -> None:
             elif zone:
                 # Four times as fast as `replace`.
                 setattr(book, name, datetime.combine(time, time.time(), UTC))
-
-
-def compile_condition(books: QuerySet[Book]) -> tuple[str, Sequence[Any]]:
-    """Returns the condition of a queryset as SQL, and its parameters.
-
-    Raises EmptyResultSet if it cannot match any book, such as a year that no column can hold.
-    """
-    if not books.query.where:
-        return "", ()
-    try:
-        sql, parameters = books.query.get_compiler(books.db).compile(books.query.where)
-    except FullResultSet:
-        return "", ()
-    return f" WHERE {sql}", parameters
 
 
 def select_column(field: Field[Any, Any, Any, Any]) -> Column:

@@ -393,7 +393,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["oauth.permissions.LibraryAccess"],
     "DEFAULT_THROTTLE_CLASSES": ["oauth.throttling.CallerThrottle"] if API_RATE_LIMIT else [],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["library_site.api.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["library_site.api.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.api.negotiation.JSONNegotiation",
     "DEFAULT_SCHEMA_CLASS": "library_site.api.error_documents.OperationSchema",

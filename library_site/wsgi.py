@@ -21,8 +21,8 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     from library_site.db.statements import wrap_statements
     from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
+    from library_site.http.compiled_path import answer_compiled
     from library_site.http.compression import compress_answers
-    from library_site.http.fast_path import try_fast_path
     from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests
     from library_site.http.versioning import negotiate_version
@@ -32,7 +32,7 @@ def build_application(pages: "WSGIApplication") -> "WSGIApplication":
 
     application = buffer_body(normalize_content_type(route_request(APIHandler(), pages)))
     if settings.COMPILED_PATH and has_stock_middleware():
-        application = try_fast_path(application)
+        application = answer_compiled(application, VERSIONS.values())
     application = mark_private(negotiate_version(application, VERSIONS, DEFAULT_VERSION))
     if settings.GZIP:
         application = compress_answers(application)

@@ -21,7 +21,7 @@ from oauth.callers import get_address_key, get_caller_key
 
 # What is refused for its version, its credential or its method never reaches the throttle.
 REFUSED_STATUSES = {400, 401, 403, 405}
-HEADERS_KEY = "library.rate_limit"
+HEADERS_KEY, WAIT_KEY = "library.rate_limit", "library.rate_limit_wait"
 
 
 class CallerThrottle(BaseThrottle):
@@ -38,7 +38,12 @@ class CallerThrottle(BaseThrottle):
 
 
 def count_request(request: HttpRequest | Request, caller: str) -> int:
-    """Returns the seconds until the caller may send a request again; 0 if this one is within the limit."""
+    """Returns the seconds until the caller may send a request again; 0 if this one is within the limit.
+
+    A request is counted once: Django answers what the compiled path has counted.
+    """
+    if WAIT_KEY in request.META:
+        return cast("int", request.META[WAIT_KEY])
     amount, seconds = cast("tuple[int, int]", settings.API_RATE_LIMIT)
     window = get_counter(settings.REDIS_URL, seconds).count(caller, now=CallerThrottle.timer())
     seconds_left = max(1, min(seconds, ceil(window.seconds_left)))
@@ -46,7 +51,8 @@ def count_request(request: HttpRequest | Request, caller: str) -> int:
         "RateLimit-Policy": f'"default";q={amount};w={seconds}',
         "RateLimit": f'"default";r={max(0, amount - window.requests)};t={seconds_left}',
     }
-    return seconds_left if window.requests > amount else 0
+    request.META[WAIT_KEY] = seconds_left if window.requests > amount else 0
+    return cast("int", request.META[WAIT_KEY])
 
 
 def count_refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

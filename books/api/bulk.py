@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, ErrorDetail, ValidationError
 from rest_framework.settings import api_settings
@@ -12,6 +13,7 @@ from rest_framework.settings import api_settings
 from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.api.refusals import find_holder, name_holder
 from books.history.actors import ActorRef, begin_operation
+from books.models import Book
 from books.rows import BookRow
 from books.writing import changes
 from library_site.api.query import FieldErrors
@@ -105,6 +107,7 @@ def prefix_problems(index: int, details: Any) -> FieldErrors:
 def apply_items(
     items: Mapping[int, BulkItem],
     problems: FieldErrors,
+    books: QuerySet[Book],
     build_url: UrlBuilder,
     actor: ActorRef,
     now: datetime,
@@ -112,17 +115,18 @@ def apply_items(
 ) -> list[dict[str, Any]]:
     """Carries out the items in their order. Returns `op`, `id` and `version` of each. A dry run changes nothing.
 
-    `problems` are those that `parse_items` returned. Raises BulkFailed, ConcurrentChange; then nothing is changed.
+    `problems` are those that `parse_items` returned; `books` are those that may be changed. Raises BulkFailed,
+    ConcurrentChange; then nothing is changed.
     """
     failures: dict[int, Exception] = {}
     results = []
     with transaction.atomic():
         actor = begin_operation(BULK, actor, now)
-        books = changes.lock_books([item.pk for item in items.values() if item.op != "create"])
+        rows = changes.lock_books([item.pk for item in items.values() if item.op != "create"], books)
         for index, item in items.items():
             try:
                 with transaction.atomic():
-                    results.append({"op": item.op, **apply_item(item, books, actor, now)})
+                    results.append({"op": item.op, **apply_item(item, rows, actor, now)})
             except (changes.BookNotFound, changes.IsbnInUse, VersionMismatch) as error:
                 drop_tracebacks(error)
                 failures[index] = error

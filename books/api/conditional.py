@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.utils.http import parse_etags
+from rest_framework.request import Request
 
 from library_site.http.refusals import Refusal
 
@@ -44,6 +45,10 @@ class Conditions(NamedTuple):
 
 
 NO_CONDITIONS = Conditions()
+
+
+def get_conditions(request: Request) -> Conditions:
+    return Conditions.from_environ(request.META)
 
 
 def parse_etag_header(value: str | None) -> list[str]:

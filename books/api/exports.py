@@ -1,17 +1,20 @@
 """The list of books as a file: all that match the filters, in a format that the client prefers to JSON."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from rest_framework.request import Request
 
-from books.api.actions import VersionProfile
-from books.api.conditional import Conditions
-from books.api.filters import get_filters, select_matching
+from books.api.conditional import get_conditions
+from books.api.filters import get_filters
 from books.files.downloads import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
-from library_site.api.query import Query
+from library_site.api.query import check_parameters
+
+if TYPE_CHECKING:
+    from books.api.views import BookViewSet
 
 JSON_TYPES = ("application/json", "application/vnd.library")
 WILDCARDS = ("*/*", "application/*", "text/*")
@@ -53,16 +56,14 @@ def parse_weight(text: str) -> float:
     return weight if 0 <= weight <= 1 else 0.0
 
 
-def export_books(
-    profile: VersionProfile, query: Query, format: Format, conditions: Conditions, is_head: bool
-) -> HttpResponseBase:
-    """Answers with a file of the books, page by page. It has no ETag.
+def export_books(view: "BookViewSet", request: Request, format: Format) -> HttpResponseBase:
+    """Answers with a file of the books of a list, page by page. It has no ETag.
 
     Raises ValidationError, UnknownParameter (also for the parameters of pages), PreconditionFailed.
     """
-    profile.validate_query(query, list(get_filters(profile.filterset_class)))
-    books = select_matching({name: str(query.query_params[name]) for name in query.query_params})
-    if conditions.is_not_modified(""):
+    check_parameters(request, list(get_filters(view.filterset_class)))
+    books = view.filter_queryset(view.get_queryset())
+    if get_conditions(request).is_not_modified(""):
         return HttpResponse(status=304)
     response = stream_books(books, format)
-    return HttpResponse(headers=response.headers) if is_head else response
+    return HttpResponse(headers=response.headers) if request.method == "HEAD" else response

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+from django.http import HttpResponse
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import DateTimeField
+from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
-from books.api.actions import parse_book_id, require_known_book
-from books.api.pagination import answer_page
+from books.api.ids import parse_book_id, require_known_book
+from books.api.pagination import build_link_header
 from books.history.cursors import TimeCursor, VersionCursor
 from books.history.entries import CHANGE_KINDS, Entry, Filters, read_book_page, read_recent_page
 from books.models import Change
@@ -18,15 +21,14 @@ from library_site.api.cursors import Cursor, encode_start
 from library_site.api.query import (
     DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
-    Query,
+    UnknownParameter,
     build_link,
     check_parameters,
     read_cursor,
     read_integer,
 )
-from library_site.api.responses import NO_STORE
+from library_site.api.responses import NO_STORE, json_response
 from library_site.db.keyset import Key, Page, Start, lead_back
-from library_site.http.fast_path import Answer
 
 PAGE_PARAMETERS = ("limit", "cursor")
 
@@ -34,7 +36,7 @@ PAGE_PARAMETERS = ("limit", "cursor")
 class PageQuery(NamedTuple):
     """What a query asks of a list."""
 
-    query: Query
+    query: Request
     start: Start
     limit: int
 
@@ -42,10 +44,14 @@ class PageQuery(NamedTuple):
         return build_link(self.query, cursor=encode_start(key, backward)) if key else None
 
 
-def read_book_history(representation: Representation, book_id: str, query: Query) -> Answer:
-    """Raises BookNotFound, ValidationError, UnknownParameter."""
-    check_parameters(query, PAGE_PARAMETERS)
-    page_query = read_page_query(query, VersionCursor, {})
+def read_book_history(representation: Representation, book_id: str, query: Request) -> HttpResponse:
+    """Raises ValidationError for a malformed id, BookNotFound, and then ValidationError or UnknownParameter."""
+    try:
+        check_parameters(query, PAGE_PARAMETERS)
+        page_query = read_page_query(query, VersionCursor, {})
+    except (ValidationError, UnknownParameter) as error:
+        require_known_book(parse_book_id(book_id, partial(getattr, error, "detail")))
+        raise
     pk = parse_book_id(book_id)
     page = read_book_page(pk, page_query.start, page_query.limit)
     if not page.rows:
@@ -53,7 +59,9 @@ def read_book_history(representation: Representation, book_id: str, query: Query
     return answer_rows(page_query, page, [represent_entry(representation, entry) for entry in page.rows])
 
 
-def read_changes(representation: Representation, filter_serializer: type[Serializer[Any]], query: Query) -> Answer:
+def read_changes(
+    representation: Representation, filter_serializer: type[Serializer[Any]], query: Request
+) -> HttpResponse:
     """Raises ValidationError, UnknownParameter."""
     names = list(filter_serializer().fields)
     check_parameters(query, [*names, *PAGE_PARAMETERS])
@@ -71,7 +79,7 @@ def build_filters(values: Mapping[str, Any]) -> Filters:
     return Filters(**{**values, "kind": kind})
 
 
-def read_page_query(query: Query, cursor_class: type[Cursor], problems: Mapping[str, Any]) -> PageQuery:
+def read_page_query(query: Request, cursor_class: type[Cursor], problems: Mapping[str, Any]) -> PageQuery:
     """`problems` are what else is wrong with the query. Raises ValidationError, which names all problems."""
     limit, limit_errors = read_integer(query, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
     start, cursor_errors = read_cursor(query, "cursor", cursor_class.decode_start, "It is no cursor of this list.")
@@ -80,13 +88,14 @@ def read_page_query(query: Query, cursor_class: type[Cursor], problems: Mapping[
     return PageQuery(query, start or Start(), limit)
 
 
-def answer_rows(page_query: PageQuery, page: Page[Any], results: list[dict[str, Any]]) -> Answer:
+def answer_rows(page_query: PageQuery, page: Page[Any], results: list[dict[str, Any]]) -> HttpResponse:
     """Answers the results of a page, and links to the pages beside it."""
     start = page_query.start
     _, before, behind = lead_back(page, start, descending=not start.backward)
     urls = page_query.build_link(behind, backward=False), page_query.build_link(before, backward=True)
-    answer = answer_page(results, *urls)
-    return answer._replace(headers={**answer.headers, **NO_STORE})
+    next_url, previous_url = urls
+    headers = {**build_link_header(next_url, previous_url), **NO_STORE}
+    return json_response({"results": results, "next": next_url, "previous": previous_url}, headers=headers)
 
 
 def represent_entry(representation: Representation, entry: Entry) -> dict[str, Any]:

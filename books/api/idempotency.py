@@ -16,6 +16,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import APIException, ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from books.models import StoredResponse
 from library_site.api.viewsets import get_body, lock_large_body
@@ -118,14 +119,16 @@ def run_once(
 
     Other exceptions roll the transaction back, and so do refusals that are temporary, as ConcurrentChange is.
     """
+    response: HttpResponse
     try:
         if parse_error:
             raise parse_error
-        return action(view, request, *arguments, **options)
+        response = view.finalize_response(request, action(view, request, *arguments, **options))
+        return response.render() if isinstance(response, Response) else response
     except (APIException, Refusal) as error:
         if isinstance(error, Refusal) and error.is_temporary:
             raise
-        response: HttpResponse = view.handle_exception(error)
+        response = view.handle_exception(error)
         return response
 
 

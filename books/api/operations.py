@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
+from rest_framework.request import Request
 
 from books.api.history import PAGE_PARAMETERS, answer_rows, describe_members, format_time, read_page_query
 from books.fields import to_naive_utc
@@ -27,9 +29,8 @@ from books.operations.previews import Preview, preview_deletion, preview_edit
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.cursors import Cursor, CursorInteger
-from library_site.api.query import FieldErrors, Query, check_parameters, get_parameter
+from library_site.api.query import FieldErrors, check_parameters, get_parameter
 from library_site.api.responses import RETRY_SOON
-from library_site.http.fast_path import Answer
 from oauth.credentials import Credential
 from oauth.scopes import SCOPES
 from oauth.stored_credentials import describe_credential
@@ -127,7 +128,7 @@ def find_caller(caller: Credential) -> ActorRef:
     return find_actor(Actor.Channel.OPERATION, credential=caller)
 
 
-def read_own_operations(query: Query, caller: Credential) -> Answer:
+def read_own_operations(query: Request, caller: Credential) -> HttpResponse:
     """Answers those that the user of the credential began. Raises ValidationError, UnknownParameter."""
     check_parameters(query, ["state", *PAGE_PARAMETERS])
     state = get_parameter(query, "state")

@@ -1,18 +1,20 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import msgspec
 from django.conf import settings
-from django.db.models import F
-from rest_framework.exceptions import ErrorDetail
+from django.db.models import F, QuerySet
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
-from books.read_model import BookQuery, Column, Representation
+from books.models import Book
+from books.read_model import Column
 from books.search.sections import SORT_KEYS, build_beyond_condition
 from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
 from library_site.api.query import (
@@ -26,11 +28,9 @@ from library_site.api.query import (
     read_cursor,
     read_integer,
 )
-from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
 from library_site.db.keyset import Key, Start, cut_page, lead_back, order_by
 from library_site.db.sql import Row
-from library_site.http.fast_path import Answer
 
 
 class BookCursor(Cursor):
@@ -65,8 +65,8 @@ class KeysetPagination(BasePagination):
     max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
 
-    def read_parameters(self, query: Query) -> FieldErrors:
-        """Reads the parameters, and returns their problems by name."""
+    def find_errors(self, query: Request | Query) -> FieldErrors:
+        """Reads the parameters, and returns their errors by name."""
         self.query = query
         self.sort, sort_errors = read_sort_parameter(query)
         self.limit, limit_errors = read_integer(query, "limit", self.default_limit, 1, self.max_limit)
@@ -77,29 +77,28 @@ class KeysetPagination(BasePagination):
         )
         return sort_errors | limit_errors | count_errors | cursor_errors
 
-    def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
-        """Answers a JSON object. To be called after `read_parameters` returned no problems."""
-        count = {"count": selection.count_books()} if self.has_count else {}
-        results = self.fetch_page(selection, representation)
-        return answer_page(results, self.next, self.previous, **count)
-
-    def fetch_page(self, selection: BookQuery, representation: Representation) -> list[msgspec.Struct]:
-        """Returns the structs of the page, and sets the links to the next and the previous page."""
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
+        """Returns a page that is not read yet: the serializer says which columns it needs. Raises ValidationError."""
+        if errors := self.find_errors(request):
+            raise ValidationError(errors)
+        self.count = {"count": queryset.count()} if self.has_count else {}
         name, start = self.sort.removeprefix("-"), Start()
         if self.cursor:
             start = Start((self.cursor.key, self.cursor.pk), self.cursor.backward)
         descending = self.sort.startswith("-") != start.backward
-        books = selection.books.order_by(*ORDER_BY[name, descending])
+        books = queryset.order_by(*ORDER_BY[name, descending])
         if start.key:
             books = books.filter(build_beyond_condition(name, *start.key, descending=descending))
-        selection = selection._replace(books=books)
-        rows = representation.fetch_rows(selection, 0, self.limit + 1, SORT_ORDERS[name], F("id"))
-        page = lead_back(cut_page(rows, self.limit, start, get_row_key), start, descending)
-        self.previous = self.build_link(page.before, backward=True)
-        self.next = self.build_link(page.behind, backward=False)
-        return representation.to_structs(page.rows)
+        self.page = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], start, descending)
+        return self.page
 
-    def build_link(self, key: Key | None, backward: bool) -> str | None:
+    def get_paginated_response(self, data: Any) -> Response:
+        """Answers a JSON object, and the links in the header Link, too. To be called when the page has been read."""
+        next_url, previous_url = self.build_link(self.page.next), self.build_link(self.page.previous, backward=True)
+        headers = build_link_header(next_url, previous_url)
+        return Response({"results": data, "next": next_url, "previous": previous_url, **self.count}, headers=headers)
+
+    def build_link(self, key: Key | None, backward: bool = False) -> str | None:
         return build_link(self.query, cursor=BookCursor(self.sort, backward, *key).encode()) if key else None
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -129,15 +128,43 @@ class KeysetPagination(BasePagination):
         ]
 
 
-def answer_page(results: Sequence[Any], next_url: str | None, previous_url: str | None, **members: Any) -> Answer:
-    """Answers a page with its links, in the body and in the header Link (RFC 8288)."""
+class KeysetPage:
+    """A page that is read like a queryset. Then `next` and `previous` are the keys beyond which its neighbours begin.
+
+    `books` has one more book than the page; `key` is what sorts them, before the id.
+    """
+
+    next: Key | None = None
+    previous: Key | None = None
+
+    def __init__(self, books: QuerySet[Book], key: Column, start: Start, descending: bool) -> None:
+        self.books, self.start, self.descending = books, start, descending
+        self.key_columns = key, F("id")
+
+    def values_list(self, *columns: Column) -> list[Row]:
+        """Returns rows that end with the key and the id."""
+        return self.cut(list(self.books.values_list(*columns, *self.key_columns)))
+
+    def __iter__(self) -> Iterator[Book]:
+        books = self.books.annotate(page_key=self.key_columns[0])
+        rows = self.cut([(book, book.page_key, book.pk) for book in books])
+        return iter([book for book, *_ in rows])
+
+    def cut(self, rows: list[Row]) -> list[Row]:
+        """Returns the rows of the page in the order of the list."""
+        limit = (self.books.query.high_mark or 0) - 1
+        page = lead_back(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
+        self.next, self.previous = page.behind, page.before
+        return page.rows
+
+
+def build_link_header(next_url: str | None, previous_url: str | None) -> dict[str, str]:
+    """RFC 8288."""
     links = {relation: url for relation, url in (("next", next_url), ("prev", previous_url)) if url}
-    headers = {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
-    body = {"results": results, "next": next_url, "previous": previous_url, **members}
-    return Answer(200, headers, encode_json(body))
+    return {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
 
 
-def read_sort_parameter(query: Query) -> tuple[str, FieldErrors]:
+def read_sort_parameter(query: Request | Query) -> tuple[str, FieldErrors]:
     sort = get_parameter(query, "sort")
     if sort is None:
         return "id", {}

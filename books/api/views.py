@@ -1,105 +1,199 @@
-"""Calls the actions for Django REST framework; the versions themselves are `books.api.v1` and `books.api.v2`."""
+"""The viewset of books. The versions themselves are `books.api.v1` and `books.api.v2`.
 
-from functools import partial
+Every hook of REST framework, django-filter and the paginations runs. What may be skipped for speed is in
+`books.api.compiled`, which steps aside for a viewset with a hook of its own.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
-from django.http import HttpResponse
+import msgspec
 from django.utils import timezone
-from django_filters.rest_framework.backends import DjangoFilterBackend
+from django_filters.utils import translate_validation
+from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.viewsets import ModelViewSet
 
-from books.api import actions
-from books.api.actions import Caller, VersionProfile, check_existence_first, require_book_exists
-from books.api.conditional import Conditions
-from books.api.filters import BookFilter
+from books.api.conditional import NO_CONDITIONS, get_conditions
+from books.api.filters import BookFilter, ListFilterBackend, get_filters
+from books.api.ids import find_book, parse_book_id
 from books.api.links import get_list_path
 from books.api.refusals import word_refusal
+from books.history.actors import ActorRef, find_actor
 from books.models import Book
-from books.read_model import Representation
-from library_site.api.query import Query
-from library_site.api.responses import make_empty_response
+from books.rows import BookRow
+from books.writing import changes
+from library_site.api.query import FieldErrors, Query, UnknownParameter
+from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from library_site.http.fast_path import Answer
+from oauth.credentials import Credential
 
 
 class BookViewSet(APIViewSet, ModelViewSet[Book]):
-    """A version declares its serializers, filters and pages here. Its profile are made of these declarations."""
+    """A version declares its serializers, filters and pages."""
 
     queryset = Book.objects.order_by("pk")
-    filter_backends = [DjangoFilterBackend]
+    filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
-    profile_class: ClassVar[type[VersionProfile]] = VersionProfile
-    profile: ClassVar[VersionProfile]
-    representation: ClassVar[Representation]
+    # Begins the ETags, and is the channel of the changes.
     version_name: ClassVar[str]
     filterset_class: ClassVar[type[BookFilter]]
-    # What DELETE answers.
-    deletion: ClassVar[Answer]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.profile = cls.profile_class(
-            cls.representation, cls.version_name, cls.deletion, cls.filterset_class, cast("Any", cls.pagination_class)
-        )
+    def check_query(self, query: Request | Query) -> None:
+        """Raises an exception for a query that the version does not take. This one ignores unknown parameters."""
 
-    def list(self, request: Request) -> HttpResponse:
-        conditions = Conditions.from_environ(request.META)
-        return make_response(actions.list_books(self.profile, read_query(request), conditions))
+    def find_field_errors(self, query: Request | Query) -> FieldErrors:
+        """Returns the errors of parameters that are neither of filters nor of pages."""
+        return {}
 
-    def retrieve(self, request: Request, book_id: str) -> HttpResponse:
-        conditions = Conditions.from_environ(request.META)
-        return make_response(actions.read_book(self.profile, book_id, read_query(request), conditions))
+    def find_page_errors(self, query: Request | Query) -> FieldErrors:
+        """Returns the errors of the parameters of pages; a pagination of another kind finds them by itself."""
+        find_errors = getattr(self.paginator, "find_errors", None)
+        return find_errors(query) if find_errors else {}
 
-    def create(self, request: Request) -> HttpResponse:
-        read_values = partial(self.read_values, request)
-        answer = actions.create_book(
-            self.profile,
-            read_query(request),
-            read_values,
-            get_list_path(request),
-            get_caller(request),
+    def find_filter_errors(self, request: Request) -> FieldErrors:
+        filterset = cast("Any", ListFilterBackend()).get_filterset(request, self.get_queryset(), self)
+        if filterset is None or filterset.is_valid():
+            return {}
+        return cast("FieldErrors", cast("Any", translate_validation)(filterset.errors).detail)
+
+    def get_shown_fields(self, query: Request | Query) -> frozenset[str] | None:
+        """Returns the fields that a response shows, which exist, or None for all."""
+        return None
+
+    def make_list_etag(self, body: bytes) -> str | None:
+        """Returns the ETag of a page, or None for a version whose lists have none."""
+        return None
+
+    def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        """Raises ValidationError, which names all errors of the query."""
+        self.check_query(request)
+        if errors := self.find_page_errors(request) | self.find_field_errors(request):
+            raise ValidationError(errors | self.find_filter_errors(request))
+        response = super().list(request)
+        body = encode_json(response.data)
+        # It is encoded already.
+        response.data = msgspec.Raw(body)
+        if etag := self.make_list_etag(body):
+            if get_conditions(request).is_not_modified(etag):
+                return make_empty_response(304, {"ETag": etag})
+            response["ETag"] = etag
+        return response
+
+    def retrieve(self, request: Request, book_id: str) -> Any:
+        book = self.get_object()
+        self.check_query(request)
+        data, etag = self.get_serializer(book).data, self.make_etag(book)
+        if get_conditions(request).is_not_modified(etag):
+            return make_empty_response(304, {"ETag": etag})
+        return Response(data, headers={"ETag": etag})
+
+    def create(self, request: Request) -> Any:
+        self.check_query(request)
+        serializer = self.validate_body(request)
+        self.perform_create(serializer)
+        book: Any = serializer.instance
+        return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
+
+    def update(self, request: Request, book_id: str) -> Any:
+        """Only the fields of the body change, also those of a PUT."""
+        book = self.get_object()
+        self.check_query(request)
+        serializer = self.validate_body(request, book)
+        self.require_state(book)
+        self.perform_update(serializer)
+        return self.show(serializer.instance)
+
+    def destroy(self, request: Request, book_id: str) -> Any:
+        book = self.get_object()
+        self.check_query(request)
+        self.require_state(book)
+        self.perform_destroy(book)
+        return make_empty_response()
+
+    def get_object(self) -> Any:
+        """Raises BookNotFound, and ValidationError, which names all errors of a request with a malformed id."""
+        pk = self.parse_book_id()
+        book = find_book(self.filter_queryset(self.get_queryset()), pk)
+        if book is None:
+            raise changes.BookNotFound
+        self.check_object_permissions(self.request, book)
+        return book
+
+    def perform_create(self, serializer: Any) -> None:
+        """Raises IsbnInUse, ConcurrentChange."""
+        serializer.instance = changes.create_book(serializer.validated_data, self.get_actor(), timezone.now())
+
+    def perform_update(self, serializer: Any) -> None:
+        """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
+        row = changes.change_book(
+            serializer.instance.id,
+            serializer.validated_data,
+            self.get_state_check(),
+            self.get_actor(),
             timezone.now(),
+            read_book=make_book_row(serializer.instance),
         )
-        return make_response(answer)
+        serializer.instance = row
 
-    def update(self, request: Request, book_id: str) -> HttpResponse:
-        read_values, conditions = partial(self.read_values, request), Conditions.from_environ(request.META)
-        answer = actions.change_book(
-            self.profile, book_id, read_query(request), read_values, conditions, get_caller(request), timezone.now()
-        )
-        return make_response(answer)
+    def perform_destroy(self, instance: Any) -> None:
+        """Raises BookNotFound, ConcurrentChange, PreconditionFailed."""
+        changes.delete_book(instance.id, self.require_state, self.get_actor(), timezone.now())
 
-    def destroy(self, request: Request, book_id: str) -> HttpResponse:
-        conditions = Conditions.from_environ(request.META)
-        actor = get_caller(request)
-        answer = actions.delete_book(self.profile, book_id, read_query(request), conditions, actor, timezone.now())
-        return make_response(answer)
+    def show(self, book: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+        """Answers with a book that was written."""
+        serializer = cast("Any", self.serializer_class)(book, context=self.get_serializer_context())
+        return Response(serializer.data, status, headers={"ETag": self.make_etag(book), **(headers or {})})
+
+    def make_etag(self, book: Any) -> str:
+        return f'"{self.version_name}-{book.id}-{book.version}"'
+
+    def require_state(self, book: Any) -> None:
+        """Raises PreconditionFailed if the request asks for another state of the book."""
+        get_conditions(self.request).require_state(self.make_etag(book))
+
+    def get_state_check(self) -> Callable[[Any], None] | None:
+        return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
+
+    def get_actor(self) -> ActorRef:
+        return find_actor(self.version_name, credential=get_credential(self.request))
+
+    def list_parameters(self) -> Sequence[str]:
+        """The parameters that the query of this action may have, besides those of all."""
+        if self.action != "list":
+            return []
+        parameters = getattr(self.paginator, "parameters", None)
+        if parameters is None:
+            paginator = cast("Any", self.paginator)
+            parameters = [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
+        return [*get_filters(self.filterset_class), *parameters]
+
+    def parse_book_id(self) -> int:
+        """Raises ValidationError."""
+        return parse_book_id(self.kwargs["book_id"], self.find_other_errors)
+
+    def find_other_errors(self) -> FieldErrors:
+        """Returns the errors of the query and of the body."""
+        try:
+            self.check_query(self.request)
+            errors = self.find_field_errors(self.request)
+            if self.action in self.body_serializers:
+                self.validate_body(self.request)
+        except ParseError as error:
+            return {api_settings.NON_FIELD_ERRORS_KEY: [cast("ErrorDetail", error.detail)]}
+        except (ValidationError, UnknownParameter) as error:
+            return cast("FieldErrors", error.detail)
+        return errors
 
     def handle_exception(self, exc: Exception) -> Response:
-        """An unknown id comes before what else is wrong with a request."""
-        try:
-            if "book_id" in self.kwargs:
-                check_existence_first(self.kwargs["book_id"], exc, self.require_exists)
-        except Exception as error:
-            return super().handle_exception(error)
         return super().handle_exception(word_refusal(exc, self.request))
 
-    def require_exists(self, pk: int) -> None:
-        """Raises BookNotFound if the action knows nothing by this id."""
-        require_book_exists(pk)
+
+def get_credential(request: Request) -> Credential | None:
+    return cast("Credential | None", request.auth)
 
 
-def get_caller(request: Request) -> Caller:
-    return cast("Caller", request.auth)
-
-
-def read_query(request: Request) -> Query:
-    return Query(request.path, request.query_params)
-
-
-def make_response(answer: Answer) -> HttpResponse:
-    if answer.body:
-        return HttpResponse(answer.body, "application/json", answer.status, headers=answer.headers)
-    return make_empty_response(answer.status, answer.headers)
+def make_book_row(book: Any) -> BookRow:
+    return BookRow._make(getattr(book, name) for name in BookRow._fields)

@@ -25,7 +25,6 @@ from books.history.states import read_deleted_book
 from books.models import Book, Change, MirroredBook
 from books.rows import BookRow, add_derived_values, make_row, set_columns
 from books.writing import events, signals, statements
-from books.writing.direct_changes import change_row
 from books.writing.statements import can_combine_statements, copy_books
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.timeouts import is_conflict
@@ -80,14 +79,20 @@ def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> Bo
 
 
 def change_book(
-    pk: int, values: Mapping[str, Any], require_state: RequireState | None, actor: ActorRef, now: datetime
+    pk: int,
+    values: Mapping[str, Any],
+    require_state: RequireState | None,
+    actor: ActorRef,
+    now: datetime,
+    read_book: BookRow | None = None,
 ) -> BookRow:
-    """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange."""
+    """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange.
+
+    `read_book` is the book as the caller has read it, if it has.
+    """
     if needs_no_transaction():
         with suppress(StaleVersion):
-            if values and not require_state:
-                return change_without_reading(pk, values, actor, now)
-            return change_locked_book(find_book(pk, require_state), values, actor, now)
+            return change_locked_book(read_book or find_book(pk, require_state), values, actor, now)
     with transaction.atomic():
         book = lock_book(pk)
         if require_state:
@@ -98,22 +103,6 @@ def change_book(
 def needs_no_transaction() -> bool:
     """Whether one statement is the whole change. What a receiver of signals raises must undo it."""
     return can_combine_statements() and not signals.has_save_receivers()
-
-
-def change_without_reading(pk: int, values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
-    """Changes a book by one statement of PostgreSQL, which compares and writes.
-
-    Raises BookNotFound, IsbnInUse, ConcurrentChange, and StaleVersion if another request changed it meanwhile.
-    """
-    if abs(pk) > BIGINT_MAX:
-        raise BookNotFound
-    with translate_db_errors(values.get("isbn", "")):
-        previous, book = change_row(pk, values, actor, now)
-    if previous is None:
-        raise BookNotFound
-    if not book and previous.find_changes(values, now):
-        raise StaleVersion
-    return book or previous
 
 
 def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
@@ -228,12 +217,13 @@ def lock_book(pk: int) -> BookRow:
     return book
 
 
-def lock_books(pks: Collection[int]) -> dict[int, BookRow]:
-    """Locks the books that exist and returns them by id. Raises ConcurrentChange.
+def lock_books(pks: Collection[int], among: QuerySet[Book] | None = None) -> dict[int, BookRow]:
+    """Locks those of the books that exist, by default among all, and returns them by id. Raises ConcurrentChange.
 
     They are locked in the order of their ids, so that two requests do not wait for each other.
     """
-    books = Book.objects.filter(pk__in=[pk for pk in pks if abs(pk) <= BIGINT_MAX])
+    all_books = Book.objects.all() if among is None else among
+    books = all_books.filter(pk__in=[pk for pk in pks if abs(pk) <= BIGINT_MAX])
     with translate_db_errors():
         return {book.id: book for book in read_rows(books.select_for_update().order_by("pk"))}
 

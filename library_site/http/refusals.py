@@ -6,6 +6,9 @@ from typing import ClassVar, NamedTuple
 from django.http import HttpRequest
 from rest_framework.request import Request
 
+# The environ's key of an exception that an outer layer met. The view raises it, so that Django words it.
+FAILURE_KEY = "library.failure"
+
 
 class Problem(NamedTuple):
     """One error in a request; `place` is path, query or body, `code` is REST framework's."""

@@ -61,7 +61,7 @@ class Lifecycle:
 class Version:
     """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    `urls` names its URL modules. Each has `urlpatterns`. It may have `fast_routes`, a list of FastRoute, and
+    `urls` names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, a list of CompiledRoute, and
     `body_limits`: by path below the home, the largest body in bytes, where it is not DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
@@ -81,8 +81,8 @@ class Version:
         return [pattern for module in self.modules for pattern in module.urlpatterns]
 
     @cached_property
-    def fast_routes(self) -> Sequence[Any]:
-        return [route for module in self.modules for route in getattr(module, "fast_routes", [])]
+    def compiled_routes(self) -> Sequence[Any]:
+        return [route for module in self.modules for route in getattr(module, "compiled_routes", [])]
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:

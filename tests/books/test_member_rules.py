@@ -23,6 +23,7 @@ from books.files.formats.records import Record
 from books.files.parsing import ImportRules, parse_records
 from books.mirroring import InvalidBookEvent, book_serializer, parse_book_event
 from books.models import Book
+from library_site.api.decoding import make_decoder
 from tests.support.books import MAX_LENGTHS, build_book
 from tests.support.member_rules import (
     BLANK,
@@ -163,10 +164,16 @@ def test_a_document_allows_what_its_body_may_be(api: httpx.Client, url: str, met
 
 @pytest.mark.database_independent
 @pytest.mark.parametrize(
-    ("version", "action"), [(version, name) for version in (BookViewSetV1, BookViewSetV2) for name in version.decoders]
+    ("version", "action"),
+    [
+        (version, action)
+        for version in (BookViewSetV1, BookViewSetV2)
+        for action in ("create", "update", "partial_update")
+        if action in version.body_serializers
+    ],
 )
 def test_a_decoder_reads_what_is_right_and_nothing_else(version: type[Any], action: str) -> None:
-    decode, book = version.decoders[action], build_book()
+    decode, book = make_decoder(version.body_serializers[action]), build_book()
 
     def read_value(rule: Rule) -> str:
         members = {**{name: json.dumps(value) for name, value in book.items()}, rule.member: rule.literal}

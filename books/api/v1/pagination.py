@@ -2,15 +2,16 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
+from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from books.read_model import BookQuery, Representation
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors, Query, read_integer
-from library_site.api.responses import encode_json
 from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
-from library_site.http.fast_path import Answer
 
 
 class SkipLimitPagination(LimitOffsetPagination):
@@ -24,16 +25,33 @@ class SkipLimitPagination(LimitOffsetPagination):
     max_limit = MAX_PAGE_SIZE
     parameters = ("skip", "limit")
 
-    def read_parameters(self, query: Query) -> FieldErrors:
-        """Reads the two parameters, and returns their problems by name."""
-        self.skip, skip_errors = read_integer(query, self.offset_query_param, 0, 0, None)
-        self.limit, limit_errors = read_integer(query, self.limit_query_param, self.default_limit, 1, self.max_limit)
-        return skip_errors | limit_errors
+    def find_errors(self, request: Request | Query) -> FieldErrors:
+        """Reads the two parameters, and returns their errors by name."""
+        self.errors: FieldErrors = {}
+        self.offset, self.limit = self.get_offset(request), self.get_limit(request)
+        return self.errors
 
-    def build_page(self, query: Query, selection: BookQuery, representation: Representation) -> Answer:
-        """Answers a JSON array. To be called after `read_parameters` returned no problems."""
-        page = representation.fetch_page(selection, self.skip, self.limit or 0) if self.skip <= BIGINT_MAX else []
-        return Answer(200, {}, encode_json(page))
+    def get_offset(self, request: Request | Query) -> int:
+        return self.read_integer(request, self.offset_query_param, 0, 0, None)
+
+    def get_limit(self, request: Request | Query) -> int:
+        return self.read_integer(request, self.limit_query_param, self.default_limit, 1, self.max_limit)
+
+    def read_integer(self, request: Request | Query, *arguments: Any) -> int:
+        value, errors = read_integer(request, *arguments)
+        self.errors |= errors
+        return value
+
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
+        """Returns the page as a queryset: the serializer says which columns it needs. Raises ValidationError."""
+        if errors := self.find_errors(request):
+            raise ValidationError(errors)
+        offset, limit = self.offset or 0, self.limit or 0
+        return queryset[offset : offset + limit] if offset <= BIGINT_MAX else queryset.none()
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """Answers a JSON array."""
+        return Response(data)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema

@@ -1,10 +1,13 @@
 """The serializers of version 1 (specification, Section 2)."""
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.members import REQUIRED_MEMBERS
 from books.models import Book
+from books.read_model import BookListSerializer, ReadSerializer
 from books.serializers import NewBookSerializer, NoCoercionSerializer, make_optional
 
 
@@ -12,14 +15,18 @@ from books.serializers import NewBookSerializer, NoCoercionSerializer, make_opti
 class NaiveUTCField(serializers.DateTimeField):
     """UTC, ISO 8601 without a zone designator."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", **options})
 
-class BookSerializer(NoCoercionSerializer):
+
+class BookSerializer(ReadSerializer, NoCoercionSerializer):
     """A book as every answer shows it."""
 
     created_at = NaiveUTCField()
 
     class Meta:
         model = Book
+        list_serializer_class = BookListSerializer
         # What a new book needs is the contract: members that came later are not shown here.
         fields = ("id", *REQUIRED_MEMBERS, "available", "created_at")
         extra_kwargs = {"available": {"required": True}}

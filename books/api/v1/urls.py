@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from books.api.fast_routes import make_routes
+from books.api.compiled import compile_routes
 from books.api.v1.views import BookViewSetV1
 
 urlpatterns = [
@@ -13,4 +13,4 @@ urlpatterns = [
         name="book",
     ),
 ]
-fast_routes = make_routes(BookViewSetV1)
+compiled_routes = compile_routes(urlpatterns)

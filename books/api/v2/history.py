@@ -4,13 +4,10 @@ from typing import ClassVar
 
 from django.http import HttpResponse
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from books.api import history
-from books.api.actions import check_existence_first, require_known_book
 from books.api.v2.documents.history import document_history
 from books.api.v2.serializers import REPRESENTATION, ChangeFilterSerializer
-from books.api.views import make_response, read_query
 from books.models import Change
 from books.read_model import Representation
 from library_site.api.viewsets import APIViewSet
@@ -28,16 +25,7 @@ class HistoryViewSet(APIViewSet):
     representation: ClassVar[Representation] = REPRESENTATION
 
     def list(self, request: Request) -> HttpResponse:
-        return make_response(history.read_changes(self.representation, ChangeFilterSerializer, read_query(request)))
+        return history.read_changes(self.representation, ChangeFilterSerializer, request)
 
     def retrieve(self, request: Request, book_id: str) -> HttpResponse:
-        return make_response(history.read_book_history(self.representation, book_id, read_query(request)))
-
-    def handle_exception(self, exc: Exception) -> Response:
-        """An unknown id comes before what else is wrong with a request."""
-        try:
-            if "book_id" in self.kwargs:
-                check_existence_first(self.kwargs["book_id"], exc, require_known_book)
-        except Exception as error:
-            return super().handle_exception(error)
-        return super().handle_exception(exc)
+        return history.read_book_history(self.representation, book_id, request)

@@ -21,7 +21,6 @@ from books.api.operations import (
 )
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
-from books.api.views import make_response, read_query
 from books.models import Operation
 from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
@@ -55,7 +54,7 @@ class OperationViewSet(APIViewSet):
         return answer_accepted(request, change.store(get_credential(request), timezone.now()))
 
     def list(self, request: Request) -> HttpResponse:
-        return make_response(operations.read_own_operations(read_query(request), get_credential(request)))
+        return operations.read_own_operations(request, get_credential(request))
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])

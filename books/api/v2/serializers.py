@@ -8,7 +8,7 @@ from rest_framework import serializers
 from books.api.filters import BookSearchFilter, build_members
 from books.members import MAX_LENGTHS, MEMBERS
 from books.models import FOLDED_COLUMNS, Actor, Book, Change, Operation
-from books.read_model import Representation
+from books.read_model import BookListSerializer, ReadSerializer, Representation
 from books.rows import BookRow
 from books.serializers import NoCoercionSerializer, NonBlankBookSerializer, make_optional
 from library_site.api.serializers import (
@@ -27,7 +27,7 @@ class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
-class BookSerializer(NoCoercionSerializer):
+class BookSerializer(ReadSerializer, NoCoercionSerializer):
     """A book as every answer shows it."""
 
     isbn13 = ISBN13FilterField(allow_null=True)
@@ -36,6 +36,7 @@ class BookSerializer(NoCoercionSerializer):
 
     class Meta:
         model = Book
+        list_serializer_class = BookListSerializer
         # All columns but those that only the search reads.
         fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
         extra_kwargs = {name: {"required": True} for name in MEMBERS}

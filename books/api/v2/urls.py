@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import URLPattern, path
 
 from books.api.bulk import MAX_BODY_BYTES
-from books.api.fast_routes import make_routes
+from books.api.compiled import compile_routes
 from books.api.v2.history import HistoryViewSet
 from books.api.v2.operations import OperationViewSet
 from books.api.v2.views import BookViewSetV2
@@ -32,5 +32,5 @@ def make_patterns(
 
 
 urlpatterns = make_patterns(BookViewSetV2, HistoryViewSet, OperationViewSet)
-fast_routes = make_routes(BookViewSetV2)
+compiled_routes = compile_routes(urlpatterns)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

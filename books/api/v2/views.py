@@ -1,26 +1,25 @@
 """The views of version 2 (specification, Sections 5-7 and 9)."""
 
 from functools import partial
-from typing import Any, ClassVar, cast
+from hashlib import blake2b
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.utils import timezone
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from books.api import bulk
-from books.api.actions import require_known_book, restore_book, revert_book
 from books.api.bulk_body import split_body
-from books.api.conditional import Conditions
+from books.api.conditional import PreconditionFailed, get_conditions
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter
 from books.api.idempotency import idempotent
+from books.api.ids import require_known_book
 from books.api.links import book_url, get_list_path
 from books.api.pagination import KeysetPagination
 from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
-from books.api.v2.profile import VersionProfileV2
 from books.api.v2.serializers import (
     REPRESENTATION,
     BookChangeSerializer,
@@ -32,14 +31,15 @@ from books.api.v2.serializers import (
     BulkUpdateSerializer,
     RevertRequestSerializer,
 )
-from books.api.views import BookViewSet, get_caller, make_response, read_query
+from books.api.views import BookViewSet, get_credential, make_book_row
 from books.history.actors import find_actor
+from books.history.states import find_state
 from books.models import Actor
-from library_site.api.decoding import make_decoders
-from library_site.api.query import check_parameters, read_boolean
+from books.writing import changes
+from books.writing.statements import select_book
+from library_site.api.query import FieldErrors, Query, check_parameters, read_boolean, read_list
 from library_site.api.responses import json_response
-from library_site.http.fast_path import Answer
-from oauth.credentials import Credential
+from library_site.api.suggestions import suggest_names
 
 
 @document_books
@@ -52,31 +52,52 @@ class BookViewSetV2(BookViewSet):
         "bulk": bulk.BulkSerializer,
         "revert": RevertRequestSerializer,
     }
-    decoders = make_decoders(body_serializers, "create", "update", "partial_update")
-    representation = REPRESENTATION
     filterset_class = BookSearchFilter
     pagination_class = KeysetPagination
     version_name = "v2"
-    deletion = Answer(204)
-    profile_class = VersionProfileV2
     operations: ClassVar[bulk.ItemSerializers] = {
         "create": BulkCreateSerializer(),
         "update": BulkUpdateSerializer(),
         "delete": BulkDeleteSerializer(),
     }
 
-    def list(self, request: Request) -> HttpResponseBase:
-        format = choose_format(request.META.get("HTTP_ACCEPT", ""))
-        if not format:
-            return super().list(request)
-        conditions, is_head = Conditions.from_environ(request.META), request.method == "HEAD"
-        return export_books(self.profile, read_query(request), format, conditions, is_head)
+    def check_query(self, query: Request | Query) -> None:
+        """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""
+        shown = ["fields"] if self.action in ("list", "retrieve") else []
+        check_parameters(query, [*self.list_parameters(), *shown], ["fields"])
+
+    def find_field_errors(self, query: Request | Query) -> FieldErrors:
+        suggestions = suggest_names(read_list(query, "fields") or [], REPRESENTATION.members)
+        errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
+        return {"fields": errors} if errors else {}
+
+    def get_shown_fields(self, query: Request | Query) -> frozenset[str] | None:
+        """Raises ValidationError."""
+        names = read_list(query, "fields")
+        if names is None:
+            return None
+        if errors := self.find_field_errors(query):
+            raise ValidationError(errors)
+        return frozenset(names)
+
+    def get_serializer(self, *arguments: Any, **options: Any) -> Any:
+        """Raises ValidationError for unknown names in `fields`."""
+        names = self.get_shown_fields(self.request) if self.action in ("list", "retrieve") else None
+        return super().get_serializer(*arguments, **options, **({} if names is None else {"only": names}))
+
+    def make_list_etag(self, body: bytes) -> str:
+        return f'"{blake2b(body, digest_size=16).hexdigest()}"'
+
+    def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        if format := choose_format(request.META.get("HTTP_ACCEPT", "")):
+            return export_books(self, request, format)
+        return super().list(request)
 
     @idempotent
-    def create(self, request: Request) -> HttpResponse:
+    def create(self, request: Request) -> Any:
         return super().create(request)
 
-    def partial_update(self, request: Request, book_id: str) -> HttpResponse:
+    def partial_update(self, request: Request, book_id: str) -> Any:
         return self.update(request, book_id)
 
     @document_bulk
@@ -87,42 +108,40 @@ class BookViewSetV2(BookViewSet):
         operations, problems = self.read_values(request).pop("operations")
         dry_run, _ = read_boolean(request, "dry_run")
         build_url = partial(book_url, request)
-        actor = find_actor(Actor.Channel.BULK, credential=cast("Credential | None", request.auth))
-        results = bulk.apply_items(operations, problems, build_url, actor, now=timezone.now(), dry_run=dry_run)
+        actor = find_actor(Actor.Channel.BULK, credential=get_credential(request))
+        books = self.get_queryset()
+        results = bulk.apply_items(operations, problems, books, build_url, actor, now=timezone.now(), dry_run=dry_run)
         return json_response({"dry_run": dry_run, "results": results})
 
     @document_revert
-    def revert(self, request: Request, book_id: str) -> HttpResponse:
-        conditions = Conditions.from_environ(request.META)
-        answer = revert_book(
-            self.profile,
-            book_id,
-            read_query(request),
-            lambda: self.read_values(request)["version"],
-            conditions,
-            get_caller(request),
-            timezone.now(),
+    def revert(self, request: Request, book_id: str) -> Any:
+        """Gives a book the fields that it had at an earlier version."""
+        book = self.get_object()
+        self.check_query(request)
+        values = find_state(book.pk, self.read_values(request)["version"])
+        self.require_state(book)
+        check, read_book = self.get_state_check(), make_book_row(book)
+        return self.show(
+            changes.change_book(book.pk, values, check, self.get_actor(), timezone.now(), read_book=read_book)
         )
-        return make_response(answer)
 
     @document_restore
-    def restore(self, request: Request, book_id: str) -> HttpResponse:
-        answer = restore_book(
-            self.profile,
-            book_id,
-            read_query(request),
-            Conditions.from_environ(request.META),
-            get_list_path(request),
-            get_caller(request),
-            timezone.now(),
-        )
-        return make_response(answer)
+    def restore(self, request: Request, book_id: str) -> Any:
+        """Brings a deleted book back."""
+        pk = self.parse_book_id()
+        require_known_book(pk)
+        self.check_query(request)
+        self.require_deleted(pk)
+        book = changes.restore_book(pk, self.get_actor(), timezone.now())
+        return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
 
-    def require_exists(self, pk: int) -> None:
-        if self.action == "restore":
-            require_known_book(pk)
-        else:
-            super().require_exists(pk)
+    def require_deleted(self, pk: int) -> None:
+        """Raises BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""
+        if book := select_book(pk):
+            self.require_state(book)
+            raise changes.BookExists
+        if get_conditions(self.request).if_match is not None:
+            raise PreconditionFailed
 
     def validate_dry_run(self, request: Request) -> None:
         """Raises UnknownParameter, ValidationError."""
@@ -131,8 +150,8 @@ class BookViewSetV2(BookViewSet):
         if problems:
             raise ValidationError(problems)
 
-    def validate_json(self, request: Request) -> Serializer[Any]:
-        serializer = super().validate_json(request)
+    def validate_json(self, request: Request, *arguments: Any) -> Serializer[Any]:
+        serializer = super().validate_json(request, *arguments)
         if self.action == "bulk" and serializer.is_valid():
             slices = serializer.validated_data["operations"]
             serializer.validated_data["operations"] = bulk.parse_items(slices, self.operations)

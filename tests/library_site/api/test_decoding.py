@@ -15,9 +15,10 @@ from library_site.api.serializers import StringField
 from tests.support.books import build_book
 
 DECODERS = [
-    pytest.param(version.body_serializers[action], decode, id=f"{version.version_name} {action}")
+    pytest.param(serializer, make_decoder(serializer), id=f"{version.version_name} {action}")
     for version in (BookViewSetV1, BookViewSetV2)
-    for action, decode in version.decoders.items()
+    for action, serializer in version.body_serializers.items()
+    if action in ("create", "update", "partial_update")
 ]
 READ_ONLY_MEMBERS = {
     "id": 7,

@@ -1,0 +1,210 @@
+"""The compiled path: a WSGI layer that answers common requests without Django's handler and REST framework's dispatch.
+
+It gives the same responses, byte for byte, and can be deleted without changing one. Each version brings its
+CompiledRoutes. A route returns None for what only Django can tell. A write that began is never handed on: Django only
+words its failure.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.core.signals import got_request_exception, request_finished, request_started
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from django.utils.module_loading import import_string
+
+from library_site.api.query import Query, parse_query
+from library_site.cached_settings import cached_settings
+from library_site.db.timeouts import is_timeout
+from library_site.http.bodies import get_body_limit, read_input
+from library_site.http.refusals import FAILURE_KEY
+from library_site.http.request_log import ROUTE_KEY, Headers
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from library_site.http.versions import Version
+
+# Headers that can change the response, and that no route reads. `Origin` is allowed in reads without CORS.
+DENIED_KEYS = {"HTTP_CONTENT_ENCODING", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT", "HTTP_IDEMPOTENCY_KEY"}
+JSON_CONTENT_TYPES = {None, "", "application/json"}
+# Whose listeners to a request need not see it.
+KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
+# In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
+HOST_LENGTHS = range(1, 261)
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+# Set before a write begins.
+WRITE_KEY = "library.write"
+
+
+class CompiledResponse(NamedTuple):
+    """`headers` are those of the view; Allow, Content-Type and those of middleware are added."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+class CompiledRequest(NamedTuple):
+    """A request; `argument` is what the path has in place of the id."""
+
+    environ: "WSGIEnvironment"
+    query: Query
+    argument: str
+
+    def read_body(self) -> bytes | None:
+        """Returns the body, or None unless it is JSON of a known length within the limit. It can be read again."""
+        length = self.environ.get("CONTENT_LENGTH") or ""
+        if (
+            self.environ.get("CONTENT_TYPE") not in JSON_CONTENT_TYPES
+            or not (length.isascii() and length.isdigit())
+            or int(length) > get_body_limit(self.environ)
+        ):
+            return None
+        body = read_input(self.environ, get_body_limit(self.environ)).getvalue()
+        self.environ["wsgi.input"] = BytesIO(body)
+        return body if len(body) == int(length) else None
+
+
+class CompiledRoute(NamedTuple):
+    """Answers requests with this method to the paths that match `pattern`, below the home of a version.
+
+    `name` is that of Django's route, `allow` its header Allow. `respond` returns None for what Django must answer.
+    """
+
+    method: str
+    pattern: "re.Pattern[str]"
+    name: str
+    allow: str
+    respond: Callable[[CompiledRequest], CompiledResponse | None]
+
+
+def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]") -> "WSGIApplication":
+    """Returns the application itself where others want to see each request."""
+    routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
+    for version in versions:
+        for route in version.compiled_routes:
+            routes[version.number, route.method].append(route)
+    if has_foreign_listeners() or not routes:
+        return application
+    headers = {
+        (is_secure, has_etag): build_headers(is_secure, has_etag)
+        for is_secure in (False, True)
+        for has_etag in (False, True)
+    }
+
+    def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        version: Version | None = environ.get("library.version")
+        method = environ["REQUEST_METHOD"]
+        if not version or (version.number, method) not in routes:
+            return application(environ, start_response)
+        is_secure = has_secure_scheme(environ)
+        if not is_plain(environ, method, is_secure):
+            return application(environ, start_response)
+        path = environ["PATH_INFO"][len(version.home) :]
+        for route in routes[version.number, method]:
+            if match := route.pattern.fullmatch(path):
+                response = respond(route, environ, match[match.lastindex or 0])
+                break
+        else:
+            response = None
+        if not response:
+            return application(environ, start_response)
+        environ[ROUTE_KEY] = route.name
+        middleware_headers = headers[is_secure, "ETag" in response.headers]
+        start_response(STATUS_LINES[response.status], fill_headers(route, response, middleware_headers))
+        return [response.body]
+
+    return wrapper
+
+
+def has_foreign_listeners() -> bool:
+    signals = (request_started, request_finished, got_request_exception)
+    listeners = (listener for signal in signals for listener in signal._live_receivers(None)[0])
+    return any(not listener.__module__.startswith(KNOWN_LISTENERS) for listener in listeners)
+
+
+def build_headers(is_secure: bool, has_etag: bool) -> Headers:
+    """Returns the headers that middleware adds to each response."""
+    response = HttpResponse(headers={"ETag": '""'} if has_etag else {})
+    own_names = set(response.headers)
+    get_response: Callable[[HttpRequest], Any] = lambda _: response  # noqa: E731  # the innermost of a chain
+    for name in reversed(settings.API_MIDDLEWARE):
+        if not name.startswith("library_site.http.middleware.require_") or name.endswith("revalidation"):
+            get_response = import_string(name)(get_response)
+    request = RequestFactory().get("/api/books", secure=is_secure)
+    if is_secure and settings.SECURE_PROXY_SSL_HEADER:
+        request.META.update([settings.SECURE_PROXY_SSL_HEADER])
+    return [(name, value) for name, value in get_response(request).items() if name not in own_names]
+
+
+def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
+    """What `request.is_secure()` tells."""
+    header = cached_settings.SECURE_PROXY_SSL_HEADER
+    if header and header[0] in environ:
+        return bool(environ[header[0]].partition(",")[0].strip() == header[1])
+    return bool(environ["wsgi.url_scheme"] == "https")
+
+
+def is_plain(environ: "WSGIEnvironment", method: str, is_secure: bool) -> bool:
+    """Whether nothing in the request can change the response but what the routes read."""
+    return (
+        not environ["library.refusal"]
+        and DENIED_KEYS.isdisjoint(environ)
+        and ("HTTP_ORIGIN" not in environ or (method == "GET" and not cached_settings.CORS_ALLOWED_ORIGINS))
+        and not environ.get("SCRIPT_NAME")
+        and (method != "GET" or not environ.get("CONTENT_LENGTH", "").strip("0"))
+        and (is_secure or not cached_settings.SECURE_SSL_REDIRECT)
+        and len(environ.get("HTTP_HOST", "")) in HOST_LENGTHS
+        and is_allowed_host(environ["HTTP_HOST"], tuple(cached_settings.ALLOWED_HOSTS))
+    )
+
+
+@lru_cache(maxsize=1000)
+def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
+    """Whether Django accepts the host. `allowed_hosts` is only part of the cache's key."""
+    request = HttpRequest()
+    request.META["HTTP_HOST"] = host
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return False
+    return True
+
+
+def respond(route: CompiledRoute, environ: "WSGIEnvironment", argument: str) -> CompiledResponse | None:
+    """Returns None if Django must answer: it words the failure, or reads once more."""
+    query = Query(environ["PATH_INFO"], parse_query(environ.get("QUERY_STRING", "")))
+    try:
+        return route.respond(CompiledRequest(environ, query, argument))
+    except Exception as error:
+        keep_failure(error, environ)
+        return None
+
+
+def keep_failure(error: Exception, environ: "WSGIEnvironment") -> None:
+    """Keeps a failure for Django if that would only wait for the same, or if a write may have begun.
+
+    Django tries all others once more.
+    """
+    is_away = isinstance(error, DatabaseError) and connection.connection is None
+    if WRITE_KEY in environ or is_timeout(error) or is_away:
+        environ[FAILURE_KEY] = error
+    elif isinstance(error, DatabaseError):
+        connection.close_if_unusable_or_obsolete()
+
+
+def fill_headers(route: CompiledRoute, response: CompiledResponse, middleware_headers: Headers) -> Headers:
+    """Returns the headers in Django's order."""
+    headers = [*response.headers.items(), ("Allow", route.allow), *middleware_headers]
+    if not response.body:
+        return headers
+    return [("Content-Type", "application/json"), *headers, ("Content-Length", str(len(response.body)))]
