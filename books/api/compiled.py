@@ -56,7 +56,7 @@ from oauth.authentication import (
 from oauth.callers import get_caller_key
 from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
-from oauth.throttling import HEADERS_KEY, CallerThrottle, count_request
+from oauth.throttling import CallerThrottle, count_request
 
 # Only ids that a column can hold.
 BOOK_PATTERN, LIST_PATTERN = re.compile(r"/books/(0|[1-9][0-9]{0,17})"), re.compile("/books")
@@ -310,7 +310,7 @@ class CompiledBooks:
         return Write(view, values, find_actor(view.version_name, credential=credential))
 
     def show(self, view: Any, request: CompiledRequest, book: BookRow, status: int, **headers: str) -> CompiledResponse:
-        headers = {"ETag": view.make_etag(book), **headers, **request.environ.get(HEADERS_KEY, {})}
+        headers = {"ETag": view.make_etag(book), **headers}
         return CompiledResponse(status, headers, encode_json(self.representation.to_struct(book)))
 
 
@@ -347,10 +347,8 @@ def is_within_limit(request: CompiledRequest, credential: Credential | None) -> 
 def count_response(
     request: CompiledRequest, credential: Credential | None, response: CompiledResponse
 ) -> CompiledResponse | None:
-    """Returns the response with the headers of the limit, or None beyond it."""
-    if not is_within_limit(request, credential):
-        return None
-    return response._replace(headers={**response.headers, **request.environ.get(HEADERS_KEY, {})})
+    """Returns the response, or None beyond the limit."""
+    return response if is_within_limit(request, credential) else None
 
 
 def refuse(request: CompiledRequest, credential: Credential | None, refusal: Refusal) -> None:

@@ -65,7 +65,7 @@ class ListFilterBackend(DjangoFilterBackend):
 class QueryForm(forms.Form):
     """Cleans the parameters that a query has. Cleaning changes no field, so that the fields need not be copied."""
 
-    base_fields: dict[str, forms.Field]
+    base_fields: ClassVar[dict[str, forms.Field]]
 
     def __init__(self, data: Mapping[str, Any] | None = None, prefix: str | None = None) -> None:
         self.data, self.is_bound, self.fields = data or {}, data is not None, self.base_fields
@@ -90,7 +90,7 @@ class QueryFilterSet(FilterSet):
         form = QueryForm
 
     def __init__(self, data: Any = None, queryset: Any = None, *, request: Any = None, prefix: Any = None) -> None:
-        if any(filter.method for filter in self.base_filters.values()):
+        if any(vars(filter)["_method"] for filter in self.base_filters.values()):
             # Such a filter knows the filter set that it belongs to.
             super().__init__(data, queryset, request=request, prefix=prefix)
             return

@@ -27,6 +27,7 @@ from library_site.db.timeouts import is_timeout
 from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.refusals import FAILURE_KEY
 from library_site.http.request_log import ROUTE_KEY, Headers
+from library_site.rate_limit.counters import HEADERS_KEY
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -120,7 +121,10 @@ def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]
             return application(environ, start_response)
         environ[ROUTE_KEY] = route.name
         middleware_headers = headers[is_secure, "ETag" in response.headers]
-        start_response(STATUS_LINES[response.status], fill_headers(route, response, middleware_headers))
+        limit_headers = environ.get(HEADERS_KEY, {}).items()
+        start_response(
+            STATUS_LINES[response.status], fill_headers(route, response, [*limit_headers, *middleware_headers])
+        )
         return [response.body]
 
     return wrapper

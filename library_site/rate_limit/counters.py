@@ -7,6 +7,8 @@ from typing import Protocol
 from library_site.rate_limit.windows import LocalCounter, Window
 
 COUNTER_LOCK = Lock()
+# The environ's keys of the headers that tell the limit, and of the seconds until the next request is within it.
+HEADERS_KEY, WAIT_KEY = "library.rate_limit", "library.rate_limit_wait"
 
 
 class Counter(Protocol):

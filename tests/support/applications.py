@@ -38,8 +38,6 @@ class ApplicationVariant:
 
     def __init__(self, compiled: bool) -> None:
         self.compiled = compiled
-        # Whether it has answered the plain requests once.
-        self.has_learned = False
         with self.override_settings():
             self.application = build_application()
             self.deprecated_application = build_deprecated_application()

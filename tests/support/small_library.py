@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any
 
 from django.db import connection, transaction
@@ -11,9 +10,7 @@ from books.models import Book
 from library_site.db.sql import execute
 from oauth.models import APIKey
 from tests.support import book_audit
-from tests.support.applications import ApplicationVariant
 from tests.support.books import build_book
-from tests.support.credentials import Credentials
 from tests.support.requests import BOOKS, Request, VersionSpelling
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -42,15 +39,6 @@ RESET_BOOK_IDS_SQL = {
     "postgresql": "SELECT setval('books_book_id_seq', 100)",
     "sqlite": "UPDATE sqlite_sequence SET seq = 100 WHERE name = 'books_book'",
 }
-
-
-def teach_headers(compiled: ApplicationVariant, credentials: Credentials) -> None:
-    """Sends the plain requests: Django answers each the first time."""
-    with compiled.override_settings():
-        for request, is_deprecated in product(PLAIN_REQUESTS, (False, True)):
-            restore_books()
-            compiled.send(request, credentials[request.credential], is_deprecated)
-    compiled.has_learned = True
 
 
 def restore_books() -> None:

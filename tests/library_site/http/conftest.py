@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from tests.support.applications import ApplicationVariant
 from tests.support.credentials import Credentials, create_plain_credentials
 from tests.support.endpoints import create_endpoint
-from tests.support.small_library import restore_books, teach_headers
+from tests.support.small_library import restore_books
 
 
 @pytest.fixture(scope="session")
@@ -30,12 +30,10 @@ def owner(transactional_db: None) -> User:
 
 
 @pytest.fixture
-def library(owner: User, compiled: ApplicationVariant) -> Credentials:
+def library(owner: User) -> Credentials:
     """Stores BOOKS and an endpoint, and returns the plain credentials."""
     create_endpoint()
     credentials = create_plain_credentials(owner)
-    if not compiled.has_learned:
-        teach_headers(compiled, credentials)
     restore_books()
     return credentials
 

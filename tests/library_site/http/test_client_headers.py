@@ -1,0 +1,155 @@
+"""The compiled path answers the requests of real clients, header for header as Django does in each configuration."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.signals import request_started
+from django.utils import timezone
+from rest_framework.views import APIView
+
+from library_site.rate_limit.counters import make_counter
+from oauth.throttling import CallerThrottle
+from tests.support.applications import Answer, ApplicationVariant
+from tests.support.credentials import Credentials
+from tests.support.requests import BOOKS, Request
+from tests.support.small_library import NEW_BOOK, VERSION_2, encode_body, restore_books
+
+CORS = "corsheaders.middleware.CorsMiddleware"
+# As the clients and the proxies of today send them.
+CLIENTS: dict[str, dict[str, str]] = {
+    "curl": {"Accept": "*/*", "User-Agent": "curl/8.9.1"},
+    "requests": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate, br", "Connection": "keep-alive"},
+    "httpx": {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": "python-httpx/0.28.1"},
+    "Node's fetch": {"Accept": "*/*", "Accept-Language": "*", "Sec-Fetch-Mode": "cors", "User-Agent": "node"},
+    "axios": {"Accept": "application/json, text/plain, */*", "User-Agent": "axios/1.7.7"},
+    "Chromium": {
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+        "Accept-Language": "de-DE,de;q=0.9",
+        "Cookie": "theme=dark",
+        "Sec-CH-UA": '"Chromium";v="131"',
+        "Sec-Fetch-Dest": "document",
+        "Upgrade-Insecure-Requests": "1",
+    },
+    "Go": {"User-Agent": "Go-http-client/1.1", "Accept-Encoding": "gzip"},
+    "nginx": {
+        "X-Real-IP": "192.0.2.1",
+        "X-Forwarded-For": "192.0.2.1",
+        "X-Forwarded-Proto": "http",
+        "Connection": "close",
+    },
+    "an ALB": {
+        "X-Forwarded-For": "192.0.2.1",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Port": "443",
+        "X-Amzn-Trace-Id": "Root=1-67891233-abcdef012345678912345678",
+    },
+    "a CDN": {"Via": "1.1 cache", "CDN-Loop": "cdn", "CF-Ray": "230b030023ae2822-SJC", "X-Forwarded-Proto": "https"},
+    "a page of the same site": {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"},
+    "a range": {"Range": "bytes=0-1"},
+}
+WITH_LIMIT = [*settings.API_MIDDLEWARE, "oauth.throttling.count_refusals"]
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "as it comes": {},
+    "CORS": {
+        "CORS_ALLOWED_ORIGINS": ["http://127.0.0.1:8000"],
+        "API_MIDDLEWARE": [CORS, *settings.API_MIDDLEWARE],
+    },
+    "HTTPS": {
+        "SECURE_SSL_REDIRECT": True,
+        "SECURE_HSTS_SECONDS": 3600,
+        "SECURE_PROXY_SSL_HEADER": ("HTTP_X_FORWARDED_PROTO", "https"),
+    },
+    "GZIP": {"GZIP": True},
+    "protected": {"LIBRARY_ACCESS": "protected"},
+    "metrics": {"METRICS_TOKEN": "x" * 32},
+    "a limit": {"API_RATE_LIMIT": (1000, 60), "API_MIDDLEWARE": WITH_LIMIT},
+    "a limit that is reached": {
+        "API_RATE_LIMIT": (2, 60),
+        "API_MIDDLEWARE": WITH_LIMIT,
+    },
+}
+REQUESTS = [
+    Request("GET", "/books", query="limit=2"),
+    Request("GET", "/books", query="author=aus&genre=nov"),
+    Request("GET", "/books", query="limit=0"),
+    Request("GET", "/books/1"),
+    Request("GET", "/books/1", headers={"If-None-Match": "*"}),
+    Request("GET", "/books/99"),
+    Request("PUT", "/books/1", body=NEW_BOOK),
+    Request("PUT", "/books/1", body=encode_body(isbn=BOOKS[1]["isbn"])),
+    Request("POST", "/books", body=NEW_BOOK),
+    Request("DELETE", "/books/2"),
+    Request("GET", "/books", VERSION_2, "limit=1&count=true&fields=id,title"),
+    Request("GET", "/books", VERSION_2, headers={"If-None-Match": "*"}),
+    Request("GET", "/books/1", VERSION_2, "fields=id"),
+    Request("PATCH", "/books/1", VERSION_2, body=b'{"available": false}', headers={"If-Match": '"v2-1-1"'}),
+    Request("PUT", "/books/1", VERSION_2, body=b'{"year": 1}'),
+]
+
+
+@pytest.fixture(params=CONFIGURATIONS)
+def variants(
+    request: pytest.FixtureRequest, settings: Any, static_files: None, monkeypatch: pytest.MonkeyPatch
+) -> tuple[ApplicationVariant, ApplicationVariant]:
+    """Both variants in each configuration."""
+    for name, value in CONFIGURATIONS[request.param].items():
+        setattr(settings, name, value)
+    if settings.API_RATE_LIMIT:
+        monkeypatch.setattr(APIView, "throttle_classes", [CallerThrottle])
+        monkeypatch.setattr(CallerThrottle, "timer", staticmethod(lambda: 1.0))
+    return ApplicationVariant(compiled=True), ApplicationVariant(compiled=False)
+
+
+@pytest.mark.parametrize("credential", ["none", "key", "token"])
+def test_each_client_is_answered_header_for_header(
+    variants: tuple[ApplicationVariant, ApplicationVariant],
+    library: Credentials,
+    credential: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now)
+    differences = []
+    compiled, plain = variants
+    for client, headers in CLIENTS.items():
+        answers = [list(send_all(variant, headers, library[credential])) for variant in (compiled, plain)]
+        for request, one, other in zip(REQUESTS, *answers, strict=True):
+            if one != other:
+                differences.append((client, request.method, request.path, request.query, one, other))
+    assert not differences
+
+
+def send_all(
+    variant: ApplicationVariant, headers: Mapping[str, str], credentials: Mapping[str, str]
+) -> Iterator[Answer]:
+    make_counter.cache_clear()
+    restore_books()
+    with variant.override_settings():
+        for request in REQUESTS:
+            yield variant.send(request._replace(headers={**headers, **request.headers}), credentials)
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "Chromium"])
+@pytest.mark.parametrize("variants", ["as it comes", "a limit", "HTTPS"], indirect=True)
+def test_no_header_of_a_client_needs_django(
+    variants: tuple[ApplicationVariant, ApplicationVariant], library: Credentials, client: str
+) -> None:
+    seen: list[str] = []
+
+    def record_request(**_: Any) -> None:
+        seen.append(client)
+
+    compiled, _ = variants
+    restore_books()
+    request_started.connect(record_request)
+    try:
+        with compiled.override_settings():
+            for request in (REQUESTS[0], REQUESTS[3], REQUESTS[12]):
+                compiled.send(
+                    request._replace(headers={**CLIENTS[client], "X-Forwarded-Proto": "https"}), library["key"]
+                )
+    finally:
+        request_started.disconnect(record_request)
+    assert not seen

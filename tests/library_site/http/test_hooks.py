@@ -1,0 +1,245 @@
+"""Every hook of REST framework, django-filter and the paginations counts, whether the path is compiled or not."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import pytest
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.pagination import PageNumberPagination
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+
+from books.api.compiled import compile_routes
+from books.api.v1 import urls as v1_urls
+from books.api.v1.serializers import BookSerializer as BookSerializerV1
+from books.api.v1.views import BookViewSetV1
+from books.api.v2 import urls as v2_urls
+from books.api.v2.serializers import BookSerializer as BookSerializerV2
+from books.api.v2.views import BookViewSetV2
+from books.api.views import BookViewSet
+from library_site.http.versions import VERSIONS
+from tests.support.applications import ApplicationVariant
+from tests.support.books import build_book
+from tests.support.credentials import Credentials
+from tests.support.requests import Request
+from tests.support.small_library import VERSION_2, encode_body, restore_books
+
+MODULES: dict[type[BookViewSet], Any] = {BookViewSetV1: v1_urls, BookViewSetV2: v2_urls}
+READ, LIST = Request("GET", "/books/1"), Request("GET", "/books", query="author=aus")
+CREATE = Request("POST", "/books", body=encode_body(**build_book()))
+CHANGE, DELETE = Request("PUT", "/books/1", body=encode_body(**build_book())), Request("DELETE", "/books/1")
+ALL = [READ, LIST, CREATE, CHANGE, DELETE]
+HOOKS: dict[str, list[Request]] = {
+    "initialize_request": ALL,
+    "initial": ALL,
+    "perform_authentication": ALL,
+    "check_permissions": ALL,
+    "check_throttles": ALL,
+    "get_authenticators": ALL,
+    "get_permissions": ALL,
+    "get_throttles": ALL,
+    "get_renderers": ALL,
+    "get_parsers": ALL,
+    "finalize_response": [],
+    "get_queryset": [READ, LIST, CHANGE, DELETE],
+    "filter_queryset": [READ, LIST, CHANGE, DELETE],
+    "get_object": [READ, CHANGE, DELETE],
+    "check_object_permissions": [READ, CHANGE, DELETE],
+    "get_serializer": [READ, LIST, CREATE, CHANGE],
+    "get_serializer_class": [READ, LIST, CREATE, CHANGE],
+    "get_serializer_context": [READ, LIST, CREATE, CHANGE],
+    "paginate_queryset": [LIST],
+    "get_paginated_response": [LIST],
+    "perform_create": [CREATE],
+    "perform_update": [CHANGE],
+    "perform_destroy": [DELETE],
+    "list": [LIST],
+    "retrieve": [READ],
+    "create": [CREATE],
+    "update": [CHANGE],
+    "destroy": [DELETE],
+}
+Serve = Callable[[type[BookViewSet], type[BookViewSet]], list[ApplicationVariant]]
+
+
+class HookCalled(Exception):
+    """A hook was called."""
+
+
+def fail(*_: Any, **__: Any) -> NoReturn:
+    raise HookCalled
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, library: Credentials) -> Serve:
+    """Returns a function that serves a subclass in place of a version's viewset, compiled and not."""
+
+    def serve_view(version: type[BookViewSet], view: type[BookViewSet]) -> list[ApplicationVariant]:
+        module = MODULES[version]
+        for pattern in module.urlpatterns:
+            if pattern.callback.cls is version:
+                monkeypatch.setattr(pattern, "callback", view.as_view(pattern.callback.actions))
+        served = VERSIONS[1 if version is BookViewSetV1 else 2]
+        monkeypatch.setitem(vars(served), "compiled_routes", compile_routes(module.urlpatterns))
+        return [ApplicationVariant(compiled=True), ApplicationVariant(compiled=False)]
+
+    return serve_view
+
+
+def send(variants: list[ApplicationVariant], version: type[BookViewSet], request: Request) -> list[Any]:
+    """Returns the answers of both variants."""
+    answers = []
+    for variant in variants:
+        restore_books()
+        with variant.override_settings():
+            spelled = request._replace(spelling=VERSION_2) if version is BookViewSetV2 else request
+            answers.append(variant.send(spelled))
+    return answers
+
+
+with_each_version = pytest.mark.parametrize("version", MODULES)
+
+
+@with_each_version
+def test_an_unmodified_viewset_is_compiled(version: type[BookViewSet]) -> None:
+    actions = {"GET", "POST", "PUT", *(["PATCH"] if version is BookViewSetV2 else [])}
+    assert {route.method for route in MODULES[version].compiled_routes} == actions
+    subclass = type("Subclass", (version,), {"version_name": "v9"})
+    assert compile_routes(MODULES[version].urlpatterns)
+    assert is_compiled(subclass, version)
+
+
+def is_compiled(view: type[BookViewSet], version: type[BookViewSet]) -> bool:
+    from django.urls import path
+
+    actions = {"get": "list", "post": "create"}
+    return bool(compile_routes([path("books", view.as_view(actions), name="books")]))  # type: ignore[arg-type]  # as REST framework has it
+
+
+@with_each_version
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_fails_fails_each_request(serve: Serve, version: type[BookViewSet], hook: str) -> None:
+    variants = serve(version, type("Failing", (version,), {hook: fail}))
+    statuses = {
+        (request.method, request.path): [answer.status for answer in send(variants, version, request)]
+        for request in HOOKS[hook]
+    }
+    failure = "500 Internal Server Error"
+    assert statuses == {(request.method, request.path): [failure] * 2 for request in HOOKS[hook]}
+
+
+@with_each_version
+@pytest.mark.parametrize("hook", ["filter_queryset", "is_valid", "get_form_class", "qs"])
+def test_a_hook_of_the_filter_set_that_fails_fails_each_list(
+    serve: Serve, version: type[BookViewSet], hook: str
+) -> None:
+    filterset = type("FailingFilter", (version.filterset_class,), {hook: property(fail) if hook == "qs" else fail})
+    variants = serve(version, type("Filtered", (version,), {"filterset_class": filterset}))
+    assert [answer.status for answer in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
+
+
+@with_each_version
+@pytest.mark.parametrize("hook", ["paginate_queryset", "get_paginated_response"])
+def test_a_hook_of_the_pagination_that_fails_fails_each_list(
+    serve: Serve, version: type[BookViewSet], hook: str
+) -> None:
+    pagination = type("FailingPagination", (cast("Any", version.pagination_class),), {hook: fail})
+    variants = serve(version, type("Paged", (version,), {"pagination_class": pagination}))
+    assert [answer.status for answer in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
+
+
+def hide_austen(view: Any) -> QuerySet[Any]:
+    return BookViewSet.queryset.exclude(author="Jane Austen")
+
+
+@with_each_version
+def test_hidden_books_are_not_there(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("Hiding", (version,), {"get_queryset": hide_austen}))
+    for request in (READ, CHANGE, DELETE):
+        assert [answer.status for answer in send(variants, version, request)] == ["404 Not Found"] * 2
+    for answer in send(variants, version, LIST):
+        assert b"Jane Austen" not in answer.body
+        assert b"ausTEN" in answer.body
+
+
+class Forbidding(BasePermission):
+    def has_object_permission(self, request: Any, view: Any, obj: Any) -> bool:
+        raise PermissionDenied(f"{obj.title} is not for you")
+
+
+@with_each_version
+def test_another_permission_counts(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("Guarded", (version,), {"permission_classes": [Forbidding]}))
+    for request in (READ, CHANGE, DELETE):
+        for answer in send(variants, version, request):
+            assert answer.status == "403 Forbidden"
+            assert b"Pride and Prejudice is not for you" in answer.body
+
+
+class Refusing(BaseThrottle):
+    def allow_request(self, request: Any, view: Any) -> bool:
+        return False
+
+
+@with_each_version
+def test_another_throttle_counts(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("Throttled", (version,), {"throttle_classes": [Refusing]}))
+    assert [answer.status for answer in send(variants, version, READ)] == ["429 Too Many Requests"] * 2
+
+
+class ShoutingV1(BookSerializerV1):
+    def to_representation(self, instance: Any) -> Any:
+        data = super().to_representation(instance)
+        return {**data, "title": data["title"].upper()}
+
+
+class ShoutingV2(BookSerializerV2):
+    def to_representation(self, instance: Any) -> Any:
+        data = super().to_representation(instance)
+        return {**data, "title": data["title"].upper()}
+
+
+@with_each_version
+def test_a_serializer_of_its_own_shows_the_books(serve: Serve, version: type[BookViewSet]) -> None:
+    serializer = ShoutingV1 if version is BookViewSetV1 else ShoutingV2
+    variants = serve(version, type("Loud", (version,), {"serializer_class": serializer}))
+    for request in (READ, LIST, CREATE, CHANGE):
+        for answer in send(variants, version, request):
+            assert b"PRIDE AND PREJUDICE" in answer.body
+
+
+class Numbered(PageNumberPagination):
+    page_size = 1
+
+
+@with_each_version
+def test_another_pagination_pages(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("Paged", (version,), {"pagination_class": Numbered}))
+    for answer in send(variants, version, LIST._replace(query="page=2&author=aus")):
+        assert b'"count":2' in answer.body
+        assert b"ausTEN" in answer.body
+
+
+@with_each_version
+def test_a_view_writes_by_its_own_hook(serve: Serve, version: type[BookViewSet]) -> None:
+    def perform_create(view: Any, serializer: Any) -> None:
+        serializer.validated_data["genre"] = "Ours"
+        version.perform_create(view, serializer)
+
+    variants = serve(version, type("Writing", (version,), {"perform_create": perform_create}))
+    for answer in send(variants, version, CREATE):
+        assert answer.status == "201 Created"
+        assert b'"genre":"Ours"' in answer.body
+
+
+@with_each_version
+def test_a_response_may_be_replaced(serve: Serve, version: type[BookViewSet]) -> None:
+    def finalize_response(view: Any, request: Any, response: Response, *arguments: Any, **options: Any) -> HttpResponse:
+        return HttpResponse("ours", status=299)
+
+    variants = serve(version, type("Replacing", (version,), {"finalize_response": finalize_response}))
+    for request in ALL:
+        assert [answer.body for answer in send(variants, version, request)] == [b"ours"] * 2
