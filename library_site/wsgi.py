@@ -18,10 +18,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "library_site.settings")
 def build_application(pages: "WSGIApplication") -> "WSGIApplication":
     """Wraps the handlers for programs and for pages into the layers, from the innermost to the outermost."""
     # These modules can be imported only after Django is set up.
+    from library_site.api.compiled_path import answer_compiled
     from library_site.db.statements import wrap_statements
     from library_site.http.bodies import buffer_body, normalize_content_type
     from library_site.http.caching import mark_private
-    from library_site.http.compiled_path import answer_compiled
     from library_site.http.compression import compress_answers
     from library_site.http.handlers import APIHandler, has_stock_middleware, route_request
     from library_site.http.request_log import log_requests

@@ -39,13 +39,13 @@ from books.models import Book
 from books.read_model import BookListSerializer, Column, Representation, compile_serializer, has_only_conditions
 from books.rows import BookRow
 from books.writing import changes
+from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
-from library_site.http.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
 from library_site.http.refusals import FAILURE_KEY, Refusal
 from oauth.authentication import (
     APIKeyAuthentication,
@@ -124,7 +124,7 @@ def compile_routes(patterns: Iterable[URLPattern]) -> list[CompiledRoute]:
             routes += [
                 CompiledRoute(method.upper(), path, name, allow, responders[action])
                 for method, action in actions.items()
-                if action in responders
+                if action in responders and method != "head"
             ]
     return routes
 
@@ -352,9 +352,9 @@ def count_response(
 
 
 def refuse(request: CompiledRequest, credential: Credential | None, refusal: Refusal) -> None:
-    """Lets Django word a refusal: nothing need be read again."""
-    is_within_limit(request, credential)
-    request.environ[FAILURE_KEY] = refusal
+    """Lets Django word a refusal: nothing need be read again. Beyond the limit it words that."""
+    if is_within_limit(request, credential):
+        request.environ[FAILURE_KEY] = refusal
 
 
 class ListStatement:

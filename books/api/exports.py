@@ -1,20 +1,17 @@
 """The list of books as a file: all that match the filters, in a format that the client prefers to JSON."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from books.api.conditional import get_conditions
-from books.api.filters import get_filters
 from books.files.downloads import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
-from library_site.api.query import check_parameters
-
-if TYPE_CHECKING:
-    from books.api.views import BookViewSet
+from books.models import Book
 
 JSON_TYPES = ("application/json", "application/vnd.library")
 WILDCARDS = ("*/*", "application/*", "text/*")
@@ -56,13 +53,8 @@ def parse_weight(text: str) -> float:
     return weight if 0 <= weight <= 1 else 0.0
 
 
-def export_books(view: "BookViewSet", request: Request, format: Format) -> HttpResponseBase:
-    """Answers with a file of the books of a list, page by page. It has no ETag.
-
-    Raises ValidationError, UnknownParameter (also for the parameters of pages), PreconditionFailed.
-    """
-    check_parameters(request, list(get_filters(view.filterset_class)))
-    books = view.filter_queryset(view.get_queryset())
+def export_books(books: QuerySet[Book], request: Request, format: Format) -> HttpResponseBase:
+    """Answers with a file of these books, page by page. It has no ETag. Raises PreconditionFailed."""
     if get_conditions(request).is_not_modified(""):
         return HttpResponse(status=304)
     response = stream_books(books, format)

@@ -61,8 +61,9 @@ class Lifecycle:
 class Version:
     """`home` is the common prefix of its addresses, without a slash at the end; `error_format` formats its errors.
 
-    `urls` names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, a list of CompiledRoute, and
-    `body_limits`: by path below the home, the largest body in bytes, where it is not DATA_UPLOAD_MAX_MEMORY_SIZE.
+    `urls` names its URL modules. Each has `urlpatterns`. It may have `compiled_routes`, which returns a list of
+    CompiledRoute, and `body_limits`: by path below the home, the largest body in bytes, where it is not
+    DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
 
     number: int
@@ -80,9 +81,8 @@ class Version:
     def urlpatterns(self) -> list[URLPattern]:
         return [pattern for module in self.modules for pattern in module.urlpatterns]
 
-    @cached_property
-    def compiled_routes(self) -> Sequence[Any]:
-        return [route for module in self.modules for route in getattr(module, "compiled_routes", [])]
+    def compile_routes(self) -> Sequence[Any]:
+        return [route for module in self.modules for route in getattr(module, "compiled_routes", list)()]
 
     @cached_property
     def body_limits(self) -> Mapping[str, int]:

@@ -1,5 +1,7 @@
 """The addresses of books in version 1."""
 
+from functools import partial
+
 from django.urls import path
 
 from books.api.compiled import compile_routes
@@ -13,4 +15,4 @@ urlpatterns = [
         name="book",
     ),
 ]
-compiled_routes = compile_routes(urlpatterns)
+compiled_routes = partial(compile_routes, urlpatterns)

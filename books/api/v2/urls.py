@@ -1,5 +1,6 @@
 """The addresses of books in version 2."""
 
+from functools import partial
 from typing import Any
 
 from django.urls import URLPattern, path
@@ -32,5 +33,5 @@ def make_patterns(
 
 
 urlpatterns = make_patterns(BookViewSetV2, HistoryViewSet, OperationViewSet)
-compiled_routes = compile_routes(urlpatterns)
+compiled_routes = partial(compile_routes, urlpatterns)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

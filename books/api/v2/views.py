@@ -14,7 +14,7 @@ from books.api import bulk
 from books.api.bulk_body import split_body
 from books.api.conditional import PreconditionFailed, get_conditions
 from books.api.exports import choose_format, export_books
-from books.api.filters import BookSearchFilter
+from books.api.filters import BookSearchFilter, get_filters
 from books.api.idempotency import idempotent
 from books.api.ids import require_known_book
 from books.api.links import book_url, get_list_path
@@ -90,7 +90,8 @@ class BookViewSetV2(BookViewSet):
 
     def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
         if format := choose_format(request.META.get("HTTP_ACCEPT", "")):
-            return export_books(self, request, format)
+            check_parameters(request, get_filters(self.filterset_class))
+            return export_books(self.filter_queryset(self.get_queryset()), request, format)
         return super().list(request)
 
     @idempotent

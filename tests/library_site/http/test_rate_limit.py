@@ -69,7 +69,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def limited(public: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a library that allows three requests a minute, and in which every credential is valid."""
     monkeypatch.setattr(BookViewSet, "authentication_classes", [HeaderAuthentication])
-    return public
+    return make_client("127.0.0.1")
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]
     """Returns the application itself where others want to see each request."""
     routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
     for version in versions:
-        for route in version.compiled_routes:
+        for route in version.compile_routes():
             routes[version.number, route.method].append(route)
     if has_foreign_listeners() or not routes:
         return application
