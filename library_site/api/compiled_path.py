@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 # Headers that can change the response, and that no route reads. `Origin` is allowed in reads without CORS.
 DENIED_KEYS = {"HTTP_CONTENT_ENCODING", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT", "HTTP_IDEMPOTENCY_KEY"}
-JSON_CONTENT_TYPES = {None, "", "application/json"}
+JSON_TYPE = "application/json"
 # Whose listeners to a request need not see it.
 KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
 # In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
@@ -64,8 +65,9 @@ class CompiledRequest(NamedTuple):
     def read_body(self) -> bytes | None:
         """Returns the body, or None unless it is JSON of a known length within the limit. It can be read again."""
         length = self.environ.get("CONTENT_LENGTH") or ""
+        content_type = self.environ.get("CONTENT_TYPE") or JSON_TYPE
         if (
-            self.environ.get("CONTENT_TYPE") not in JSON_CONTENT_TYPES
+            content_type.partition(";")[0].strip().lower() != JSON_TYPE
             or not (length.isascii() and length.isdigit())
             or int(length) > get_body_limit(self.environ)
         ):
@@ -96,11 +98,7 @@ def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]
             routes[version.number, route.method].append(route)
     if has_foreign_listeners() or not routes:
         return application
-    headers = {
-        (is_secure, has_etag): build_headers(is_secure, has_etag)
-        for is_secure in (False, True)
-        for has_etag in (False, True)
-    }
+    headers = {key: build_headers(*key) for key in product((False, True), repeat=2)}
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
@@ -108,24 +106,19 @@ def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]
         if not version or (version.number, method) not in routes:
             return application(environ, start_response)
         is_secure = has_secure_scheme(environ)
-        if not is_plain(environ, method, is_secure):
-            return application(environ, start_response)
-        path = environ["PATH_INFO"][len(version.home) :]
-        for route in routes[version.number, method]:
-            if match := route.pattern.fullmatch(path):
-                response = respond(route, environ, match[match.lastindex or 0])
-                break
-        else:
-            response = None
-        if not response:
-            return application(environ, start_response)
-        environ[ROUTE_KEY] = route.name
-        middleware_headers = headers[is_secure, "ETag" in response.headers]
-        limit_headers = environ.get(HEADERS_KEY, {}).items()
-        start_response(
-            STATUS_LINES[response.status], fill_headers(route, response, [*limit_headers, *middleware_headers])
-        )
-        return [response.body]
+        if is_plain(environ, method, is_secure):
+            path = environ["PATH_INFO"][len(version.home) :]
+            for route in routes[version.number, method]:
+                match = route.pattern.fullmatch(path)
+                if match and (response := respond(route, environ, match[match.lastindex or 0])):
+                    environ[ROUTE_KEY] = route.name
+                    added_headers = [
+                        *environ.get(HEADERS_KEY, {}).items(),
+                        *headers[is_secure, "ETag" in response.headers],
+                    ]
+                    start_response(STATUS_LINES[response.status], fill_headers(route, response, added_headers))
+                    return [response.body]
+        return application(environ, start_response)
 
     return wrapper
 
@@ -185,30 +178,23 @@ def is_allowed_host(host: str, allowed_hosts: tuple[str, ...]) -> bool:
 
 
 def respond(route: CompiledRoute, environ: "WSGIEnvironment", argument: str) -> CompiledResponse | None:
-    """Returns None if Django must answer: it words the failure, or reads once more."""
+    """Returns None if Django must answer: it words the failure, or tries once more."""
     query = Query(environ["PATH_INFO"], parse_query(environ.get("QUERY_STRING", "")))
     try:
         return route.respond(CompiledRequest(environ, query, argument))
     except Exception as error:
-        keep_failure(error, environ)
+        is_away = isinstance(error, DatabaseError) and connection.connection is None
+        # Django would only wait for the same; and a write may have begun.
+        if WRITE_KEY in environ or is_timeout(error) or is_away:
+            environ[FAILURE_KEY] = error
+        elif isinstance(error, DatabaseError):
+            connection.close_if_unusable_or_obsolete()
         return None
 
 
-def keep_failure(error: Exception, environ: "WSGIEnvironment") -> None:
-    """Keeps a failure for Django if that would only wait for the same, or if a write may have begun.
-
-    Django tries all others once more.
-    """
-    is_away = isinstance(error, DatabaseError) and connection.connection is None
-    if WRITE_KEY in environ or is_timeout(error) or is_away:
-        environ[FAILURE_KEY] = error
-    elif isinstance(error, DatabaseError):
-        connection.close_if_unusable_or_obsolete()
-
-
-def fill_headers(route: CompiledRoute, response: CompiledResponse, middleware_headers: Headers) -> Headers:
+def fill_headers(route: CompiledRoute, response: CompiledResponse, added_headers: Headers) -> Headers:
     """Returns the headers in Django's order."""
-    headers = [*response.headers.items(), ("Allow", route.allow), *middleware_headers]
+    headers = [*response.headers.items(), ("Allow", route.allow), *added_headers]
     if not response.body:
         return headers
-    return [("Content-Type", "application/json"), *headers, ("Content-Length", str(len(response.body)))]
+    return [("Content-Type", JSON_TYPE), *headers, ("Content-Length", str(len(response.body)))]

@@ -13,6 +13,9 @@ from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, FieldErrors
 from library_site.api.schema import query_parameter
 from library_site.db.integers import BIGINT_MAX
 
+# From this offset on it is faster to find the first book of the page separately.
+DEEP_OFFSET = 1_000
+
 
 class SkipLimitPagination(LimitOffsetPagination):
     """Pages by `skip` and `limit` (specification, Section 8).
@@ -47,7 +50,12 @@ class SkipLimitPagination(LimitOffsetPagination):
         if errors := self.find_errors(request):
             raise ValidationError(errors)
         offset, limit = self.offset or 0, self.limit or 0
-        return queryset[offset : offset + limit] if offset <= BIGINT_MAX else queryset.none()
+        if offset > BIGINT_MAX:
+            return queryset.none()
+        if offset > DEEP_OFFSET and not queryset.query.where and queryset.query.order_by == ("pk",):
+            # PostgreSQL skips the books before the page by reading only the index.
+            return queryset.filter(pk__gte=queryset.values("pk")[offset : offset + 1])[:limit]
+        return queryset[offset : offset + limit]
 
     def get_paginated_response(self, data: Any) -> Response:
         """Answers a JSON array."""
