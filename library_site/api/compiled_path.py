@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import got_request_exception, request_finished, request_started
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
-from django.test import RequestFactory
 from django.utils.module_loading import import_string
 
 from library_site.api.query import Query, parse_query
@@ -28,16 +28,19 @@ from library_site.db.timeouts import is_timeout
 from library_site.http.bodies import get_body_limit, read_input
 from library_site.http.refusals import FAILURE_KEY
 from library_site.http.request_log import ROUTE_KEY, Headers
+from library_site.http.versions import API_ROOT, Version
 from library_site.rate_limit.counters import HEADERS_KEY
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from library_site.http.versions import Version
-
 # Headers that can change the response, and that no route reads. `Origin` is allowed in reads without CORS.
 DENIED_KEYS = {"HTTP_CONTENT_ENCODING", "HTTP_TRANSFER_ENCODING", "HTTP_EXPECT", "HTTP_IDEMPOTENCY_KEY"}
 JSON_TYPE = "application/json"
+CHECKING_MIDDLEWARE = {
+    "library_site.http.middleware.require_allowed_host",
+    "library_site.http.middleware.require_whole_body",
+}
 # Whose listeners to a request need not see it.
 KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
 # In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
@@ -90,7 +93,7 @@ class CompiledRoute(NamedTuple):
     respond: Callable[[CompiledRequest], CompiledResponse | None]
 
 
-def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]") -> "WSGIApplication":
+def answer_compiled(application: "WSGIApplication", versions: Iterable[Version]) -> "WSGIApplication":
     """Returns the application itself where others want to see each request."""
     routes = defaultdict[tuple[int, str], list[CompiledRoute]](list)
     for version in versions:
@@ -98,7 +101,8 @@ def answer_compiled(application: "WSGIApplication", versions: "Iterable[Version]
             routes[version.number, route.method].append(route)
     if has_foreign_listeners() or not routes:
         return application
-    headers = {key: build_headers(*key) for key in product((False, True), repeat=2)}
+    schemes = [True] if settings.SECURE_SSL_REDIRECT else [False, True]
+    headers = {key: build_headers(*key) for key in product(schemes, (False, True))}
 
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         version: Version | None = environ.get("library.version")
@@ -135,12 +139,20 @@ def build_headers(is_secure: bool, has_etag: bool) -> Headers:
     own_names = set(response.headers)
     get_response: Callable[[HttpRequest], Any] = lambda _: response  # noqa: E731  # the innermost of a chain
     for name in reversed(settings.API_MIDDLEWARE):
-        if not name.startswith("library_site.http.middleware.require_") or name.endswith("revalidation"):
+        # The others only check what this layer checks, too.
+        if name not in CHECKING_MIDDLEWARE:
             get_response = import_string(name)(get_response)
-    request = RequestFactory().get("/api/books", secure=is_secure)
+    scheme = "https" if is_secure else "http"
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": f"{API_ROOT}/books",
+        "wsgi.input": BytesIO(),
+        "wsgi.url_scheme": scheme,
+    }
     if is_secure and settings.SECURE_PROXY_SSL_HEADER:
-        request.META.update([settings.SECURE_PROXY_SSL_HEADER])
-    return [(name, value) for name, value in get_response(request).items() if name not in own_names]
+        environ.update([settings.SECURE_PROXY_SSL_HEADER])
+    headers = get_response(WSGIRequest(environ)).items()
+    return [(name, value) for name, value in headers if name not in own_names]
 
 
 def has_secure_scheme(environ: "WSGIEnvironment") -> bool:
