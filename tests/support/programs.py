@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+# Seconds.
+TRIAL_TIMEOUT = 10
+
 # Runs a command with file systems of its own. Users other than root need a kernel that lets them.
 UNSHARE = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--map-root-user", "--mount")
 # Debian stores the binaries of PostgreSQL's server by version, outside the PATH.
@@ -28,9 +31,10 @@ class Program(NamedTuple):
     def find_missing(self) -> list[str]:
         """Returns the commands that this machine does not have, or else the trial that fails."""
         missing = [command for command in self.commands if not find_command(command)]
-        if missing or not self.trial or not subprocess.run(self.trial, capture_output=True, check=False).returncode:
+        if missing or not self.trial:
             return missing
-        return [" ".join(self.trial)]
+        trial = subprocess.run(self.trial, capture_output=True, check=False, timeout=TRIAL_TIMEOUT)
+        return [" ".join(self.trial)] if trial.returncode else []
 
 
 # By the name of the fixture with which a test asks for one.

@@ -171,7 +171,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused() -> None:
         ("xlsx", b"PK\x03\x04 and nothing more", "no workbook"),
         ("csv", b"", "names no columns"),
         ("csv", b"title,title\n1,2\n", "the same name"),
-        ("csv", HEADER.encode() + b'"never closed', "Line 2: unexpected end"),
+        ("csv", HEADER.encode() + b'"never closed', "Line 2: a quotation mark"),
         ("marcxml", b"<collection><record></collection>", "line 1, column 23, behind 0 records"),
         ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", "entities"),
         ("marcxml", b"<collection>" + b" " * 1_200_000, "no whole record"),

@@ -74,7 +74,7 @@ def test_a_process_reads_a_file_and_sees_nothing_else(
 def test_it_says_in_the_language_of_who_asks_why_a_file_cannot_be_read(
     processes: "list[subprocess.Popen[bytes]]",
 ) -> None:
-    with override("de"), pytest.raises(UnreadableFile, match="Zeile 3: Die Daten enden zu früh"):
+    with override("de"), pytest.raises(UnreadableFile, match="Zeile 3: Ein Anführungszeichen"):
         client.count_records(build_source(HEADER + b'A,B,1,2,C\n"'))
 
 
