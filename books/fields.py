@@ -123,10 +123,3 @@ class FormattedTimestamp(models.Func):
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         template = "replace(%(expressions)s, ' ', 'T') || '%(zone)s'"
         return self.as_sql(compiler, connection, template=template, **context)
-
-
-class SelectedTimestamp(FormattedTimestamp):
-    """A formatted timestamp on SQLite; on PostgreSQL the timestamp itself, since formatting it in Python is faster."""
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="%(expressions)s", **context)
