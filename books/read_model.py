@@ -133,7 +133,8 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
 
 def is_plain(field: Field[Any, Any, Any, Any]) -> bool:
     show: Any = type(field).to_representation
-    return str(field.source).isidentifier() and any(show is plain.to_representation for plain in PLAIN_FIELDS)
+    reads_column = type(field).get_attribute is Field.get_attribute and str(field.source).isidentifier()
+    return reads_column and not field.write_only and any(show is plain.to_representation for plain in PLAIN_FIELDS)
 
 
 def make_getter(names: Sequence[str]) -> Callable[[Any], Row]:

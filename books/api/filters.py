@@ -74,9 +74,11 @@ class QueryForm(forms.Form):
     def full_clean(self) -> None:
         self._errors, self.cleaned_data = forms.utils.ErrorDict(), {}
         for name, field in self.fields.items():
+            # A widget may take several parameters, or all values of one.
+            if field.widget.value_omitted_from_data(self.data, {}, name):
+                continue
             try:
-                if name in self.data:
-                    self.cleaned_data[name] = field.clean(self.data[name])
+                self.cleaned_data[name] = field.clean(field.widget.value_from_datadict(self.data, {}, name))
             except forms.ValidationError as error:
                 self._errors[name] = forms.utils.ErrorList(error.error_list)
 
@@ -190,7 +192,8 @@ class BookSearchFilter(BookFilter):
 @cache
 def build_form_class(filterset: type[FilterSet]) -> type[forms.Form]:
     fields = {name: filter.field for name, filter in get_filters(filterset).items()}
-    return type(f"{filterset.__name__}Form", (QueryForm,), fields)
+    options: Any = filterset._meta  # type: ignore[attr-defined]  # its metaclass adds it
+    return type(f"{filterset.__name__}Form", (options.form,), fields)
 
 
 @register_selection(SEARCH_FORM)

@@ -9,8 +9,8 @@ from rest_framework.exceptions import ValidationError
 
 from books.models import Book, Change
 from books.read_model import has_only_conditions
-from books.rows import BookRow
 from books.writing.changes import BookNotFound
+from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.query import INVALID_INTEGER
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -38,4 +38,4 @@ def find_book(books: QuerySet[Book], pk: int) -> Book | None:
     if connection.vendor != "postgresql" or books.query.where or not has_only_conditions(books):
         return books.filter(pk=pk).first() if abs(pk) <= BIGINT_MAX else None
     row = select_book(pk)
-    return Book.from_db(books.db, BookRow._fields, row) if row else None
+    return build_instance(row) if row else None

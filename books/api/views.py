@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 from django.utils import timezone
+from django_filters.rest_framework.backends import DjangoFilterBackend
 from django_filters.utils import translate_validation
 from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
@@ -25,6 +26,7 @@ from books.history.actors import ActorRef, find_actor
 from books.models import Book
 from books.rows import BookRow
 from books.writing import changes
+from books.writing.signals import build_instance
 from library_site.api.query import FieldErrors, Query, UnknownParameter
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import APIViewSet
@@ -95,7 +97,10 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         serializer = self.validate_body(request)
         self.perform_create(serializer)
         book: Any = serializer.instance
-        return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
+        response = self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
+        for name, value in cast("Any", self).get_success_headers(response.data).items():
+            response[name] = value
+        return response
 
     def update(self, request: Request, book_id: str) -> Any:
         """Only the fields of the body change, also those of a PUT."""
@@ -124,7 +129,8 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
 
     def perform_create(self, serializer: Any) -> None:
         """Raises IsbnInUse, ConcurrentChange."""
-        serializer.instance = changes.create_book(serializer.validated_data, self.get_actor(), timezone.now())
+        row = changes.create_book(serializer.validated_data, self.get_actor(), timezone.now())
+        serializer.instance = build_instance(row)
 
     def perform_update(self, serializer: Any) -> None:
         """Raises BookNotFound, IsbnInUse, ConcurrentChange, PreconditionFailed."""
@@ -136,7 +142,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
             timezone.now(),
             read_book=make_book_row(serializer.instance),
         )
-        serializer.instance = row
+        serializer.instance = build_instance(row)
 
     def perform_destroy(self, instance: Any) -> None:
         """Raises BookNotFound, ConcurrentChange, PreconditionFailed."""
@@ -168,7 +174,18 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         if parameters is None:
             paginator = cast("Any", self.paginator)
             parameters = [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
-        return [*get_filters(self.filterset_class), *parameters]
+        return [*self.list_filters(), *parameters]
+
+    def list_filters(self) -> Sequence[str]:
+        """The parameters of all filter backends."""
+        names = []
+        for backend in cast("Any", self.filter_backends):
+            if issubclass(backend, DjangoFilterBackend):
+                filterset = backend().get_filterset_class(self, self.queryset)
+                names += list(get_filters(filterset)) if filterset else []
+            else:
+                names += [item["name"] for item in backend().get_schema_operation_parameters(self)]
+        return names
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

@@ -1,6 +1,7 @@
 """The views of version 2 (specification, Sections 5-7 and 9)."""
 
-from functools import partial
+from collections.abc import Sequence
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -21,7 +22,6 @@ from books.api.links import book_url, get_list_path
 from books.api.pagination import KeysetPagination
 from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
 from books.api.v2.serializers import (
-    REPRESENTATION,
     BookChangeSerializer,
     BookCreateSerializer,
     BookReplaceSerializer,
@@ -35,7 +35,9 @@ from books.api.views import BookViewSet, get_credential, make_book_row
 from books.history.actors import find_actor
 from books.history.states import find_state
 from books.models import Actor
+from books.read_model import ReadSerializer
 from books.writing import changes
+from books.writing.signals import build_instance
 from books.writing.statements import select_book
 from library_site.api.query import FieldErrors, Query, check_parameters, read_boolean, read_list
 from library_site.api.responses import json_response
@@ -63,11 +65,12 @@ class BookViewSetV2(BookViewSet):
 
     def check_query(self, query: Request | Query) -> None:
         """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""
-        shown = ["fields"] if self.action in ("list", "retrieve") else []
+        can_choose = self.action in ("list", "retrieve") and issubclass(self.serializer_class, ReadSerializer)
+        shown = ["fields"] if can_choose else []
         check_parameters(query, [*self.list_parameters(), *shown], ["fields"])
 
     def find_field_errors(self, query: Request | Query) -> FieldErrors:
-        suggestions = suggest_names(read_list(query, "fields") or [], REPRESENTATION.members)
+        suggestions = suggest_names(read_list(query, "fields") or [], list_fields(self.serializer_class))
         errors = [ErrorDetail(f'"{name}": {message}', "enum") for name, message in suggestions.items()]
         return {"fields": errors} if errors else {}
 
@@ -122,9 +125,8 @@ class BookViewSetV2(BookViewSet):
         values = find_state(book.pk, self.read_values(request)["version"])
         self.require_state(book)
         check, read_book = self.get_state_check(), make_book_row(book)
-        return self.show(
-            changes.change_book(book.pk, values, check, self.get_actor(), timezone.now(), read_book=read_book)
-        )
+        row = changes.change_book(book.pk, values, check, self.get_actor(), timezone.now(), read_book=read_book)
+        return self.show(build_instance(row))
 
     @document_restore
     def restore(self, request: Request, book_id: str) -> Any:
@@ -133,7 +135,7 @@ class BookViewSetV2(BookViewSet):
         require_known_book(pk)
         self.check_query(request)
         self.require_deleted(pk)
-        book = changes.restore_book(pk, self.get_actor(), timezone.now())
+        book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
         return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
 
     def require_deleted(self, pk: int) -> None:
@@ -160,3 +162,8 @@ class BookViewSetV2(BookViewSet):
 
     def parse_body(self, body: bytes) -> Any:
         return split_body(body) if self.action == "bulk" else super().parse_body(body)
+
+
+@cache
+def list_fields(serializer: type[Serializer[Any]]) -> Sequence[str]:
+    return list(serializer().fields)

@@ -4,15 +4,20 @@ from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 import pytest
+from django import forms
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django_filters import BaseInFilter, CharFilter, MultipleChoiceFilter, NumberFilter, OrderingFilter, RangeFilter
+from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
+from rest_framework.filters import SearchFilter
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from books.api.compiled import compile_routes
+from books.api.filters import ListFilterBackend
 from books.api.v1 import urls as v1_urls
 from books.api.v1.serializers import BookSerializer as BookSerializerV1
 from books.api.v1.views import BookViewSetV1
@@ -20,6 +25,7 @@ from books.api.v2 import urls as v2_urls
 from books.api.v2.serializers import BookSerializer as BookSerializerV2
 from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
+from books.models import Book
 from tests.support.applications import ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials
@@ -240,3 +246,132 @@ def test_a_response_may_be_replaced(serve: Serve, version: type[BookViewSet]) ->
     variants = serve(version, type("Replacing", (version,), {"finalize_response": finalize_response}))
     for request in ALL:
         assert [answer.body for answer in send(variants, version, request)] == [b"ours"] * 2
+
+
+class ConstantField(serializers.CharField):
+    def get_attribute(self, instance: Any) -> str:
+        return "Ours"
+
+
+class Noted(BookSerializerV2):
+    """Shows what only a model object has, and keeps the isbn to itself."""
+
+    note = serializers.SerializerMethodField()
+    genre = ConstantField()
+
+    class Meta(BookSerializerV2.Meta):
+        fields = (*BookSerializerV2.Meta.fields, "note")
+        extra_kwargs = {"isbn": {"write_only": True}}
+
+    def get_note(self, book: Any) -> str:
+        return f"{book.pk} is a {type(book).__name__}"
+
+
+class Secret(BookSerializerV2):
+    class Meta(BookSerializerV2.Meta):
+        extra_kwargs = {"isbn": {"write_only": True}}
+
+
+def test_every_response_shows_a_model_object(serve: Serve) -> None:
+    variants = serve(BookViewSetV2, type("Noting", (BookViewSetV2,), {"serializer_class": Noted}))
+    for request in (READ, LIST, CREATE, CHANGE, READ._replace(query="fields=note,genre")):
+        for answer in send(variants, BookViewSetV2, request):
+            assert b" is a Book" in answer.body
+            assert b'"genre":"Ours"' in answer.body
+            assert b'"isbn":' not in answer.body
+
+
+def test_a_field_that_is_only_written_is_not_shown(serve: Serve) -> None:
+    variants = serve(BookViewSetV2, type("Keeping", (BookViewSetV2,), {"serializer_class": Secret}))
+    for request in (READ, LIST, CREATE, CHANGE):
+        for answer in send(variants, BookViewSetV2, request):
+            assert b'"title":' in answer.body
+            assert b'"isbn":' not in answer.body
+
+
+class StockSerializer(serializers.ModelSerializer[Book]):
+    class Meta:
+        model = Book
+        fields = ("id", "title")
+
+
+def test_a_serializer_without_a_choice_of_fields_refuses_one(serve: Serve) -> None:
+    variants = serve(BookViewSetV2, type("Stock", (BookViewSetV2,), {"serializer_class": StockSerializer}))
+    for request in (READ, LIST):
+        for answer in send(variants, BookViewSetV2, request._replace(query="fields=title")):
+            assert answer.status == "400 Bad Request"
+            assert b'"field":"fields"' in answer.body
+
+
+@with_each_version
+def test_a_view_adds_headers_to_a_new_book(serve: Serve, version: type[BookViewSet]) -> None:
+    def get_success_headers(view: Any, data: Any) -> dict[str, str]:
+        return {"X-Shelf": data["genre"]}
+
+    variants = serve(version, type("Heading", (version,), {"get_success_headers": get_success_headers}))
+    for answer in send(variants, version, CREATE):
+        assert answer.get_header("X-Shelf") == "Novel"
+        assert answer.get_header("Location")
+
+
+@with_each_version
+def test_another_filter_backend_filters(serve: Serve, version: type[BookViewSet]) -> None:
+    hooks = {"filter_backends": [ListFilterBackend, SearchFilter], "search_fields": ["title"]}
+    variants = serve(version, type("Searching", (version,), hooks))
+    for answer in send(variants, version, LIST._replace(query="search=pride&author=aus")):
+        assert b"Pride and Prejudice" in answer.body
+        assert b"ausTEN" not in answer.body
+
+
+class NumbersFilter(BaseInFilter, NumberFilter):
+    """Takes numbers between commas."""
+
+
+def make_filter(kind: Any, **options: Any) -> Any:
+    """django-filter has no types."""
+    return kind(**options)
+
+
+class RefusingForm(forms.Form):
+    def clean(self) -> NoReturn:
+        raise forms.ValidationError("Not like this")
+
+
+@with_each_version
+@pytest.mark.parametrize(
+    ("filter", "query"),
+    [
+        (make_filter(MultipleChoiceFilter, field_name="genre", choices=[("Novel", ""), ("Poem", "")]), "own=Novel"),
+        (make_filter(NumbersFilter, field_name="id", lookup_expr="in"), "own=1,7"),
+        (make_filter(OrderingFilter, fields=["year"]), "own=-year&genre=novel"),
+        (make_filter(CharFilter, field_name="title", lookup_expr="icontains"), "own=pride"),
+    ],
+    ids=["several values", "values with commas", "order", "text"],
+)
+def test_filters_of_any_kind_filter(serve: Serve, version: type[BookViewSet], filter: Any, query: str) -> None:
+    filterset = type("OwnFilter", (version.filterset_class,), {"own": filter})
+    variants = serve(version, type("Filtered", (version,), {"filterset_class": filterset}))
+    for answer in send(variants, version, LIST._replace(query=query)):
+        assert answer.status == "200 OK"
+        assert b"Pride and Prejudice" in answer.body
+        assert b"ausTEN" not in answer.body
+
+
+def test_a_filter_takes_several_parameters(serve: Serve) -> None:
+    filterset = type(
+        "OwnFilter", (BookViewSetV1.filterset_class,), {"period": make_filter(RangeFilter, field_name="year")}
+    )
+    variants = serve(BookViewSetV1, type("Filtered", (BookViewSetV1,), {"filterset_class": filterset}))
+    for answer in send(variants, BookViewSetV1, LIST._replace(query="period_min=1800&period_max=1900")):
+        assert b"Pride and Prejudice" in answer.body
+        assert b"ausTEN" not in answer.body
+
+
+def test_a_form_of_the_filter_set_checks_the_query(serve: Serve) -> None:
+    meta = type("Meta", (), {"form": RefusingForm})
+    hooks = {"Meta": meta, "own": make_filter(CharFilter, field_name="title")}
+    filterset = type("OwnFilter", (BookViewSetV1.filterset_class,), hooks)
+    variants = serve(BookViewSetV1, type("Filtered", (BookViewSetV1,), {"filterset_class": filterset}))
+    for answer in send(variants, BookViewSetV1, LIST):
+        assert answer.status == "422 Unprocessable Entity"
+        assert b"Not like this" in answer.body
