@@ -10,7 +10,7 @@ from library_site.http.refusals import Refusal
 
 
 class PreconditionFailed(Refusal):
-    """What the request is about is in another state than it asks for."""
+    """The resource has another ETag than the request requires."""
 
     status = 412
     message = "The state is another than the request asks for"

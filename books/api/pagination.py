@@ -93,7 +93,7 @@ class KeysetPagination(BasePagination):
         return self.page
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Answers a JSON object, and the links in the header Link, too. To be called when the page has been read."""
+        """Returns a JSON object, with the links in the header Link, too. Call it after the page has been read."""
         next_url, previous_url = self.build_link(self.page.next), self.build_link(self.page.previous, backward=True)
         headers = build_link_header(next_url, previous_url)
         return Response({"results": data, "next": next_url, "previous": previous_url, **self.count}, headers=headers)

@@ -38,7 +38,7 @@ def word_refusal(error: Exception, request: Request) -> Exception:
 
 
 def is_about_book(request: Request) -> bool:
-    """Whether the address is that of a book. What is to be restored is none."""
+    """Whether the address names a book that exists. A book to be restored does not exist."""
     view = request.parser_context["view"]
     return "book_id" in view.kwargs and view.action != "restore"
 

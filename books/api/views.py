@@ -149,7 +149,7 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         changes.delete_book(instance.id, self.require_state, self.get_actor(), timezone.now())
 
     def show(self, book: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """Answers with a book that was written."""
+        """Returns a response that shows a book after a write."""
         serializer = cast("Any", self.serializer_class)(book, context=self.get_serializer_context())
         return Response(serializer.data, status, headers={"ETag": self.make_etag(book), **(headers or {})})
 
