@@ -5,20 +5,27 @@ in `urls` changes no response.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
-from inspect import isfunction, ismethod, unwrap
-from types import SimpleNamespace
+from inspect import unwrap
+from itertools import starmap
+from types import SimpleNamespace, WrapperDescriptorType
 from typing import Any, cast
 
 from django.core.exceptions import EmptyResultSet, FullResultSet
 from django.db.models import F, QuerySet
 from django.urls import URLPattern
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django_filters.rest_framework.backends import DjangoFilterBackend
 from django_filters.rest_framework.filterset import FilterSet
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
 from rest_framework.serializers import ListSerializer, ModelSerializer
+from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ModelViewSet
 
 from books.api import filters
@@ -31,7 +38,8 @@ from books.models import Book
 from books.read_model import BookListSerializer, Column, Representation, compile_serializer, has_only_conditions
 from books.writing import changes
 from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
-from library_site.api.decoding import make_decoder
+from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
+from library_site.api.negotiation import JSONNegotiation, ServedVersioning
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
@@ -49,6 +57,8 @@ PATHS = {"books": re.compile("/books"), "books/<str:book_id>": re.compile(r"/boo
 JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can ask for many different statements. This many are cached.
 CACHED_STATEMENTS = 1_000
+# They add documents, and Idempotency-Key, with which requests are left to Django.
+WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "books.api.idempotency")
 FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
 # Our own hooks for which the compiled routes stand in, by their class.
 OWN_HOOKS = {
@@ -64,6 +74,11 @@ OWN_HOOKS = {
     " get_paginated_response_schema get_schema_operation_parameters",
     "books.api.pagination.KeysetPagination": "paginate_queryset get_paginated_response get_paginated_response_schema"
     " get_schema_operation_parameters",
+    "library_site.api.renderers.JSONRenderer": "render",
+    "oauth.authentication.BearerAuthentication": "authenticate authenticate_header",
+    "oauth.authentication.APIKeyAuthentication": "authenticate",
+    "oauth.permissions.LibraryAccess": "has_permission",
+    "oauth.throttling.CallerThrottle": "allow_request wait",
     "books.read_model.ReadSerializer": "__init__ get_fields to_representation",
     "books.read_model.BookListSerializer": "to_representation",
 }
@@ -84,35 +99,47 @@ def compile_routes(patterns: Iterable[URLPattern]) -> list[CompiledRoute]:
             routes += [
                 CompiledRoute(method.upper(), path, str(pattern.name), allow, responders[action])
                 for method, action in actions.items()
-                if action in responders and method != "head"
+                if action in responders and method != "head" and method in callback.cls.http_method_names
             ]
     return routes
 
 
 def is_compilable(view: Any) -> bool:
     """Whether a viewset and what it declares have no hooks but those that the compiled routes stand in for."""
-    throttles = [CallerThrottle] if cached_settings.API_RATE_LIMIT else []
-    return (
-        issubclass(view, BookViewSet)
-        and list(view.filter_backends) == [filters.ListFilterBackend]
-        and list(view.authentication_classes) == [BearerAuthentication, APIKeyAuthentication]
-        and list(view.permission_classes) == [LibraryAccess]
-        and list(view.throttle_classes) == throttles
-        and list(view.renderer_classes) == [JSONRenderer]
-        and view.queryset.query.order_by == ("pk",)
-        and not view.queryset.query.where
-        and has_only_conditions(view.queryset)
-        and all(type(filter) in OWN_FILTERS for filter in filters.get_filters(view.filterset_class).values())
-        and issubclass(view.serializer_class, ModelSerializer)
-        and getattr(view.serializer_class.Meta, "list_serializer_class", None) is BookListSerializer
-        and has_known_hooks(view, BookViewSet, ModelViewSet)
-        and has_known_hooks(view.pagination_class, LimitOffsetPagination)
-        and has_known_hooks(view.serializer_class, ModelSerializer)
-        and has_known_hooks(BookListSerializer, ListSerializer)
-        and has_known_hooks(view.filterset_class, FilterSet)
-        and has_known_hooks(filters.ListFilterBackend, DjangoFilterBackend)
-        and compile_serializer(view.serializer_class) is not None
-    )
+    if not issubclass(view, BookViewSet) or not all(view_has_known_classes(view)):
+        return False
+    hooks: list[tuple[Any, ...]] = [
+        (view, BookViewSet, ModelViewSet),
+        (view.pagination_class, LimitOffsetPagination),
+        (view.serializer_class, ModelSerializer),
+        (BookListSerializer, ListSerializer),
+        (view.filterset_class, FilterSet),
+        (filters.ListFilterBackend, DjangoFilterBackend),
+        (BearerAuthentication, BaseAuthentication),
+        (APIKeyAuthentication, BaseAuthentication),
+        (LibraryAccess, BasePermission),
+        (CallerThrottle, BaseThrottle),
+        (JSONRenderer, BaseRenderer),
+    ]
+    return all(starmap(has_known_hooks, hooks)) and compile_serializer(view.serializer_class) is not None
+
+
+def view_has_known_classes(view: Any) -> Iterator[bool]:
+    query = view.queryset.query
+    yield has_only_conditions(view.queryset) and not query.where and query.order_by == ("pk",)
+    yield query.standard_ordering and not query.is_sliced
+    yield [*view.filter_backends] == [filters.ListFilterBackend]
+    yield [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
+    yield [*view.permission_classes] == [LibraryAccess]
+    yield [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
+    yield [*view.renderer_classes] == [JSONRenderer]
+    yield (view.content_negotiation_class, view.versioning_class) == (JSONNegotiation, ServedVersioning)
+    yield hasattr(view.pagination_class, "find_errors")
+    yield issubclass(view.serializer_class, ModelSerializer)
+    yield getattr(view.serializer_class.Meta, "list_serializer_class", None) is BookListSerializer
+    yield issubclass(view.filterset_class or object, filters.QueryFilterSet)
+    yield view.filterset_class._meta.form is filters.QueryForm
+    yield all(type(filter) in OWN_FILTERS for filter in view.filterset_class.base_filters.values())
 
 
 def has_known_hooks(subject: Any, base: type, framework: type | None = None) -> bool:
@@ -122,13 +149,18 @@ def has_known_hooks(subject: Any, base: type, framework: type | None = None) -> 
 
 
 def is_known(hook: Any, framework: type) -> bool:
-    # drf-spectacular wraps the actions that it documents.
-    function = unwrap(getattr(hook, "fget", None) or getattr(hook, "func", hook))
-    if not isfunction(function) and not ismethod(function):
+    hook = getattr(hook, "fget", hook.func if isinstance(hook, cached_property) else hook)
+    function = unwrap(getattr(hook, "__func__", hook), stop=lambda wrapper: get_module(wrapper) not in WRAPPERS)
+    if isinstance(function, type | WrapperDescriptorType) or not callable(function):
         return True
-    owner, _, name = f"{function.__module__}.{function.__qualname__}".rpartition(".")
+    owner, _, name = f"{function.__module__}.{getattr(function, '__qualname__', '')}".rpartition(".")
     is_own = owner in OWN_HOOKS and (name in OWN_HOOKS[owner].split() or not hasattr(framework, name))
-    return is_own or owner.startswith(FRAMEWORKS)
+    return (is_own or owner.startswith(FRAMEWORKS)) and get_module(function) == function.__module__
+
+
+def get_module(function: Any) -> str:
+    """Returns the module of a function itself; a wrapper has the name of what it wraps."""
+    return str(getattr(function, "__globals__", {}).get("__name__"))
 
 
 class CompiledBooks:
@@ -138,17 +170,21 @@ class CompiledBooks:
         self.view_class = view
         self.representation = cast("Representation", compile_serializer(view.serializer_class))
         self.filters = cast("Mapping[str, Any]", filters.get_filters(view.filterset_class))
-        serializers = view.body_serializers.items()
-        writes = ("create", "update", "partial_update")
-        self.decoders = {action: make_decoder(serializer) for action, serializer in serializers if action in writes}
+        self.decoders: dict[str, BodyDecoder] = {}
+        for action in ("create", "update", "partial_update"):
+            # Another rule of a body leaves its writes to Django.
+            with suppress(KeyError, NotCompilable):
+                self.decoders[action] = make_decoder(view.body_serializers[action])
 
     def list_responders(self) -> dict[str, Any]:
         """By action; each takes a CompiledRequest and returns a CompiledResponse, or None for Django."""
-        changes = {action: partial(self.change_book, action) for action in self.decoders if action != "create"}
-        return {"list": self.list_books, "retrieve": self.read_book, "create": self.create_book, **changes}
+        writes: dict[str, Any] = {action: partial(self.change_book, action) for action in self.decoders}
+        if "create" in writes:
+            writes["create"] = self.create_book
+        return {"list": self.list_books, "retrieve": self.read_book, **writes}
 
     def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, Representation]:
-        """Returns the view and what shows its books. Raises UnknownParameter, ValidationError."""
+        """Returns the view and the representation of its books. Raises UnknownParameter, ValidationError."""
         view = self.view_class()
         view.action = action
         view.check_query(request.query)
@@ -198,7 +234,7 @@ class CompiledBooks:
         if not is_within_limit(request, credential):
             return None
         if not rows:
-            # Django words it; nothing need be read again.
+            # Django renders it without reading again.
             request.environ[FAILURE_KEY] = changes.BookNotFound()
             return None
         body = b"" if is_known else encode_json(representation.to_structs(rows)[0])
@@ -240,7 +276,7 @@ class CompiledBooks:
 
 
 def authorize(request: CompiledRequest) -> Credential | None:
-    """Raises AuthenticationFailed, NotAuthenticated, InsufficientScope; Django words them."""
+    """Raises AuthenticationFailed, NotAuthenticated, InsufficientScope; Django renders them."""
     scope = get_required_scope(request.environ["REQUEST_METHOD"])
     credential = find_credential(request.environ, frozenset([scope]))
     require_permission(credential, scope)

@@ -41,7 +41,7 @@ CHECKING_MIDDLEWARE = {
     "library_site.http.middleware.require_allowed_host",
     "library_site.http.middleware.require_whole_body",
 }
-# Whose listeners to a request need not see it.
+# Modules whose receivers may miss a request.
 KNOWN_LISTENERS = ("django.", "library_site.", "books.", "oauth.", "webhooks.")
 # In characters: a DNS name of 253 (RFC 1035, 2.3.4) and a port. Longer ones are not worth remembering.
 HOST_LENGTHS = range(1, 261)

@@ -1,16 +1,21 @@
 """Every hook of REST framework, django-filter and the paginations counts, whether the path is compiled or not."""
 
+import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import pytest
 from django import forms
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.urls import path
 from django_filters import BaseInFilter, CharFilter, MultipleChoiceFilter, NumberFilter, OrderingFilter, RangeFilter
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.filters import SearchFilter
+from rest_framework.generics import GenericAPIView
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
@@ -19,6 +24,7 @@ from rest_framework.throttling import BaseThrottle
 from books.api.compiled import compile_routes
 from books.api.filters import ListFilterBackend
 from books.api.v1 import urls as v1_urls
+from books.api.v1.serializers import BookCreateSerializer
 from books.api.v1.serializers import BookSerializer as BookSerializerV1
 from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
@@ -26,6 +32,9 @@ from books.api.v2.serializers import BookSerializer as BookSerializerV2
 from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
 from books.models import Book
+from library_site.api.renderers import JSONRenderer
+from oauth.authentication import BearerAuthentication
+from oauth.permissions import LibraryAccess
 from tests.support.applications import ApplicationVariant
 from tests.support.books import build_book
 from tests.support.credentials import Credentials
@@ -116,8 +125,6 @@ def test_an_unmodified_viewset_is_compiled(version: type[BookViewSet]) -> None:
 
 
 def is_compiled(view: type[BookViewSet], version: type[BookViewSet]) -> bool:
-    from django.urls import path
-
     actions = {"get": "list", "post": "create"}
     return bool(compile_routes([path("books", view.as_view(actions), name="books")]))  # type: ignore[arg-type]  # as REST framework has it
 
@@ -375,3 +382,66 @@ def test_a_form_of_the_filter_set_checks_the_query(serve: Serve) -> None:
     for answer in send(variants, BookViewSetV1, LIST):
         assert answer.status == "422 Unprocessable Entity"
         assert b"Not like this" in answer.body
+
+
+def keep(hook: Any) -> Any:
+    """A decorator that only calls what it decorates, as `cache_page` may."""
+
+    @functools.wraps(hook)
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        return hook(*arguments, **options)
+
+    return wrapper
+
+
+UNCOMPILED: dict[str, dict[str, Any]] = {
+    "a decorated list": {"list": keep(BookViewSetV1.list)},
+    "a partial": {"get_queryset": partial(BookViewSetV1.get_queryset)},
+    "another order": {"queryset": BookViewSet.queryset.reverse()},
+    "another negotiation": {"content_negotiation_class": DefaultContentNegotiation},
+    "another versioning": {"versioning_class": None},
+    "no filter set": {"filterset_class": None},
+    "no pages": {"pagination_class": None},
+    "pages of another kind": {"pagination_class": Numbered},
+}
+
+
+@pytest.mark.parametrize("name", UNCOMPILED)
+def test_what_is_not_known_is_left_to_the_framework(name: str) -> None:
+    assert not is_compiled(type("Other", (BookViewSetV1,), UNCOMPILED[name]), BookViewSetV1)
+
+
+@pytest.mark.parametrize(
+    ("owner", "hook"),
+    [
+        (LibraryAccess, "has_permission"),
+        (BearerAuthentication, "authenticate"),
+        (JSONRenderer, "render"),
+        (BookViewSetV1, "get_object"),
+        (GenericAPIView, "get_queryset"),
+    ],
+)
+def test_a_hook_that_is_replaced_is_noticed_at_the_next_start(
+    owner: type, hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_compiled(BookViewSetV1, BookViewSetV1)
+    monkeypatch.setattr(owner, hook, fail)
+    assert not is_compiled(BookViewSetV1, BookViewSetV1)
+
+
+def test_a_method_that_a_viewset_does_not_take_is_not_compiled() -> None:
+    view = type("Reading", (BookViewSetV1,), {"http_method_names": ["get", "head", "options"]})
+    patterns = [path("books", view.as_view({"get": "list", "post": "create"}), name="books")]  # type: ignore[attr-defined]
+    assert [route.method for route in compile_routes(patterns)] == ["GET"]
+
+
+class StrictCreateSerializer(BookCreateSerializer):
+    def validate_title(self, title: str) -> str:
+        return title
+
+
+def test_a_body_with_a_rule_of_its_own_is_left_to_the_framework() -> None:
+    serializers = {**BookViewSetV1.body_serializers, "create": StrictCreateSerializer}
+    view = type("Strict", (BookViewSetV1,), {"body_serializers": serializers})
+    patterns = [path("books", view.as_view({"get": "list", "post": "create"}), name="books")]  # type: ignore[attr-defined]
+    assert [route.method for route in compile_routes(patterns)] == ["GET"]
