@@ -378,7 +378,8 @@ if CORS_ALLOWED_ORIGINS:
     API_MIDDLEWARE.insert(0, "corsheaders.middleware.CorsMiddleware")
 
 # The API
-# Whether the fast path, compiled decoders and prepared statements are used.
+# Whether common requests are answered before Django's handler, and statements sent without Django's cursors. The
+# responses are the same.
 COMPILED_PATH = env.flag("COMPILED_PATH", default=True)
 # Compresses answers of the API for clients that accept gzip. A proxy can do so, too.
 GZIP = env.flag("GZIP", default=False)

@@ -1,5 +1,5 @@
-"""What clients do with books, for all versions: `actions` for one book, `bulk` and `operations` for many.
+"""What clients do with books, for all versions: `views` for one book and lists, `bulk` and `operations` for many.
 
-`views` calls the actions for REST framework and `fast_routes` for the fast path; a version is a folder of what it
-declares. It imports the rooms of books, and no page of the admin.
+A version is a folder of what it declares. `compiled` answers common requests in the place of the views, and may be
+deleted. It imports the rooms of books, and no page of the admin.
 """

@@ -1,4 +1,4 @@
-"""The layers of a request before and around Django: its version, its body, the fast path, limits, errors.
+"""The layers of a request before and around Django: its version, its body, limits, errors.
 
 `refusals` is what others raise, `versions` the table of versions. It imports the databases, and no REST framework view.
 """

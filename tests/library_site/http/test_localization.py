@@ -26,7 +26,7 @@ pytestmark = pytest.mark.database_independent
 
 GERMAN = {"Accept-Language": "de-AT, de;q=0.9, en;q=0.5"}
 BROWSER = {"Accept": "text/html"}
-# Of the fast path, of Django's handler for programs, and of the one for pages.
+# Of the compiled path, of Django's handler for programs, and of the one for pages.
 PROGRAM_REQUESTS: list[tuple[str, str, object]] = [
     ("GET", "/", None),
     ("GET", "/api/books", None),

@@ -53,13 +53,12 @@ def test_only_the_token_opens_the_metrics(client: httpx.Client, value: Any) -> N
 
 
 def test_every_request_is_counted_by_its_route(client: httpx.Client) -> None:
-    """On the fast path too, which answers the second of equal requests. Probes are not counted."""
+    """On the compiled path too, which answers the reads. Probes are not counted."""
     address = client.post("/api/v2/books", json=build_book()).headers["Location"]
     before = scrape(client.get)
     for version in ("/api", "/api/v2"):
-        for _ in range(3):
-            client.get(f"{version}/books/{address.rpartition('/')[2]}")
-            client.get(f"{version}/books/0")
+        client.get(f"{version}/books/{address.rpartition('/')[2]}")
+        client.get(f"{version}/books/0")
         client.get(f"{version}/books?limit=1")
     client.post("/api/v2/books", content=b"{")
     client.request("BREW", "/api/v2/books")
@@ -67,11 +66,11 @@ def test_every_request_is_counted_by_its_route(client: httpx.Client) -> None:
         client.get(page)
     count = "request_duration_seconds_count"
     assert subtract(scrape(client.get), before) == {
-        (count, "GET", "book", "200", "1"): 3,
-        (count, "GET", "book", "404", "1"): 3,
+        (count, "GET", "book", "200", "1"): 1,
+        (count, "GET", "book", "404", "1"): 1,
         (count, "GET", "books", "200", "1"): 1,
-        (count, "GET", "book", "200", "2"): 3,
-        (count, "GET", "book", "404", "2"): 3,
+        (count, "GET", "book", "200", "2"): 1,
+        (count, "GET", "book", "404", "2"): 1,
         (count, "GET", "books", "200", "2"): 1,
         (count, "POST", "books", "400", "2"): 1,
         (count, "other", "books", "405", "2"): 1,

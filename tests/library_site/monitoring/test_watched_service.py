@@ -47,7 +47,7 @@ def watched_service(tmp_path_factory: pytest.TempPathFactory, health_port: int) 
 
 
 def test_the_metrics_equal_the_access_log(watched_service: Service, health_port: int) -> None:
-    """Those of both ports, after load on the fast path and on Django's, and after the death of a worker."""
+    """Those of both ports, after load on the compiled path and on Django's, and after the death of a worker."""
 
     def send(number: int) -> None:
         client.get(f"/api/v2/books/{number % 5}")

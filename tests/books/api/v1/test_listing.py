@@ -100,7 +100,7 @@ def test_pages_hold_every_book_once(api: httpx.Client, stored_titles: list[str])
     assert [title for page in pages for title in page] == stored_titles
 
 
-@pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"of another answer"'}], ids=["fast path", "Django"])
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "by-Django"}], ids=["compiled", "Django"])
 def test_deep_pages_hold_every_book_once(api: httpx.Client, headers: dict[str, str]) -> None:
     """Beyond an offset of 1,000 another statement finds the page."""
     changes.create_books([build_book(title=str(number)) for number in range(1_012)], ACTOR, now=datetime.now(UTC))
