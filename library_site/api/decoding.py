@@ -1,6 +1,6 @@
 """Compiles serializers into fast decoders, which read and check a JSON body in one step."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -58,11 +58,6 @@ def make_decoder(serializer: type[Serializer[Any]]) -> BodyDecoder:
         return {source: value for source, value in values if value is not msgspec.UNSET}
 
     return decode_body
-
-
-def make_decoders(serializers: Mapping[str, type[Serializer[Any]]], *actions: str) -> dict[str, BodyDecoder]:
-    """Makes the decoders of these actions, by default of all. Raises NotCompilable."""
-    return {action: make_decoder(serializers[action]) for action in actions or serializers}
 
 
 def require_compilable(serializer: type[Serializer[Any]]) -> None:
