@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patches import apply_patch, list_patches
+from tests.support.postgres import start_cluster
 from tests.support.waiting import PROCESS_TIMEOUT
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,8 @@ GENERIC_TESTS = [
 
 # In the order in which they are applied: the context of a patch may be what an earlier one adds.
 PATCHED = ["member", "filter", "version", "event", "format", "column", "setting"]
+# Applied last: no version is compiled any more.
+HOOKS = ["hide", "permission"]
 
 pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
 
@@ -36,16 +39,36 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_the_recipes_add_works(tree: Path) -> None:
-    for name in PATCHED:
+def test_what_the_recipes_add_works_on_sqlite(tree: Path) -> None:
+    prove_recipes(tree, f"sqlite:///{tree / 'library.sqlite3'}", GENERIC_TESTS)
+
+
+def test_what_the_recipes_add_works_on_postgresql(tree: Path, postgresql: str) -> None:
+    with start_cluster(fsync="off", full_page_writes="off") as cluster:
+        prove_recipes(tree, cluster.url(), [])
+
+
+def prove_recipes(tree: Path, database_url: str, other_tests: list[str]) -> None:
+    apply_recipes(tree, PATCHED)
+    run(tree, database_url, "manage.py", "makemigrations", "books", "--name", "recipes")
+    run_tests(tree, database_url, PATCHED, other_tests)
+    apply_recipes(tree, HOOKS)
+    run_tests(tree, database_url, HOOKS, [])
+
+
+def apply_recipes(tree: Path, names: list[str]) -> None:
+    for name in names:
         [patch] = list_patches((ROOT / f"docs/recipes/{name}.md").read_text())
         apply_patch(patch, tree)
-    run(tree, "manage.py", "makemigrations", "books", "--name", "recipes")
-    run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/recipes", *GENERIC_TESTS)
 
 
-def run(tree: Path, *arguments: str) -> None:
-    environment = os.environ | {"DATABASE_URL": f"sqlite:///{tree / 'library.sqlite3'}", "RECIPES": "applied"}
+def run_tests(tree: Path, database_url: str, names: list[str], other_tests: list[str]) -> None:
+    proofs = [f"tests/recipes/test_{name}.py" for name in names]
+    run(tree, database_url, "-m", "pytest", "-q", "-p", "no:cacheprovider", *proofs, *other_tests)
+
+
+def run(tree: Path, database_url: str, *arguments: str) -> None:
+    environment = os.environ | {"DATABASE_URL": database_url, "RECIPES": "applied"}
     process = subprocess.run(
         [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, timeout=PROCESS_TIMEOUT
     )
@@ -55,4 +78,4 @@ def run(tree: Path, *arguments: str) -> None:
 def test_each_recipe_is_applied_and_proved() -> None:
     pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"README"}
     proofs = {path.stem.removeprefix("test_") for path in (ROOT / "tests/recipes").glob("test_*.py")}
-    assert pages == proofs == set(PATCHED)
+    assert pages == proofs == {*PATCHED, *HOOKS}
