@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,16 @@ class UnexpectedAnswer(Exception):
 
 @dataclass(frozen=True)
 class Competitor:
-    """One that keeps the library's `promises` has a copy of the library's database, and is compared in its writes."""
+    """One that keeps the library's `promises` has a copy of the library's database, and is compared in its writes.
+
+    `settings` are environment variables, `headers` are sent with each request.
+    """
 
     title: str
     command: tuple[str, ...]
     promises: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,32 @@ def build_uvicorn_command(module: str) -> tuple[str, ...]:
     return (str(PEERS_VENV / "bin" / "python"), "-m", "uvicorn", f"{module}:app", *options.split())
 
 
-OURS = "ours"
+OURS, OURS_FETCH, OURS_LIMITED = LIBRARIES = ("ours", "ours-fetch", "ours-limited")
 EQUAL_FASTAPI, EQUAL_LITESTAR = "fastapi-equal", "litestar-equal"
 FASTIFY = "fastify"
 LIBRARY_COMMAND = (sys.executable, "manage.py", "serve")
+MEASURED_COMMAND = (*LIBRARY_COMMAND, "--with", "deliver_webhooks")
+# What Node's fetch sends, and what a load balancer adds.
+FETCH_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Language": "*",
+    "Sec-Fetch-Mode": "cors",
+    "User-Agent": "node",
+    "Accept-Encoding": "gzip, deflate",
+    "X-Forwarded-For": "192.0.2.7",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Port": "443",
+    "X-Amzn-Trace-Id": "Root=1-67891233-abcdef012345678912345678",
+}
 COMPETITORS = {
     "fastapi": Competitor("FastAPI", build_uvicorn_command("fastapi_asyncpg")),
     "litestar": Competitor("Litestar", build_uvicorn_command("litestar_asyncpg")),
     EQUAL_FASTAPI: Competitor("FastAPI, equal", build_uvicorn_command("fastapi_equal"), promises=True),
     EQUAL_LITESTAR: Competitor("Litestar, equal", build_uvicorn_command("litestar_equal"), promises=True),
     FASTIFY: Competitor("Fastify", ("node", str(FASTIFY_PEER / "server.js"))),
-    OURS: Competitor("Library API", (*LIBRARY_COMMAND, "--with", "deliver_webhooks")),
+    OURS: Competitor("Library API", MEASURED_COMMAND),
+    OURS_FETCH: Competitor("Library, fetch", MEASURED_COMMAND, headers=FETCH_HEADERS),
+    OURS_LIMITED: Competitor("Library, limited", MEASURED_COMMAND, settings={"API_RATE_LIMIT": "999999999/hour"}),
 }
 
 
@@ -86,7 +106,7 @@ def is_installed(name: str) -> bool:
 
 
 def start_competitor(name: str, database_url: str) -> AbstractContextManager[Server]:
-    return start_server(name, COMPETITORS[name].command, database_url, None)
+    return start_server(name, COMPETITORS[name].command, database_url, None, **COMPETITORS[name].settings)
 
 
 def start_library(database_url: str, **settings: str) -> AbstractContextManager[Server]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import Connection
 
-from benchmarks.competitors import BOOK_MEMBERS, COMPETITORS, OURS, ROOT, build_environment
+from benchmarks.competitors import BOOK_MEMBERS, COMPETITORS, LIBRARIES, OURS, ROOT, build_environment
 from tests.support.postgres import Cluster
 
 CONTRACT_DATABASE = "contract"
@@ -48,12 +48,12 @@ PEER_INDEXES_SQL = (
 
 
 def create_databases(cluster: Cluster, names: Sequence[str], books: int) -> None:
-    """Seeds the library, whether it takes part or not, and copies its books to the peers' databases."""
+    """Seeds the library, whether it takes part or not, and copies its books to the other databases."""
     create_library_database(cluster, books)
     create_contract_database(cluster)
     for name in names:
         if name != OURS:
-            template = OURS if COMPETITORS[name].promises else CONTRACT_DATABASE
+            template = OURS if COMPETITORS[name].promises or name in LIBRARIES else CONTRACT_DATABASE
             cluster.run(f'CREATE DATABASE "{name}" TEMPLATE {template}')
             if COMPETITORS[name].promises:
                 cluster.run(PEER_LENT_SQL, name)

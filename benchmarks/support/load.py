@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import competitors
-from benchmarks.competitors import COMPETITORS, OURS, Server
+from benchmarks.competitors import COMPETITORS, LIBRARIES, OURS, Server
 from tests.support.postgres import Cluster, PostgresMissing, find_binary
 
 WRK_SCRIPT = Path(__file__).parent.parent / "wrk" / "books.lua"
@@ -35,6 +35,8 @@ COLUMNS = {
 }
 # The peers have no credentials.
 CREDENTIAL_COLUMNS = {"bearer", "api-key"}
+# What is also sent with other headers, and to a library with a rate limit.
+CLIENT_COLUMNS = {"get", "list100", "list10", "rare", "common", "put", "post"}
 # What the library's promises cost. Only who keeps them takes part in loans.
 PROMISE_COLUMNS = {"put", "put-title", "put-as-read", "loan", "post"}
 # Columns that are measured on a larger database: before any write, and once more right after MIN_WRITES.
@@ -115,6 +117,8 @@ def get_postmaster_pid(cluster: Cluster) -> int:
 def takes_part(name: str, column: str) -> bool:
     if name == OURS:
         return True
+    if name in LIBRARIES:
+        return column in CLIENT_COLUMNS
     if COMPETITORS[name].promises:
         return column in PROMISE_COLUMNS
     return column not in CREDENTIAL_COLUMNS | {"loan"}
@@ -167,6 +171,7 @@ def run_wrk(
     """Returns what the script prints. Raises BadAnswers."""
     seconds = workload.seconds if number else WARM_UP_SECONDS
     command = ["wrk", "--connections", "16", "--threads", "2", "--duration", f"{seconds}s", "--timeout", "10s"]
+    command += [f"--header={key}: {value}" for key, value in COMPETITORS[server.name].headers.items()]
     command += ["--script", str(WRK_SCRIPT), f"http://127.0.0.1:{server.port}", "--"]
     command += [column, str(number), str(workload.books), *arguments]
     result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
