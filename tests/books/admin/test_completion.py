@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from books.files import import_tasks
 from books.files.catalogues import completion
+from books.files.catalogues.entries import CatalogueLookup
 from books.models import Book, ImportFile, ImportFinding
 from library_site.jobs.leases import release_row
 from tests.support.admin_pages import read_text, read_words
@@ -188,6 +189,16 @@ def test_catalogues_that_do_not_answer_are_not_asked_for_ever(
     assert len(catalogue.paths) == 4
     reasons = ImportFinding.objects.filter(file=file, kind="refused").order_by("-position")
     assert "No catalogue answers, so none is asked any more." in reasons[0].reason
+
+
+def test_failures_before_an_answer_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "MAX_FAILURES_IN_A_ROW", 3)
+    failure, absence = CatalogueLookup(problems=("It did not answer in time.",)), CatalogueLookup()
+    answers = [failure, failure, absence, failure, failure, absence]
+    monkeypatch.setattr(completion, "look_up", lambda isbn13s, _seconds: [answers.pop(0) for _ in isbn13s])
+    completer = completion.Completer()
+    looked_up = [completer.look_up([isbn]) for isbn in map(build_isbn, range(6))]
+    assert list(looked_up[-1].values()) == [absence]
 
 
 def test_the_choice_is_there_with_catalogues_alone(head: Client, settings: Settings) -> None:

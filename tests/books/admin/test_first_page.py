@@ -234,6 +234,16 @@ class TestSummaries:
         create_book()
         assert [self.read(minutes=59), self.read(hours=1), self.read(hours=1.5)] == [0, 1, 1]
 
+    def test_a_page_outlives_a_database_that_takes_no_writes(self, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(_: Summary) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("INSERT INTO no_table VALUES (1)")
+
+        monkeypatch.setattr(summaries, "store", fail)
+        create_book()
+        # On PostgreSQL, a statement that fails ends all others of its transaction.
+        assert [self.read(), self.read()] == [1, 1]
+
     def test_the_worker_counts_what_pages_show(self, db: None, is_slow: None) -> None:
         summaries.refresh_summaries(self.NOW)
         assert not Summary.objects.exists()

@@ -168,6 +168,15 @@ def test_what_was_not_the_latest_check_is_not_corrected(head: Client) -> None:
     assert not ImportCorrection.objects.filter(value__isnull=False).exists()
 
 
+def test_a_check_has_its_own_corrections_alone(head: Client) -> None:
+    file, shown = check_rows(head, f"Lalka;Prus;19x8;{build_isbn(1)};Roman;")
+    former = shown.context["operation"].pk
+    check = correct(head, file, cell_1_year="1998").context["operation"].pk
+    assert set(ImportCorrection.objects.values_list("operation_id", flat=True)) == {check}
+    ImportCorrection.objects.create(file=file, operation_id=former, position=2, member="year", value="1")
+    assert load_corrections(file, check) == {1: {"year": "1998"}}
+
+
 def test_the_number_and_the_length_of_corrections_are_limited(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [f"T;Prus;19x8;{build_isbn(number)};Roman;" for number in range(4)]
     file, _shown = check_rows(head, *rows)

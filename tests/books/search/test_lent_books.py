@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from books.models import LentBook
 from books.search.lent_books import count_differences
-from books.search.triggers import create_missing_triggers, find_missing_triggers
+from books.search.triggers import KEPT_TABLES, create_missing_triggers, find_missing_triggers, rebuild
 from library_site.db.sql import fetch_all
 from tests.support.concurrency import start_concurrently
 
@@ -70,6 +70,16 @@ def test_differences_are_found_and_corrected(api: httpx.Client) -> None:
     assert count_differences() == 3
     create_missing_triggers("default")
     assert (count_differences(), list_lent()) == (0, [first])
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
+def test_who_changes_books_waits_while_the_table_is_made_again(db: None) -> None:
+    with transaction.atomic():
+        rebuild("default", KEPT_TABLES["postgresql"]["books_lentbook"])
+        locks = fetch_all(
+            "SELECT mode FROM pg_locks WHERE relation = 'books_book'::regclass AND pid = pg_backend_pid()", ()
+        )
+    assert ("ShareRowExclusiveLock",) in locks
 
 
 def add_books(api: httpx.Client, count: int) -> list[dict[str, Any]]:

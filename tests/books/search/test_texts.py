@@ -16,6 +16,7 @@ from books.models import FOLDED_COLUMNS, Book
 from books.search import texts
 from books.search.texts import filter_containing, isbn_prefix_condition
 from books.writing import changes
+from library_site.db.sql import PreparedStatement
 from tests.support.books import ACTOR, build_book
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -165,7 +166,7 @@ def contains_text(text: str, book: Book, members: tuple[str, ...]) -> bool:
 @pytest.mark.unannounced
 @pytest.mark.unrecorded
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans a filter without statistics")
-def test_the_plan_of_a_filter_does_not_depend_on_the_statistics() -> None:
+def test_the_plan_of_a_filter_does_not_depend_on_the_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
     call_command("seed_books", count=10_050)
     plans = []
     for target in (0, 1, 10, 1_000):
@@ -174,7 +175,25 @@ def test_the_plan_of_a_filter_does_not_depend_on_the_statistics() -> None:
                 cursor.execute(f"ALTER TABLE books_book ALTER {column} SET STATISTICS {target}")
             cursor.execute("ANALYZE books_book")
         plans.append([find_plan(author="smith"), find_plan(genre="mystery"), find_plan(author="an")])
-    assert plans == [["book_author_folded_trigrams", "books_book_pkey", "books_book_pkey"]] * len(plans)
+        # No book has it, but it has no trigram either: the index would be read as a whole.
+        plans[-1].append(find_plan(author="zq"))
+    assert plans == [["book_author_folded_trigrams", *["books_book_pkey"] * 3]] * len(plans)
+    # The sample decides alone: PostgreSQL would read these in the order of the list.
+    monkeypatch.setattr(texts, "RARE_LIMIT", 10**9)
+    assert find_plan(genre="mystery") == "book_genre_folded_trigrams"
+
+
+@pytest.mark.database_independent
+@pytest.mark.parametrize(
+    ("count", "books", "expected"),
+    [(0, None, True), (2, 10**6, True), (3, 10**6, False), (22, 10**4, True), (23, 10**4, False)],
+)
+def test_a_text_is_rare_by_the_square_of_its_share(
+    db: None, monkeypatch: pytest.MonkeyPatch, count: int, books: int | None, expected: bool
+) -> None:
+    """Of the books of a whole sample, which are 500."""
+    monkeypatch.setattr(PreparedStatement, "fetch_all", lambda *_: [(count, books)])
+    assert texts.is_rare(("title_folded",), "emma") is expected
 
 
 def find_plan(**texts: str) -> str:

@@ -1,6 +1,8 @@
 """Books are looked up at servers that may be slow, broken or hostile; what they answered is remembered."""
 
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -150,10 +152,12 @@ def test_what_was_found_is_remembered_and_no_failure(
     assert lookup.find_remembered(ISBN) == remembered
 
 
-@pytest.mark.parametrize(("records", "lifetime"), [([build_record()], "FOUND_LIFETIME"), ([], "ABSENCE_LIFETIME")])
+@pytest.mark.parametrize(("records", "hours"), [([build_record()], 7 * 24), ([], 1)])
 def test_an_answer_counts_for_a_while(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, records: list[str], lifetime: str
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, records: list[str], hours: int
 ) -> None:
-    monkeypatch.setattr(lookup, lifetime, 0)
     look_up_at(settings, respond_with_records(*records))
-    assert lookup.find_remembered(ISBN) is None
+    end = time.time() + hours * 3600
+    for moment, is_remembered in ((end - 60, True), (end + 60, False)):
+        monkeypatch.setattr(time, "time", partial(float, moment))
+        assert (lookup.find_remembered(ISBN) is not None) is is_remembered
