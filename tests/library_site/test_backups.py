@@ -1,5 +1,6 @@
 """A backup of the running library, and what is restored from it."""
 
+import json
 import os
 import shlex
 import shutil
@@ -163,6 +164,24 @@ def test_a_restored_stream_must_be_restarted(api: httpx.Client, settings: Settin
     assert "webhooks.E001" in {message.id for message in run_checks()}
     call_command("after_restore")
     assert "webhooks.E001" not in {message.id for message in run_checks()}
+
+
+@request_dump_programs
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite counts in the copy")
+def test_a_backup_is_counted_as_it_was_copied(
+    api: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_client = copies.run_client
+
+    def add_a_book_first(*arguments: str, **options: str) -> None:
+        api.post("/api/v2/books", json=build_book())
+        run_client(*arguments, **options)
+
+    monkeypatch.setattr(copies, "run_client", add_a_book_first)
+    call_command("back_up", tmp_path / "backup")
+    assert json.loads((tmp_path / f"backup{back_up.CONTENTS}").read_text())["books_book"] == 0
+    monkeypatch.undo()
+    assert copies.restore_elsewhere(tmp_path / "backup")["books_book"] == 0
 
 
 @request_dump_programs

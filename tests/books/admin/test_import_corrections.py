@@ -189,6 +189,7 @@ def test_the_number_and_the_length_of_corrections_are_limited(head: Client, monk
     assert not ImportCorrection.objects.filter(value__isnull=False).exists()
     assert Operation.objects.filter(kind="import check").count() == 1
     monkeypatch.setattr(corrections, "MAX_ASKED_CELLS", 3)
+    monkeypatch.setattr(worker, "BATCH_SIZES", dict.fromkeys(worker.BATCH_SIZES, 1))
     assert len(list_fields(choose(head, file))) == 3
 
 
