@@ -1,5 +1,6 @@
 """/metrics: who may read them, and what they count."""
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +191,17 @@ def test_a_dead_process_has_no_busy_threads_and_keeps_its_counts(
     assert counts - set(tmp_path.iterdir()) == {tmp_path / f"gauge_livesum_{2**22}.db"}
     metrics_files.prepare_directory(tmp_path)
     assert (list(tmp_path.iterdir()), os.environ[metrics_files.DIRECTORY_VARIABLE]) == ([], str(tmp_path))
+
+
+def test_a_process_without_room_for_all_files_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill_disk(_number: int, _offset: int, _size: int) -> None:
+        if len(list(tmp_path.iterdir())) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", fill_disk)
+    with pytest.raises(OSError, match="No space left"):
+        metrics_files.create_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_scrape_forgets_dead_processes(client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
