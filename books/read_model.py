@@ -16,6 +16,7 @@ from rest_framework.serializers import ListSerializer, Serializer
 
 from books.fields import FormattedTimestamp
 from books.models import Book
+from library_site.api.renderers import JSONRenderer
 from library_site.db.sql import Row
 
 Column = Expression | F | str
@@ -79,7 +80,12 @@ class BookListSerializer(ListSerializer[Book]):
         child = cast("ReadSerializer", self.child)
         is_own = type(child).to_representation is not ReadSerializer.to_representation
         representation = None if is_own else child.find_representation()
-        return representation.read(data) if representation else super().to_representation(data)
+        if not representation:
+            return super().to_representation(data)
+        books, request = representation.read(data), self.context.get("request")
+        is_encoded_here = isinstance(getattr(request, "accepted_renderer", None), JSONRenderer)
+        # Only our own renderer encodes structs.
+        return books if is_encoded_here else list(map(msgspec.structs.asdict, books))
 
 
 class ReadSerializer(Serializer[Book]):

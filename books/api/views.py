@@ -28,6 +28,7 @@ from books.rows import BookRow
 from books.writing import changes
 from books.writing.signals import build_instance
 from library_site.api.query import FieldErrors, Query, UnknownParameter
+from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
@@ -76,8 +77,9 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
             raise ValidationError(errors | self.find_filter_errors(request))
         response = super().list(request)
         body = encode_json(response.data)
-        # It is encoded already.
-        response.data = msgspec.Raw(body)
+        if isinstance(request.accepted_renderer, JSONRenderer):
+            # It is encoded already.
+            response.data = msgspec.Raw(body)
         if etag := self.make_list_etag(body):
             if get_conditions(request).is_not_modified(etag):
                 return make_empty_response(304, {"ETag": etag})

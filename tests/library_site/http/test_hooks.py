@@ -1,6 +1,7 @@
 """Every hook of REST framework, django-filter and the paginations counts, whether the path is compiled or not."""
 
 import functools
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -18,6 +19,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import JSONRenderer as StockJSONRenderer
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
@@ -445,3 +447,12 @@ def test_a_body_with_a_rule_of_its_own_is_left_to_the_framework() -> None:
     view = type("Strict", (BookViewSetV1,), {"body_serializers": serializers})
     patterns = [path("books", view.as_view({"get": "list", "post": "create"}), name="books")]  # type: ignore[attr-defined]
     assert [route.method for route in compile_routes(patterns)] == ["GET"]
+
+
+@with_each_version
+def test_another_renderer_renders(serve: Serve, version: type[BookViewSet]) -> None:
+    stock = serve(version, version)
+    answers = [(request, json.loads(send(stock, version, request)[0].body)) for request in (READ, LIST)]
+    variants = serve(version, type("Rendered", (version,), {"renderer_classes": [StockJSONRenderer]}))
+    for request, expected in answers:
+        assert [json.loads(answer.body) for answer in send(variants, version, request)] == [expected] * 2
