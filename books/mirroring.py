@@ -106,7 +106,7 @@ def delete_copy(mirrored_book: MirroredBook, actor: ActorRef, now: datetime) -> 
     pk = get_copy_id(mirrored_book)
     if pk:
         with suppress(BookNotFound):
-            changes.delete_locked_book(changes.lock_book(pk), actor, now, announce=False)
+            changes.delete_book(pk, None, actor, now, announce=False)
 
 
 def find_source_actor(received: Received) -> ActorRef:

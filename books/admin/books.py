@@ -245,7 +245,7 @@ class BookAdmin(ValidatingAdmin):
             obj.pk = changes.create_in_transaction(form.cleaned_data, find_librarian(request), now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
-        changes.delete_locked_book(changes.lock_book(obj.pk), find_librarian(request), now=timezone.now())
+        changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not request.user.has_perm(VIEW_HISTORY):

@@ -170,7 +170,7 @@ def apply_item(item: BulkItem, books: dict[int, BookRow], actor: ActorRef, now: 
     if item.version not in (None, books[item.pk].version):
         raise VersionMismatch
     if item.op == "delete":
-        changes.delete_locked_book(books.pop(item.pk), actor, now)
+        changes.delete_books([books.pop(item.pk)], actor, now)
         return {"id": item.pk}
     book = changes.change_locked_book(books[item.pk], item.values, actor, now)
     books[item.pk] = book

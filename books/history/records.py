@@ -49,16 +49,13 @@ def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
     return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
 
 
-def record_deletion(book: BookRow) -> ChangeRecord:
-    """Records the whole book. The deletion is a version after its last one."""
+def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeRecord:
+    """Records the whole book, and the id of the one that replaces it. The deletion is a version after its last one."""
     before = encode_members(book, (*MEMBERS, "created_at"))
-    return ChangeRecord(book.id, book.version + 1, Change.Kind.DELETED.value, before)
-
-
-def record_merge(book: BookRow, kept_id: int) -> ChangeRecord:
-    """Records a deletion whose `after` names the book that is kept."""
-    record = record_deletion(book)
-    return record._replace(kind=Change.Kind.MERGED.value, after=encode_json({MERGED_INTO: kept_id}).decode())
+    kind, after = Change.Kind.DELETED, None
+    if merged_into is not None:
+        kind, after = Change.Kind.MERGED, encode_json({MERGED_INTO: merged_into}).decode()
+    return ChangeRecord(book.id, book.version + 1, kind.value, before, after)
 
 
 def encode_members(book: BookRow, names: Iterable[str]) -> str:

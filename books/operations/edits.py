@@ -111,7 +111,7 @@ class DeleteTask(SelectionTask):
         self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
     ) -> BatchCounts:
         if books:
-            changes.delete_locked_books(books, actor, now, is_announced(operation))
+            changes.delete_books(books, actor, now, is_announced(operation))
         return BatchCounts(len(books))
 
 

@@ -157,7 +157,7 @@ class UndoWriter:
         return refused
 
     def flush_delete(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
-        changes.delete_locked_books([book for book, _ in pairs], self.actor, self.now, self.announce)
+        changes.delete_books([book for book, _ in pairs], self.actor, self.now, self.announce)
         for book, _ in pairs:
             del self.books[book.id]
             self.last_versions[book.id] = book.version + 1

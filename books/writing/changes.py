@@ -1,6 +1,9 @@
 """The only functions that write books. Each also writes the history and an event, in the transaction that its caller
 opened; `create_book`, `change_book`, `delete_book` and `restore_book` need none.
 
+A book is created and changed by one statement of PostgreSQL with its history and its event. To delete or restore one
+is to delete or restore a list of one.
+
 With `announce=False` there is no event: for books of another library, which announced them itself, and for seeds.
 """
 
@@ -105,12 +108,20 @@ def needs_no_transaction() -> bool:
     return can_combine_statements() and not signals.has_save_receivers()
 
 
-def delete_book(pk: int, require_state: RequireState, actor: ActorRef, now: datetime) -> None:
+def delete_book(
+    pk: int,
+    require_state: RequireState | None,
+    actor: ActorRef,
+    now: datetime,
+    announce: bool = True,
+    instance: Book | None = None,
+) -> None:
     """Deletes a book, unless `require_state` raises. Raises BookNotFound, ConcurrentChange."""
     with transaction.atomic():
         book = lock_book(pk)
-        require_state(book)
-        delete_locked_book(book, actor, now)
+        if require_state:
+            require_state(book)
+        delete_books([book], actor, now, announce, instance=instance)
 
 
 def restore_book(
@@ -130,11 +141,8 @@ def restore_book(
         if deleted_book is None:
             raise BookNotFound
         book = deleted_book._replace(**add_derived_values(values or {}))
-        with translate_db_errors(book.isbn):
-            is_written = statements.reinsert_row(book, actor, now, announce)
-        if not is_written:
+        if not restore_books([book], actor, now, announce):
             raise BookExists if is_there(pk) else IsbnInUse(book.isbn)
-        signals.send_created([book])
     return book
 
 
@@ -277,39 +285,33 @@ def restore_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, anno
     """
     with translate_db_errors():
         restored_ids = statements.reinsert_rows(books)
-    restored_books = [book for book in books if book.id in restored_ids]
-    insert_records(map(record_restoration, restored_books), actor, now)
+        restored_books = [book for book in books if book.id in restored_ids]
+        insert_records(map(record_restoration, restored_books), actor, now)
     if announce:
         publish(map(events.created_event, restored_books), now)
     signals.send_created(restored_books)
     return restored_ids
 
 
-def delete_locked_book(
-    book: BookRow,
+def delete_books(
+    books: Sequence[BookRow],
     actor: ActorRef,
     now: datetime,
     announce: bool = True,
     merged_into: int | None = None,
     instance: Book | None = None,
 ) -> None:
-    """Deletes a locked book; `merged_into` is the id of the book that replaces it. Raises ConcurrentChange."""
-    with translate_db_errors():
-        statements.delete_row(book, actor, now, announce, merged_into)
-    signals.send_deleted([book], instance)
-
-
-def delete_locked_books(books: Sequence[BookRow], actor: ActorRef, now: datetime, announce: bool = True) -> None:
-    """Deletes locked books together. Raises ConcurrentChange."""
+    """Deletes locked books together; `merged_into` is the id of the one that replaces them. Raises ConcurrentChange."""
     pks = [book.id for book in books]
     with translate_db_errors():
+        # Rows of mirrored books keep the id, under which the book can come back.
         MirroredBook.objects.filter(book__in=pks).update(former_book_id=F("book_id"), book=None)
         # Not `delete`, which would read the books once more and send signals of its own.
         Book._base_manager.filter(pk__in=pks)._raw_delete(DEFAULT_DB_ALIAS)
-    insert_records(map(record_deletion, books), actor, now)
+        insert_records((record_deletion(book, merged_into) for book in books), actor, now)
     if announce:
         publish(map(events.deleted_event, books), now)
-    signals.send_deleted(books)
+    signals.send_deleted(books, instance)
 
 
 class translate_db_errors:  # noqa: N801  # like contextlib's own; one of a generator takes three times as long

@@ -119,8 +119,7 @@ def delete_book(book: Book) -> int:
         raise ValueError("A book without an id cannot be deleted.")
     actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
     try:
-        with transaction.atomic():
-            changes.delete_locked_book(changes.lock_book(book.pk), actor, now, instance=book)
+        changes.delete_book(book.pk, None, actor, now, instance=book)
         count = 1
     except changes.BookNotFound:
         count = 0

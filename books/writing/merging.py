@@ -40,7 +40,7 @@ def merge_books(
             raise ConcurrentChange
         if MirroredBook.objects.filter(book=other_id).exists():
             raise MirroredBookMerged
-        changes.delete_locked_book(books[other_id], operation, now, merged_into=kept_id)
+        changes.delete_books([books[other_id]], operation, now, merged_into=kept_id)
         # The isbn of the other book is free now.
         values = {member: getattr(books[pk], member) for member, pk in sources.items()}
         merged_book = changes.change_locked_book(books[kept_id], values, operation, now)

@@ -19,14 +19,11 @@ from books.history.records import (
     insert_records,
     record_change,
     record_creation,
-    record_deletion,
-    record_merge,
-    record_restoration,
 )
 from books.models import Book
 from books.rows import BookRow, make_row
 from books.writing import events
-from books.writing.events import BOOK_CREATED
+from books.writing.events import BOOK_CREATED, BOOK_UPDATED
 from library_site.db.integers import BIGINT_MAX
 from library_site.db.sql import PreparedStatement, execute, fetch_all
 from webhooks.event_statements import (
@@ -48,16 +45,9 @@ INSERT_BOOK_SQL = (
     f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) SELECT {', '.join('%s' for _ in INSERT_COLUMNS)}"
     f" WHERE {CONDITION} ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
-RESTORE_SQL = (
-    f"INSERT INTO books_book ({', '.join(BookRow._fields)}) SELECT {', '.join('%s' for _ in BookRow._fields)}"
-    f" WHERE {CONDITION} ON CONFLICT DO NOTHING RETURNING id"
-)
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
 UPDATE_SQL = f"UPDATE books_book SET {{}} WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
-# Rows of mirrored books refer to books. They keep the id, under which the book can come back.
-RELEASE_MIRRORED_SQL = "UPDATE books_mirroredbook SET former_book_id = book_id, book_id = NULL WHERE book_id = %s"
 UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
-DELETE_SQL = f"DELETE FROM books_book WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
 
 
 @cache
@@ -115,23 +105,16 @@ def update_row(
     previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
 ) -> bool:
     """Writes these columns of a book. Returns false if the book in the database is not at the previous version."""
-    parameters = [*column_values(columns, book), book.id, previous.version]
-    event = events.updated_event(previous, book) if announce else None
-    return execute_write(update_sql(columns), parameters, record_change(previous, book), event, actor, now)
-
-
-def reinsert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
-    """Writes a deleted book under its old id. Returns false if a book has the id or the isbn."""
-    values, event = column_values(BookRow._fields, book), events.created_event(book) if announce else None
-    return execute_write(RESTORE_SQL, values, record_restoration(book), event, actor, now)
-
-
-def delete_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool, merged_into: int | None = None) -> bool:
-    """Deletes a locked book. Returns false if the book in the database is not at this version."""
-    execute(RELEASE_MIRRORED_SQL, [book.id])
-    event = events.deleted_event(book) if announce else None
-    record = record_deletion(book) if merged_into is None else record_merge(book, merged_into)
-    return execute_write(DELETE_SQL, [book.id, book.version], record, event, actor, now)
+    sql, parameters = update_sql(columns), [*column_values(columns, book), book.id, previous.version]
+    record, event = record_change(previous, book), events.updated_event(previous, book) if announce else None
+    if can_combine_statements():
+        event_parameters = event_params(event, now) if event else None
+        all_parameters = [*parameters, *history_params(record, actor, now)]
+        return execute_combined(sql, all_parameters, BOOK_UPDATED, event_parameters) is not None
+    is_written = bool(fetch_all(make_unconditional(sql), parameters))
+    if is_written:
+        record_and_publish(record, event, actor, now)
+    return is_written
 
 
 def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
@@ -155,22 +138,6 @@ def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
     values = [value for book in books for value in column_values(BookRow._fields, book)]
     sql = f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
     return {pk for (pk,) in fetch_all(sql, values)}
-
-
-def execute_write(
-    sql: str, parameters: Sequence[Any], record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime
-) -> bool:
-    """Runs a statement that returns an id and has CONDITION. Returns whether it changed a book; then the record and the
-    event are written, too.
-    """
-    if can_combine_statements():
-        all_parameters = [*parameters, *history_params(record, actor, now)]
-        kind, event_parameters = (event.kind, event_params(event, now)) if event else ("", None)
-        return execute_combined(sql, all_parameters, kind, event_parameters) is not None
-    is_written = bool(fetch_all(make_unconditional(sql), parameters))
-    if is_written:
-        record_and_publish(record, event, actor, now)
-    return is_written
 
 
 def record_and_publish(record: ChangeRecord, event: EventData | None, actor: ActorRef, now: datetime) -> None:

@@ -242,7 +242,7 @@ def delete_by_api(api: httpx.Client, pk: int) -> None:
 
 
 def delete_in_admin(api: httpx.Client, pk: int) -> None:
-    changes.delete_locked_books([changes.lock_book(pk)], ACTOR, timezone.now())
+    changes.delete_book(pk, None, ACTOR, timezone.now())
 
 
 each_deletion = pytest.mark.parametrize("delete", [delete_by_api, delete_in_admin])

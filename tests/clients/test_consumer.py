@@ -34,7 +34,7 @@ def deliver_events(consumer: Consumer, form: str) -> None:
     with transaction.atomic():
         book = changes.create_in_transaction(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
         changes.change_locked_book(changes.lock_book(book.id), {"year": 1814}, ACTOR, now)
-        changes.delete_locked_book(changes.lock_book(book.id), ACTOR, now)
+        changes.delete_book(book.id, None, ACTOR, now)
         create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)
 

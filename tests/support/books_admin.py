@@ -33,7 +33,7 @@ def change_book(book: Book, actor: ActorRef | None = None, **values: Any) -> Non
 
 
 def delete_book(book: Book, actor: ActorRef | None = None) -> None:
-    changes.delete_locked_book(changes.lock_book(book.pk), actor or find_anybody(), now=timezone.now())
+    changes.delete_book(book.pk, None, actor or find_anybody(), timezone.now())
 
 
 def find_anybody() -> ActorRef:

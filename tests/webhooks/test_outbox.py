@@ -183,7 +183,7 @@ def mark_lent(books: Mapping[int, BookRow]) -> None:
     [
         lambda: changes.create_books([build_book()], ACTOR, NOW),
         lambda: mark_lent(changes.lock_books(Book.objects.values_list("pk", flat=True))),
-        lambda: changes.delete_locked_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW),
+        lambda: changes.delete_books([*changes.lock_books([Book.objects.get().pk]).values()], ACTOR, NOW),
     ],
 )
 @STATES

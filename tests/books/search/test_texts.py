@@ -84,7 +84,7 @@ def test_the_index_follows_changes() -> None:
         [book.title],
         [book.title],
     )
-    changes.delete_locked_book(changes.lock_book(book.pk), ACTOR, now=NOW)
+    changes.delete_book(book.pk, None, ACTOR, NOW)
     assert find_titles("northanger") == []
     require_index_in_step()
 
@@ -96,7 +96,7 @@ def test_the_index_follows_a_change_of_many_books(count: int) -> None:
     assert len(find_titles("volume")) == count
     assert find_titles(f"volume {count - 1}") == [f"Volume {count - 1}"]
     pks = filter_containing(Book.objects.all(), "volume", "title").values_list("pk", flat=True)
-    changes.delete_locked_books([*changes.lock_books(pks).values()], ACTOR, now=NOW)
+    changes.delete_books([*changes.lock_books(pks).values()], ACTOR, now=NOW)
     assert find_titles("volume") == []
     require_index_in_step()
 

@@ -67,7 +67,7 @@ def change_book() -> None:
 
 
 def remove_book() -> None:
-    changes.delete_locked_book(changes.lock_book(1), ACTOR, NOW)
+    changes.delete_book(1, None, ACTOR, NOW)
 
 
 EMMA = ("Emma", 1813, 2)
