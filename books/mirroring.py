@@ -73,10 +73,10 @@ def write_copy(mirrored_book: MirroredBook, values: dict[str, Any], actor: Actor
     pk = get_copy_id(mirrored_book)
     if pk:
         with suppress(BookNotFound):
-            return changes.change_locked_book(changes.lock_book(pk), values, actor, now, announce=False)
+            return changes.change_book(pk, values, None, actor, now, announce=False)
         with suppress(BookNotFound):
             return changes.restore_book(pk, actor, now, values, announce=False)
-    return changes.create_in_transaction(values, actor, now, announce=False)
+    return changes.create_book(values, actor, now, announce=False)
 
 
 def get_copy_id(mirrored_book: MirroredBook) -> int | None:

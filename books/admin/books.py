@@ -239,10 +239,9 @@ class BookAdmin(ValidatingAdmin):
     def save_model(self, request: HttpRequest, obj: Book, form: BookForm, change: bool) -> None:
         """Runs in the transaction that Django's view opens, like `delete_model`."""
         if change:
-            book = changes.lock_book(obj.pk)
-            changes.change_locked_book(book, form.read_edits(), find_librarian(request), now=timezone.now())
+            changes.change_book(obj.pk, form.read_edits(), None, find_librarian(request), timezone.now())
         else:
-            obj.pk = changes.create_in_transaction(form.cleaned_data, find_librarian(request), now=timezone.now()).id
+            obj.pk = changes.create_book(form.cleaned_data, find_librarian(request), now=timezone.now()).id
 
     def delete_model(self, request: HttpRequest, obj: Book) -> None:
         changes.delete_book(obj.pk, None, find_librarian(request), timezone.now())

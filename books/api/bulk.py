@@ -163,7 +163,7 @@ def describe_failure(error: Exception, build_url: UrlBuilder) -> tuple[str, str,
 def apply_item(item: BulkItem, books: dict[int, BookRow], actor: ActorRef, now: datetime) -> dict[str, Any]:
     """Raises BookNotFound, IsbnInUse, VersionMismatch, ConcurrentChange."""
     if item.op == "create":
-        book = changes.create_in_transaction(item.values, actor, now)
+        book = changes.create_book(item.values, actor, now)
         return {"id": book.id, "version": book.version}
     if item.pk not in books:
         raise changes.BookNotFound

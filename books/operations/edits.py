@@ -161,7 +161,7 @@ def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: 
     """Writes locked books: each as it is and as it is to be. Returns the ids of those whose new isbn is in use."""
     together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
     if together:
-        changes.change_locked_books(together, actor, now, announce)
+        changes.change_books(together, actor, now, announce)
     others = [pair for pair in pairs if pair[0].isbn != pair[1].isbn]
     return [old.id for old, new in others if not write_with_isbn(old, new, actor, now, announce)]
 

@@ -75,10 +75,24 @@ class ConcurrentChange(Refusal):
     is_temporary = True
 
 
-def create_book(values: Mapping[str, Any], actor: ActorRef, now: datetime) -> BookRow:
-    """Returns a new book; `now` is an aware datetime. Raises IsbnInUse, ConcurrentChange."""
+def create_book(
+    values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
+) -> BookRow:
+    """Returns a new book, whose columns `instance` gets; `now` is an aware datetime.
+
+    Raises IsbnInUse, ConcurrentChange.
+    """
+    book = make_row(values, now)
     with nullcontext() if needs_no_transaction() else transaction.atomic():
-        return create_in_transaction(values, actor, now)
+        with translate_db_errors(book.isbn):
+            pk = statements.insert_row(book, actor, now, announce)
+        if pk is None:
+            raise IsbnInUse(book.isbn)
+        new_book = book._replace(id=pk)
+        if instance:
+            set_columns(instance, new_book._asdict())
+        signals.send_created([new_book], instance)
+    return new_book
 
 
 def change_book(
@@ -88,6 +102,7 @@ def change_book(
     actor: ActorRef,
     now: datetime,
     read_book: BookRow | None = None,
+    announce: bool = True,
 ) -> BookRow:
     """Returns the changed book, unless `require_state` raises. Raises BookNotFound, IsbnInUse, ConcurrentChange.
 
@@ -95,12 +110,12 @@ def change_book(
     """
     if needs_no_transaction():
         with suppress(StaleVersion):
-            return change_locked_book(read_book or find_book(pk, require_state), values, actor, now)
+            return change_locked_book(read_book or find_book(pk, require_state), values, actor, now, announce)
     with transaction.atomic():
         book = lock_book(pk)
         if require_state:
             require_state(book)
-        return change_locked_book(book, values, actor, now)
+        return change_locked_book(book, values, actor, now, announce)
 
 
 def needs_no_transaction() -> bool:
@@ -158,25 +173,6 @@ def find_book(pk: int, require_state: RequireState | None) -> BookRow:
     if require_state:
         require_state(book)
     return book
-
-
-def create_in_transaction(
-    values: Mapping[str, Any], actor: ActorRef, now: datetime, announce: bool = True, instance: Book | None = None
-) -> BookRow:
-    """Returns a new book, whose columns `instance` gets; `now` is an aware datetime.
-
-    Raises IsbnInUse, ConcurrentChange.
-    """
-    book = make_row(values, now)
-    with translate_db_errors(book.isbn):
-        pk = statements.insert_row(book, actor, now, announce)
-    if pk is None:
-        raise IsbnInUse(book.isbn)
-    new_book = book._replace(id=pk)
-    if instance:
-        set_columns(instance, new_book._asdict())
-    signals.send_created([new_book], instance)
-    return new_book
 
 
 def create_books(
@@ -262,7 +258,7 @@ def change_locked_book(
     return changed_book
 
 
-def change_locked_books(
+def change_books(
     pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool = True
 ) -> None:
     """Writes locked books together: each as it is and as it is to be. All differ, and none gets another isbn.

@@ -75,8 +75,7 @@ def add_instance(book: Book, is_update: bool) -> None:
     clean_members(book, MEMBERS)
     values = {name: getattr(book, name) for name in MEMBERS}
     actor, now = find_actor(Actor.Channel.COMMAND), timezone.now()
-    with transaction.atomic():
-        changes.create_in_transaction(values, actor, now, instance=book)
+    changes.create_book(values, actor, now, instance=book)
 
 
 def change_instance(book: Book, names: frozenset[str] | None) -> None:

@@ -112,7 +112,7 @@ def test_a_source_that_is_not_mirrored_changes_nothing(db: None) -> None:
 
 def test_books_of_different_libraries_may_have_the_same_id(branch: Source) -> None:
     other = create_source("other", mirrors=True)
-    book_id = changes.create_in_transaction(build_book(), ACTOR, timezone.now(), announce=False).id
+    book_id = changes.create_book(build_book(), ACTOR, timezone.now(), announce=False).id
     first, second = build_remote_book(book_id), build_remote_book(book_id)
     mirror(branch, "created", first)
     mirror(other, "created", second)

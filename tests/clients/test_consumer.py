@@ -32,8 +32,8 @@ def deliver_events(consumer: Consumer, form: str) -> None:
     endpoint = create_endpoint(url=f"http://127.0.0.1:{consumer.server_port}/events", form=form)
     now = timezone.now()
     with transaction.atomic():
-        book = changes.create_in_transaction(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
-        changes.change_locked_book(changes.lock_book(book.id), {"year": 1814}, ACTOR, now)
+        book = changes.create_book(build_book(title="Überall & <nirgends> 📖"), ACTOR, now)
+        changes.change_book(book.id, {"year": 1814}, None, ACTOR, now)
         changes.delete_book(book.id, None, ACTOR, now)
         create_ping(endpoint, now)
     call_command("deliver_webhooks", once=True)

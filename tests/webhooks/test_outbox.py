@@ -72,7 +72,7 @@ def test_a_change_of_nothing_publishes_no_event(api: httpx.Client) -> None:
 
 def test_a_rolled_back_change_publishes_no_event(transactional_db: None) -> None:
     with transaction.atomic():
-        changes.create_in_transaction(build_book(), ACTOR, now=NOW)
+        changes.create_book(build_book(), ACTOR, now=NOW)
         transaction.set_rollback(True)
     assert not Event.objects.exists()
 
@@ -175,7 +175,7 @@ def test_workers_are_woken_for_deliveries_alone(
 
 def mark_lent(books: Mapping[int, BookRow]) -> None:
     pairs = [(book, book._replace(**book.find_changes({"available": False}, NOW))) for book in books.values()]
-    changes.change_locked_books(pairs, ACTOR, NOW)
+    changes.change_books(pairs, ACTOR, NOW)
 
 
 @pytest.mark.parametrize(

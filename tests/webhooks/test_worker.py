@@ -42,7 +42,7 @@ def test_a_change_reaches_the_receiver(capsys: pytest.CaptureFixture[str]) -> No
     with start_receiver(respond_with(200, b"ok")) as receiver:
         create_endpoint(url=receiver.url)
         with transaction.atomic():
-            book = changes.create_in_transaction(build_book(), ACTOR, now=timezone.now())
+            book = changes.create_book(build_book(), ACTOR, now=timezone.now())
         run_worker()
     [request] = receiver.requests
     body = json.loads(request.body)

@@ -32,9 +32,9 @@ MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
 def changed_books(db: None) -> ActorRef:
     """Changes of several people, apps and times. Returns an operation."""
     operation = begin_operation("import", add_actor(Actor.Channel.IMPORT, source_name="North"), NIGHT)
-    changes.create_in_transaction(build_book(title="Old"), operation, NIGHT)
-    changes.create_in_transaction(build_book(title="Ancient"), operation, NIGHT)
-    changes.create_in_transaction(build_book(title="Early"), add_actor(Actor.Channel.V2, app_name="Bindery"), MORNING)
+    changes.create_book(build_book(title="Old"), operation, NIGHT)
+    changes.create_book(build_book(title="Ancient"), operation, NIGHT)
+    changes.create_book(build_book(title="Early"), add_actor(Actor.Channel.V2, app_name="Bindery"), MORNING)
     key = add_actor(Actor.Channel.V2, user_name="ada", app_name="Bindery", api_key_name="Till")
     book = create_book(title="Emma", actor=key)
     change_book(book, actor=add_actor(Actor.Channel.ADMIN, user_name="ada"), year=1815)

@@ -25,7 +25,7 @@ from books.writing import changes
 from books.history.actors import ActorRef
 
 with transaction.atomic():
-    changes.create_in_transaction(
+    changes.create_book(
         {{"title": "{title}", "author": "-", "year": 1, "isbn": "{title}", "genre": "-"}}, ActorRef(0), timezone.now()
     )
 """

@@ -59,11 +59,11 @@ def run_concurrent_change(change: Callable[[], object]) -> Iterator[None]:
 
 
 def add_book() -> None:
-    changes.create_in_transaction(build_book(isbn="taken"), ACTOR, NOW)
+    changes.create_book(build_book(isbn="taken"), ACTOR, NOW)
 
 
 def change_book() -> None:
-    changes.change_locked_book(changes.lock_book(1), {"title": "Emma"}, ACTOR, NOW)
+    changes.change_book(1, {"title": "Emma"}, None, ACTOR, NOW)
 
 
 def remove_book() -> None:

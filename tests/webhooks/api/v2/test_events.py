@@ -39,7 +39,7 @@ def key_header(transactional_db: None) -> dict[str, str]:
 
 def add_book(title: str) -> None:
     with transaction.atomic():
-        changes.create_in_transaction(build_book(title=title), ACTOR, now=timezone.now())
+        changes.create_book(build_book(title=title), ACTOR, now=timezone.now())
 
 
 def read_page(api: httpx.Client, key_header: dict[str, str], **query: Any) -> dict[str, Any]:
