@@ -7,13 +7,13 @@ MANAGE := $(BIN)/python manage.py
 LOCK := uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock"
 
-# Options of the measurements: make faults OPTIONS='--only receivers'
+# Options of the measurements: make faults OPTIONS='--only kills --seconds 60'
 OPTIONS ?=
 
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test check clients messages bench bench-scale bench-webhooks profile faults screenshots lock prepare-dev
+.PHONY: help run test check clients messages bench bench-scale faults screenshots lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,17 +57,11 @@ bench: ## Measures the library beside its peers, and says which goals it keeps
 bench-scale: prepare-dev ## Measures how the library's answers grow up to a million books, on both databases
 	@$(BIN)/python -m benchmarks.scale $(OPTIONS)
 
-bench-webhooks: prepare-dev ## Measures how fast events are delivered, on both databases
-	@$(BIN)/python -m benchmarks.webhooks $(OPTIONS)
-
-profile: prepare-dev ## Shows where a request's microseconds go
-	@$(BIN)/python -m benchmarks.profile $(OPTIONS)
-
-faults: prepare-dev ## Kills workers, stops databases and answers badly while books change: nothing may be lost
+faults: prepare-dev ## Kills processes and connections while books change: nothing may be lost, and no process ends by itself
 	@$(BIN)/python -m benchmarks.faults $(OPTIONS)
 
 screenshots: prepare-dev ## Takes the pictures of the documents from a library that it serves (needs Chromium)
-	@$(BIN)/python -m benchmarks.screenshots
+	@$(BIN)/python -m docs.screenshots
 
 lock: ## Resolves requirements/*.in anew (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv, which is not installed."; exit 1; }

@@ -14,7 +14,6 @@ from benchmarks.support.arguments import Names, Number, note, parse_options
 from benchmarks.support.credentials import create_credentials
 from benchmarks.support.load import (
     COLUMNS,
-    COLUMNS_BEFORE_WRITES,
     FILTER_COLUMNS,
     Measurement,
     Workload,
@@ -42,7 +41,12 @@ def main() -> int:
     options.only = [name for name in options.only if name not in missing]
     if not options.only:
         sys.exit("Nothing is left to measure.")
-    results = {**measure_columns(options), **measure_filters(options)}
+    filters = [column for column in options.columns if column in FILTER_COLUMNS]
+    others = [column for column in options.columns if column not in FILTER_COLUMNS]
+    results = {
+        **measure_columns(options, others, options.books),
+        **measure_columns(options, filters, options.filtered),
+    }
     books = f"{options.books:,} books, {options.filtered:,} to filter"
     missed_goals = report.print_report(results, options.only, options.columns, books)
     report_missing(missing)
@@ -54,33 +58,12 @@ def report_missing(names: list[str]) -> None:
         note(f"\n!!! {COMPETITORS[name].title} is NOT measured: `make bench` installs it where there is npm. !!!")
 
 
-def measure_columns(options: Namespace) -> report.Results:
-    """Measures all columns but the filters."""
-    columns = [column for column in options.columns if column not in FILTER_COLUMNS | COLUMNS_BEFORE_WRITES.keys()]
-    names = select_participants(options.only, columns)
+def measure_columns(options: Namespace, columns: list[str], books: int) -> report.Results:
+    names = [name for name in options.only if any(load.takes_part(name, column) for column in columns)]
     if not names:
         return {}
-    with start_servers(names, options.books, options.seconds) as (servers, workload):
+    with start_servers(names, books, options.seconds) as (servers, workload):
         return run_rounds(servers, columns, options.rounds, workload)
-
-
-def measure_filters(options: Namespace) -> report.Results:
-    """Measures the filters, and once more in the same databases right after writes."""
-    first_columns = [column for column in options.columns if column in FILTER_COLUMNS]
-    last_columns = [column for column in options.columns if column in COLUMNS_BEFORE_WRITES]
-    names = select_participants(options.only, first_columns + last_columns)
-    if not names:
-        return {}
-    with start_servers(names, options.filtered, options.seconds) as (servers, workload):
-        first_results = run_rounds(servers, first_columns, options.rounds, workload)
-        for server in servers if last_columns else ():
-            note(f"{load.write_books(server, workload):,} writes · {server.name}")
-        return {**first_results, **run_rounds(servers, last_columns, options.rounds, workload)}
-
-
-def select_participants(names: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Returns the competitors that take part in one of the columns."""
-    return [name for name in names if any(load.takes_part(name, column) for column in columns)]
 
 
 @contextmanager

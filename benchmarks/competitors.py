@@ -61,7 +61,7 @@ def build_uvicorn_command(module: str) -> tuple[str, ...]:
 
 
 OURS, OURS_FETCH, OURS_LIMITED = LIBRARIES = ("ours", "ours-fetch", "ours-limited")
-EQUAL_FASTAPI, EQUAL_LITESTAR = "fastapi-equal", "litestar-equal"
+EQUAL_FASTAPI = "fastapi-equal"
 FASTIFY = "fastify"
 LIBRARY_COMMAND = (sys.executable, "manage.py", "serve")
 MEASURED_COMMAND = (*LIBRARY_COMMAND, "--with", "deliver_webhooks")
@@ -81,7 +81,6 @@ COMPETITORS = {
     "fastapi": Competitor("FastAPI", build_uvicorn_command("fastapi_asyncpg")),
     "litestar": Competitor("Litestar", build_uvicorn_command("litestar_asyncpg")),
     EQUAL_FASTAPI: Competitor("FastAPI, equal", build_uvicorn_command("fastapi_equal"), promises=True),
-    EQUAL_LITESTAR: Competitor("Litestar, equal", build_uvicorn_command("litestar_equal"), promises=True),
     FASTIFY: Competitor("Fastify", ("node", str(FASTIFY_PEER / "server.js"))),
     OURS: Competitor("Library API", MEASURED_COMMAND),
     OURS_FETCH: Competitor("Library, fetch", MEASURED_COMMAND, headers=FETCH_HEADERS),
@@ -106,39 +105,22 @@ def is_installed(name: str) -> bool:
 
 
 def start_competitor(name: str, database_url: str) -> AbstractContextManager[Server]:
-    return start_server(name, COMPETITORS[name].command, database_url, None, **COMPETITORS[name].settings)
+    return start_server(name, COMPETITORS[name].command, database_url, **COMPETITORS[name].settings)
 
 
 def start_library(database_url: str, **settings: str) -> AbstractContextManager[Server]:
     """Starts the library without its delivery worker; `settings` are environment variables."""
-    return start_server(OURS, LIBRARY_COMMAND, database_url, None, **settings)
-
-
-def start_quiet_library(database_url: str, **settings: str) -> AbstractContextManager[Server]:
-    """Starts a library whose database will fail: its log is dropped."""
-    return start_server(OURS, LIBRARY_COMMAND, database_url, subprocess.DEVNULL, **settings)
+    return start_server(OURS, LIBRARY_COMMAND, database_url, **settings)
 
 
 @contextmanager
-def start_server(
-    name: str, command: Sequence[str], database_url: str, stderr: int | None, **settings: str
-) -> Iterator[Server]:
+def start_server(name: str, command: Sequence[str], database_url: str, **settings: str) -> Iterator[Server]:
     port = find_free_port()
     variables = build_environment(database_url) | {"PORT": str(port), "UVICORN_PORT": str(port)} | settings
-    with run_process(command, variables, stderr) as process:
+    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
         wait_for_answer(process, name, lambda: check_books(name, port))
         yield Server(name, port, process.pid)
-
-
-@contextmanager
-def run_process(
-    command: Sequence[str], variables: Mapping[str, str], stderr: int | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
-    )
-    try:
-        yield process
     finally:
         stop_process(process)
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.competitors import COMPETITORS, EQUAL_FASTAPI, FASTIFY, LIBRARIES, OURS
-from benchmarks.support.load import COLUMNS, COLUMNS_BEFORE_WRITES, CREDENTIAL_COLUMNS, Measurement
+from benchmarks.support.load import COLUMNS, CREDENTIAL_COLUMNS, Measurement
 
-READS, WRITES = ("get", "list100", "list10", "rare", "common"), ("put", "put-title", "put-as-read", "post")
+READS, WRITES = ("get", "list100", "list10", "rare", "common"), ("put", "post")
 # By the name of the peer, and by column: the same for any headers and with a rate limit.
 GOALS = {
     "fastapi": dict.fromkeys(READS, 5.0),
@@ -24,8 +24,6 @@ GOALS = {
 }
 # µs CPU of a request with a credential beyond those of a request without.
 MAX_CREDENTIAL_CPU_US = 80
-# The CPU time of a filter right after writes, as a multiple of that before: the same, but for the measurement's noise.
-MAX_GROWTH_AFTER_WRITES = 1.1
 
 Results = Mapping[tuple[str, str], Measurement]
 """Medians by the names of competitor and column."""
@@ -101,15 +99,11 @@ def list_verdicts(results: Results, library: str) -> dict[tuple[str, str], Verdi
 
 
 def list_limits(results: Results) -> dict[str, Verdict]:
-    """What a credential and writes before it cost a request of ours, by titles."""
+    """What a credential costs a request of ours, by titles."""
     cpu_us = {column: measurement.cpu_us for (name, column), measurement in results.items() if name == OURS}
     figures = {
         f"{COLUMNS[column]}, µs CPU beyond none": (cpu_us[column] - cpu_us["get"], MAX_CREDENTIAL_CPU_US)
         for column in sorted(CREDENTIAL_COLUMNS & cpu_us.keys())
         if "get" in cpu_us
-    } | {
-        f"{COLUMNS[after]}, CPU as a multiple of that before": (cpu_us[after] / cpu_us[before], MAX_GROWTH_AFTER_WRITES)
-        for after, before in COLUMNS_BEFORE_WRITES.items()
-        if {after, before} <= cpu_us.keys()
     }
     return {title: Verdict(figure, limit, figure > limit) for title, (figure, limit) in figures.items()}

@@ -100,10 +100,6 @@ class BookUpdate(BaseModel):
     genre: str | None = None
 
 
-class Loan(BaseModel):
-    available: bool
-
-
 class BookRead(BookCreate):
     model_config = ConfigDict(from_attributes=True)
 
@@ -168,16 +164,7 @@ async def create_book(session: Database, data: BookCreate) -> Book:
 
 @app.put("/api/books/{book_id}", response_model=BookRead)
 async def update_book(session: Database, book_id: int, data: BookUpdate) -> Book:
-    return await change(session, book_id, data.model_dump(exclude_unset=True))
-
-
-@app.patch("/api/v2/books/{book_id}", response_model=BookRead)
-async def lend_book(session: Database, book_id: int, data: Loan) -> Book:
-    return await change(session, book_id, data.model_dump())
-
-
-async def change(session: AsyncSession, book_id: int, values: dict[str, Any]) -> Book:
-    book = await find_book(session, book_id, lock=True)
+    book, values = await find_book(session, book_id, lock=True), data.model_dump(exclude_unset=True)
     before = {name: getattr(book, name) for name, value in values.items() if getattr(book, name) != value}
     if not before:
         return book

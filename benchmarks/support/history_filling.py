@@ -1,29 +1,19 @@
-"""Fills the history of a library with changes, and measures how old ones are deleted."""
+"""Fills the history of a library with changes."""
 
 import json
-import re
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmarks.competitors import ROOT, build_environment
-from benchmarks.questions import (
+from benchmarks.support.questions import (
     BUSY_BOOK,
     BUSY_BOOK_CHANGES,
     COMMON_ACTOR,
     COMMON_CHANNEL,
     RARE_ACTOR,
     RARE_CHANNEL,
-    LibraryClient,
-    Request,
 )
 from tests.support.sql import connect, fetch_all
 
@@ -34,7 +24,6 @@ PRESENT_BOOKS = 1_000
 FIRST_DELETED_ID = 100_000_000
 RARE_ACTOR_CHANGES = 200
 OTHER_ACTORS = 500
-KEPT_DAYS = 100
 ACTOR_COLUMNS = ("channel", "identity", "user_name", "app_name", "api_key_name", "source_name")
 CHANGE_COLUMNS = ("book_id", "version", "kind", "at", "actor_id", "before", "after")
 CREATED, CHANGED, DELETED = 1, 2, 3
@@ -50,37 +39,7 @@ DELETED_BOOK = encode(
         "created_at": "2026-01-31T09:30:00",
     }
 )
-SIZE_SQL = {
-    "postgresql": "SELECT pg_table_size('books_change'), pg_indexes_size('books_change')",
-    "sqlite": "SELECT sum(CASE WHEN name = 'books_change' THEN pgsize END),"
-    " sum(CASE WHEN name <> 'books_change' THEN pgsize END) FROM dbstat"
-    " WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'books_change')",
-}
-
 Row = tuple[Any, ...]
-
-
-class ChangeSize(NamedTuple):
-    """The bytes of a change in the table, and in its indexes."""
-
-    table: float
-    indexes: float
-
-    def __str__(self) -> str:
-        return f"{self.table:.0f} + {self.indexes:.0f}"
-
-
-class Expiry(NamedTuple):
-    """The deletion of old changes, and the milliseconds of PUTs at the same time."""
-
-    changes: int
-    seconds: float
-    median_ms: float
-    max_ms: float
-
-    def __str__(self) -> str:
-        speed = f"{self.changes:,} in {self.seconds:.1f} s, {self.changes / self.seconds:,.0f}/s"
-        return f"{speed}; PUT {self.median_ms:.1f} / max {self.max_ms:.0f} ms"
 
 
 def fill_history(database_url: str, count: int) -> None:
@@ -141,25 +100,3 @@ def build_change(book: int, version: int, at: datetime, actor: int) -> Row:
         return (*head, DELETED, str(at), actor, DELETED_BOOK, None)
     before, after = encode({"year": 1800 + version}), encode({"year": 1801 + version})
     return (*head, CHANGED, str(at), actor, before, after)
-
-
-def measure_change(database_url: str) -> ChangeSize:
-    [(count,)] = fetch_all(database_url, "SELECT count(*) FROM books_change")
-    [(table, indexes)] = fetch_all(database_url, SIZE_SQL[database_url.partition(":")[0]])
-    return ChangeSize(table / count, indexes / count)
-
-
-def time_expiry(database_url: str, client: LibraryClient) -> Expiry:
-    """Runs `clear_expired` while the client changes books, one after another."""
-    command = [sys.executable, "manage.py", "clear_expired"]
-    variables = build_environment(database_url) | {"HISTORY_KEPT_DAYS": str(KEPT_DAYS)}
-    client.send(Request("/api/books?limit=100"))
-    pks, years, times = cycle(book["id"] for book in json.loads(client.answer)), cycle(range(2_000)), []
-    start = time.monotonic()
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(subprocess.check_output, command, cwd=ROOT, env=variables, text=True)
-        while not run.done():
-            times.append(client.send(Request(f"/api/books/{next(pks)}", "PUT", {"year": next(years)})))
-        seconds = time.monotonic() - start
-    [count] = re.findall(r"(\d+) changes deleted", run.result())
-    return Expiry(int(count), seconds, statistics.median(times), max(times))

@@ -8,11 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import competitors
 from benchmarks.competitors import COMPETITORS, LIBRARIES, OURS, Server
 from tests.support.postgres import Cluster, PostgresMissing, find_binary
 
@@ -24,28 +22,18 @@ COLUMNS = {
     "list100": "list 100",
     "list10": "list 10",
     "put": "PUT",
-    "put-title": "PUT of a title",
-    "put-as-read": "PUT of a book as read",
-    "loan": "loan",
     "post": "POST",
     "rare": "rare filter",
     "common": "common filter",
-    "rare-after": "rare filter after writes",
-    "common-after": "common filter after writes",
 }
 # The peers have no credentials.
 CREDENTIAL_COLUMNS = {"bearer", "api-key"}
 # What is also sent with other headers, and to a library with a rate limit.
 CLIENT_COLUMNS = {"get", "list100", "list10", "rare", "common", "put", "post"}
-# What the library's promises cost. Only who keeps them takes part in loans.
-PROMISE_COLUMNS = {"put", "put-title", "put-as-read", "loan", "post"}
-# Columns that are measured on a larger database: before any write, and once more right after MIN_WRITES.
+# What the library's promises cost.
+PROMISE_COLUMNS = {"put", "post"}
+# Columns that are measured on a larger database.
 FILTER_COLUMNS = {"rare", "common"}
-COLUMNS_BEFORE_WRITES = {"rare-after": "rare", "common-after": "common"}
-WRITE_COLUMNS = ("post", "put-title")
-MIN_WRITES = 15_000
-# Pages of 100 books that are sent back as they were read.
-PAGES_AS_READ = 20
 WARM_UP_SECONDS = 1
 WORKER_COMMAND = b"manage.py\0deliver_webhooks"
 # Of which two that follow each other must show the same processes.
@@ -121,7 +109,7 @@ def takes_part(name: str, column: str) -> bool:
         return column in CLIENT_COLUMNS
     if COMPETITORS[name].promises:
         return column in PROMISE_COLUMNS
-    return column not in CREDENTIAL_COLUMNS | {"loan"}
+    return column not in CREDENTIAL_COLUMNS
 
 
 def measure(server: Server, column: str, number: int, workload: Workload) -> Measurement:
@@ -143,26 +131,7 @@ def list_arguments(server: Server, column: str, workload: Workload) -> Sequence[
     """What the script needs beside the number of books."""
     if column in CREDENTIAL_COLUMNS:
         return workload.headers[column]
-    if column == "put-as-read":
-        return read_books(server.port, workload.books)
-    return workload.surnames if column in ("rare", "rare-after") else ()
-
-
-def read_books(port: int, books: int) -> list[str]:
-    """Books from all parts of the list, as a client sends them back that has parsed them."""
-    paths = (f"/api/books?limit=100&skip={skip}" for skip in range(0, books, books // PAGES_AS_READ))
-    page_books = (book for path in paths for book in competitors.fetch_json(port, path))
-    return [json.dumps(book, ensure_ascii=False, separators=(",", ":")) for book in page_books]
-
-
-def write_books(server: Server, workload: Workload) -> int:
-    """Changes and adds MIN_WRITES books or more. Returns their number. Raises BadAnswers."""
-    count = 0
-    for number, column in enumerate(cycle(WRITE_COLUMNS), 1):
-        if count >= MIN_WRITES:
-            break
-        count += run_wrk(server, column, number, workload)["requests"]
-    return count
+    return workload.surnames if column == "rare" else ()
 
 
 def run_wrk(
@@ -198,11 +167,6 @@ def is_worker(pid: int) -> bool:
         return False
 
 
-def get_cpu_seconds(*roots: int) -> float:
-    """The user and system time of these processes and their descendants, also of those that have ended."""
-    return sum_ticks(roots, list_processes()) / TICKS_PER_SECOND
-
-
 def sum_ticks(roots: Iterable[int], all_processes: list[Process]) -> int:
     """The ticks of these processes and their descendants, each counted once."""
     trees = (iter_process_tree(root, all_processes) for root in roots)
@@ -220,16 +184,6 @@ def list_processes() -> list[Process]:
         if {process.pid for process in previous} == {process.pid for process in processes}:
             return processes
     raise UnstableProcesses("measure on a quiet machine")
-
-
-def get_memory(root: int) -> float:
-    """The MiB of the largest process of a tree. Of shared memory, only the process's share counts (PSS)."""
-    return max(map(get_pss_kib, (process.pid for process in iter_process_tree(root, list(iter_processes()))))) / 1024
-
-
-def get_pss_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def iter_process_tree(root: int, all_processes: list[Process]) -> Iterator[Process]:

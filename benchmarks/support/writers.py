@@ -5,37 +5,42 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count, cycle
-from pathlib import Path
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import httpx
 
 from benchmarks.support.folding import list_broken_histories
-from tests.support.database_proxy import DatabaseProxy, Fault
 
 # Stands for the id of a book that does not exist yet.
 NEW_BOOK = 0
 SHARED_BOOK = 1
 COUNT_EVENTS_SQL = "SELECT kind, subject, count(*) FROM webhooks_event GROUP BY kind, subject"
+COUNT_OPERATED_SQL = "SELECT book_id, count(*) FROM books_change WHERE operation_id IS NOT NULL GROUP BY book_id"
 Fetch = Callable[[str], Sequence[tuple[Any, ...]]]
 """Runs a statement in the database of the library and returns its rows."""
+
+
+class Finding(NamedTuple):
+    """A fault, its result in words, and the number of errors: above all, of lost events."""
+
+    fault: str
+    result: str
+    error_count: int
 
 
 class Writer:
     """A client that adds, changes and deletes books of its own, and changes a book of all writers, until it is stopped.
 
     `acknowledged` and `unknown` count its requests by kind and book: those that were answered as they should be, and
-    those that may have been executed: they were answered 503 or, with `may_lose_server`, not at all.
+    those that may have been executed: they were answered 503 or not at all.
     """
 
-    def __init__(self, url: str, number: int, may_lose_server: bool = False) -> None:
-        self.url, self.number, self.may_lose_server = url, number, may_lose_server
+    def __init__(self, url: str, number: int) -> None:
+        self.url, self.number = url, number
         self.acknowledged: Counter[tuple[str, int]] = Counter()
         self.unknown: Counter[tuple[str, int]] = Counter()
         self.errors: list[str] = []
-        # Seconds of the answer that took longest.
-        self.slowest = 0.0
         self.is_stopped = False
 
     def run(self) -> None:
@@ -50,7 +55,8 @@ class Writer:
             "author": "Jane Austen",
             "year": turn,
             "isbn": f"{self.number}-{turn}",
-            "genre": "Novel",
+            # Operations edit novels.
+            "genre": "Written meanwhile",
         }
         created = self.send("created", NEW_BOOK, 201, "POST", "", json=book)
         self.send("updated", SHARED_BOOK, 200, "PATCH", f"/{SHARED_BOOK}", json={"title": book["isbn"]})
@@ -66,12 +72,9 @@ class Writer:
         try:
             answer = self.client.request(method, f"/api/v2/books{path}", **options)
         except httpx.TransportError:
-            if not self.may_lose_server:
-                raise
             self.unknown[kind, pk] += 1
             time.sleep(0.1)
             return None
-        self.slowest = max(self.slowest, answer.elapsed.total_seconds())
         if answer.status_code == expected:
             self.acknowledged[kind, pk] += 1
         elif answer.status_code == 503 and "Retry-After" in answer.headers:
@@ -82,10 +85,10 @@ class Writer:
 
 
 @contextmanager
-def run_writers(url: str, number: int, may_lose_server: bool = False) -> Iterator[list[Writer]]:
+def run_writers(url: str, count: int) -> Iterator[list[Writer]]:
     """Runs writers during the block. Raises what they raise."""
-    writers = [Writer(url, number, may_lose_server) for number in range(number)]
-    with ThreadPoolExecutor(number) as pool:
+    writers = [Writer(url, number) for number in range(count)]
+    with ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(writer.run) for writer in writers]
         try:
             yield writers
@@ -94,24 +97,6 @@ def run_writers(url: str, number: int, may_lose_server: bool = False) -> Iterato
                 writer.is_stopped = True
     for future in futures:
         future.result()
-
-
-class FaultyProxy(DatabaseProxy):
-    """Breaks every twentieth statement, in each way in turn, while `is_breaking`."""
-
-    is_breaking = False
-    fault_count = 0
-
-    def __init__(self, folder: Path, parameters: dict[str, Any]) -> None:
-        super().__init__(folder, parameters)
-        # Many threads take the next ones.
-        self.numbers, self.next_faults = count(1), cycle(Fault)
-
-    def begin_statement(self, message: bytes) -> Fault | None:
-        if not self.is_breaking or next(self.numbers) % 20:
-            return None
-        self.fault_count += 1
-        return next(self.next_faults)
 
 
 def count_acknowledged(writers: Iterable[Writer]) -> Counter[tuple[str, int]]:
@@ -133,35 +118,19 @@ def count_wrong(fetch: Fetch, writers: Sequence[Writer], seeded: int) -> int:
 
     `seeded` is the highest id of the seeded books.
     """
-    false_answers = sum(len(writer.errors) for writer in writers)
-    return (
-        false_answers
-        + count_lost_writes(fetch, writers)
-        + count_unexplained(fetch, writers)
-        + count_torn(fetch, seeded)
+    executed, acknowledged = count_executed(fetch), count_acknowledged(writers)
+    events, deliveries, changes = (
+        int(fetch(f"SELECT count(*) FROM {table}")[0][0])
+        for table in ("webhooks_event", "webhooks_delivery", "books_change")
     )
-
-
-def count_lost_writes(fetch: Fetch, writers: Sequence[Writer]) -> int:
-    """Counts the acknowledged writes without an event."""
-    return (count_acknowledged(writers) - count_executed(fetch)).total()
-
-
-def count_unexplained(fetch: Fetch, writers: Sequence[Writer]) -> int:
-    """Counts the events that no write explains."""
-    return (count_executed(fetch) - count_acknowledged(writers) - count_unknown(writers)).total()
-
-
-def count_torn(fetch: Fetch, seeded: int) -> int:
-    """Counts books that are not in the state of their events or of their history, and missing or spare deliveries and
-    changes.
-    """
-    executed = count_executed(fetch).total()
-    tables = ("webhooks_delivery", "books_change")
     return (
-        count_wrong_books(fetch, seeded)
+        sum(len(writer.errors) for writer in writers)
+        + (acknowledged - executed).total()
+        + (executed - acknowledged - count_unknown(writers)).total()
+        + count_wrong_books(fetch, seeded)
         + len(list_broken_histories(fetch, seeded))
-        + sum(abs(executed - int(fetch(f"SELECT count(*) FROM {table}")[0][0])) for table in tables)
+        + abs(events - deliveries)
+        + abs(events - changes)
     )
 
 
@@ -182,9 +151,11 @@ def count_unknown(writers: Iterable[Writer]) -> Counter[tuple[str, int]]:
 
 
 def count_executed(fetch: Fetch) -> Counter[tuple[str, int]]:
-    """Counts the events by the last word of their kind and by their book; new books count together."""
+    """Counts the events of writers by the last word of their kind and by their book; new books count together."""
     counts: Counter[tuple[str, int]] = Counter()
     for kind, pk, events in fetch(COUNT_EVENTS_SQL):
         word = kind.rpartition(".")[2]
         counts[word, NEW_BOOK if word == "created" else pk] += events
+    for pk, changes in fetch(COUNT_OPERATED_SQL):
+        counts["updated", pk] -= changes
     return counts

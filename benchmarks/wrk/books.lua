@@ -54,41 +54,10 @@ function columns.common()
   end
 end
 
-columns["rare-after"] = columns.rare
-columns["common-after"] = columns.common
-
 function columns.put(books)
   return function()
     local body = string.format('{"year": %d}', math.random(1000, 2020))
     return wrk.format("PUT", "/api/books/" .. math.random(books), nil, body)
-  end
-end
-
-columns["put-title"] = function(books)
-  return function()
-    local body = string.format('{"title": "Title %d"}', math.random(1000000))
-    return wrk.format("PUT", "/api/books/" .. math.random(books), nil, body)
-  end
-end
-
--- Sends back books that were read, with another year.
-columns["put-as-read"] = function(_, _, bodies)
-  return function()
-    local body = bodies[math.random(#bodies)]
-    local changed_body = body:gsub('"year":%-?%d+', '"year":' .. math.random(1000, 2020), 1)
-    return wrk.format("PUT", "/api/books/" .. body:match('"id":(%d+)'), nil, changed_body)
-  end
-end
-
--- Lends a book, and takes back the one that was lent fifty loans before. Each thread has books of its own.
-function columns.loan(books)
-  local count = 0
-  return function()
-    count = count + 1
-    local is_loan = count % 2 == 1
-    local turn = math.ceil(count / 2) - (is_loan and 0 or 50)
-    local book = turn * 7919 % math.floor(books / 2) * 2 + number + 1
-    return wrk.format("PATCH", "/api/v2/books/" .. book, nil, string.format('{"available": %s}', not is_loan))
   end
 end
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.competitors import COMPETITORS, LIBRARIES, OURS, OURS_FETCH, OURS_LIMITED
-from benchmarks.profile import DJANGO_HEADERS
 from benchmarks.report import list_verdicts
 from benchmarks.support.load import COLUMNS, Measurement, takes_part
-from library_site.api.compiled_path import DENIED_KEYS
 
 pytestmark = pytest.mark.database_independent
 
@@ -24,10 +22,6 @@ def test_what_a_measurement_imports_exists(path: Path) -> None:
         imported = import_module(module)
         for name in re.findall(r"\w+", names):
             assert hasattr(imported, name) or import_module(f"{module}.{name}"), module
-
-
-def test_profiles_send_a_header_that_only_django_answers() -> None:
-    assert set(DJANGO_HEADERS) <= DENIED_KEYS
 
 
 def test_a_library_that_is_slow_with_a_limit_misses_the_goals_that_others_keep() -> None:

@@ -1,25 +1,29 @@
 """Bursts of clients with quiet seconds between them: no process ends, and connections do not add up."""
 
+import os
+import shutil
+import subprocess
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 
 from benchmarks import competitors
-from benchmarks.deliveries import LIBRARIES_BY_DATABASE, Library
-from benchmarks.outages.poolers import NO_TIMEOUTS, start_pooler
-from benchmarks.outages.running_writers import count_ended, list_web_processes
-from benchmarks.support import databases
+from benchmarks.competitors import Server
+from benchmarks.support import databases, load
 from benchmarks.support.arguments import note
 from benchmarks.support.credentials import create_session
-from benchmarks.support.findings import Finding
-from tests.support.postgres import Cluster
+from benchmarks.support.libraries import LIBRARIES_BY_DATABASE, Library
+from benchmarks.support.writers import Finding
+from tests.support.postgres import SHORT_FOLDER, Cluster
 
 CLIENT_COUNTS = (24, 64)
 # Granian ends threads that are idle for 30 seconds, unless it is told otherwise.
@@ -34,6 +38,18 @@ PAGES = (
     "/admin/books/book/",
     "/admin/books/book/{id}/history/",
 )
+# PgBouncer refuses such parameters (docs/operations/install.md).
+NO_TIMEOUTS = dict.fromkeys(("DATABASE_LOCK_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT", "DATABASE_IDLE_TIMEOUT"), "0")
+POOLER_CONFIGURATION = """
+[databases]
+* = host={server} user=postgres
+[pgbouncer]
+listen_port = 5432
+unix_socket_dir = {folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 6
+"""
 
 
 class Case(NamedTuple):
@@ -100,6 +116,9 @@ class Guest:
 
 def check_bursts(options: Namespace) -> Iterator[Finding]:
     for case in CASES:
+        if case.has_pooler and not shutil.which("pgbouncer"):
+            yield Finding(str(case), "NOT TRIED: apt-get install pgbouncer", 1)
+            continue
         with LIBRARIES_BY_DATABASE[case.database]() as library:
             databases.seed_library(library.url, max(CLIENT_COUNTS))
             yield send_bursts(library, case, options.bursts)
@@ -112,20 +131,41 @@ def send_bursts(library: Library, case: Case, count: int) -> Finding:
     with ExitStack() as stack:
         url = library.url
         if case.has_pooler and library.cluster:
-            pooler = stack.enter_context(start_pooler(library.cluster))
-            url, settings = Cluster(pooler.folder).url(), settings | NO_TIMEOUTS
+            url, settings = stack.enter_context(start_pooler(library.cluster)).url(), settings | NO_TIMEOUTS
         server = stack.enter_context(competitors.start_library(url, LIBRARY_ACCESS="open", **settings))
         processes = list_web_processes(server)
         for clients in islice(cycle(CLIENT_COUNTS), count):
             errors += send_burst(f"http://127.0.0.1:{server.port}", session, clients)
             time.sleep(QUIET_SECONDS)
             connections.append(library.execute_sql(CONNECTIONS_SQL)[0][0] if library.cluster else 0)
-        ended = count_ended(server, processes)
+        ended = len(processes - list_web_processes(server))
     for error in errors[:5]:
         note(f"  {error}")
     too_many = max(0, max(connections) - case.processes * case.threads)
     result = f"{ended} processes ended; connections after each: {', '.join(map(str, connections))}; {len(errors)} wrong"
     return Finding(f"{count} bursts, {case}", result, ended + too_many + len(errors))
+
+
+def list_web_processes(server: Server) -> set[int]:
+    return {process.pid for process in load.iter_processes() if process.parent == server.pid}
+
+
+@contextmanager
+def start_pooler(cluster: Cluster) -> Iterator[Cluster]:
+    """Yields the sockets of a PgBouncer before this server."""
+    folder = Path(tempfile.mkdtemp(prefix="library-pooler-", dir=SHORT_FOLDER))
+    configuration = POOLER_CONFIGURATION.format(server=cluster.sockets, folder=folder)
+    (folder / "pgbouncer.ini").write_text(configuration)
+    is_root = os.geteuid() == 0
+    if is_root:
+        shutil.chown(folder, "nobody")
+    command = ["pgbouncer", "-q", str(folder / "pgbouncer.ini")]
+    with subprocess.Popen(command, user="nobody" if is_root else None, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield Cluster(folder)
+        finally:
+            process.kill()
+    shutil.rmtree(folder)
 
 
 def send_burst(url: str, session: dict[str, str], clients: int) -> list[str]:
