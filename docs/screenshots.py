@@ -34,7 +34,8 @@ from django.utils import timezone
 import httpx
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change
-from books.operations.edits import Edit, EditTask, run_small_operation
+from books.operations.edits import Edit
+from books.operations.selection_tasks import EditTask, run_small_operation
 from books.writing import changes
 from library_site.db.sql import execute
 from tests.support.books_admin import create_book

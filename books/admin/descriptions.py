@@ -14,23 +14,12 @@ from books.history.records import MERGED_INTO
 from books.history.states import DELETIONS
 from books.members import MEMBERS
 from books.models import Actor, Book, Change, Operation
+from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone
 
 LABELS = {field.name: field.verbose_name for field in Book._meta.concrete_fields}
 # In forms. What a checkbox says of one book is no name of its values.
 FORM_LABELS = {name: capfirst(LABELS[name]) for name in MEMBERS} | {"available": _("Availability")}
-# What the operations of these kinds are called; the others are mass actions.
-OPERATION_NAMES = {
-    "bulk": _("bulk request"),
-    "import": _("import"),
-    "import preview": _("look into a file"),
-    "import check": _("check of a file"),
-    "export": _("export"),
-    "edit": _("bulk edit"),
-    "delete": _("deletion"),
-    "undo": _("undo"),
-    "merge": _("merge"),
-}
 ACTOR_LABELS = {"user": _("user"), "app": _("app"), "api_key": _("API key"), "source": _("source")}
 
 
@@ -151,8 +140,12 @@ def link_channel(channel: Actor.Channel) -> Link:
 def link_changing_operation(operation: Operation | None) -> Link | None:
     if operation is None:
         return None
-    name = OPERATION_NAMES.get(operation.kind) or gettext("mass action “%(kind)s”") % {"kind": operation.kind}
-    return Link(f"{name} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
+    return Link(f"{describe_kind(operation)} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
+
+
+def describe_kind(operation: Operation) -> str:
+    label = get_kind(operation.kind).label
+    return str(label) if label else gettext("mass action “%(kind)s”") % {"kind": operation.kind}
 
 
 def label_member(name: str) -> str:

@@ -18,12 +18,10 @@ from library_site.db.keyset import Page, Start
 
 PAGE_SIZE = 50
 VIEW_HISTORY = "books.view_history"
-ADD_BOOK, CHANGE_BOOK, DELETE_BOOK = "books.add_book", "books.change_book", "books.delete_book"
+ADD_BOOK, CHANGE_BOOK = "books.add_book", "books.change_book"
 MERGE_BOOKS = "books.merge_books"
 IMPORT_BOOKS = "books.import_books"
 BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
-# An undo adds what was deleted, deletes what was added, and changes what was changed.
-UNDO_PERMISSIONS = [ADD_BOOK, CHANGE_BOOK, DELETE_BOOK]
 # With any of these, Django shows the list of books.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
 View = Callable[..., HttpResponseBase]

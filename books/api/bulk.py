@@ -14,6 +14,7 @@ from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.api.refusals import find_holder, name_holder
 from books.history.actors import ActorRef, begin_operation
 from books.models import Book
+from books.operations.tasks import BULK
 from books.rows import BookRow
 from books.writing import changes
 from library_site.api.query import FieldErrors
@@ -21,8 +22,6 @@ from library_site.api.serializers import RejectUnknownMixin
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 CONFLICT_CODE = "conflict"
-# The kind of the operation that all changes of a bulk request belong to.
-BULK = "bulk"
 
 
 class BulkFailed(APIException):

@@ -14,7 +14,6 @@ from books.api.history import PAGE_PARAMETERS, answer_rows, describe_members, fo
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, Book, Operation
-from books.operations.edits import DELETE, EDIT, Edit
 from books.operations.lifecycle import (
     UNDER_WAY,
     cancel_operation,
@@ -25,7 +24,8 @@ from books.operations.lifecycle import (
     store_operation,
     undo_operation,
 )
-from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.previews import Preview
+from books.operations.selection_tasks import SelectionTask
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.cursors import Cursor, CursorInteger
@@ -47,10 +47,11 @@ class OperationCursor(Cursor):
 
 
 class OperationRequest(NamedTuple):
-    """What is to be done with the books of a selection; without an edit they are deleted."""
+    """What is to be done with the books of a selection."""
 
+    kind: type[SelectionTask]
     selection: StoredFilter
-    edit: Edit | None
+    parameters: Mapping[str, Any]
     events: bool
 
     def list_books(self) -> QuerySet[Book]:
@@ -61,14 +62,12 @@ class OperationRequest(NamedTuple):
             raise ValidationError(flatten_problems({"filter": error.detail})) from error
 
     def preview(self) -> Preview:
-        books = self.list_books()
-        return preview_edit(books, self.edit) if self.edit else preview_deletion(books)
+        return self.kind.preview(self.list_books(), self.parameters)
 
     def store(self, caller: Credential, now: datetime) -> Operation:
-        edit = self.edit.to_parameters() if self.edit else {}
-        parameters = {"filter": self.selection.to_parameters(), **edit, "events": self.events}
+        parameters = {"filter": self.selection.to_parameters(), **self.parameters, "events": self.events}
         return store_operation(
-            EDIT if self.edit else DELETE,
+            self.kind.name,
             parameters,
             find_caller(caller),
             now,

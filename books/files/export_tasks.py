@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from math import ceil
 from os import SEEK_END
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 from django.db.models import QuerySet
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.fields import to_naive_utc
 from books.files.exports import iter_pages
@@ -19,19 +20,25 @@ from books.files.uploads import KEPT_DAYS, PART_BYTES
 from books.history.actors import ActorRef
 from books.models import Book, ExportChunk, Operation
 from books.operations.selections import read_stored_filter
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, register_task
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_kind
 from library_site.db.integers import BIGINT_MAX
 from library_site.jobs.leases import renew_lease
 
 EXPORT = "export"
 
 
-@register_task(EXPORT)
-class ExportTask:
+@register_kind
+class ExportTask(Task):
     """Writes the workbook to a temporary file, and stores it part by part; its keys are the numbers of the parts.
 
     A task that takes over writes the workbook anew: its parts differ from those of another moment.
     """
+
+    name = EXPORT
+    label = gettext_lazy("export")
+    sentences: ClassVar[Sentences] = {
+        "unchanged": ngettext_lazy("%(count)s book written", "%(count)s books written", "number")
+    }
 
     def __init__(self) -> None:
         self.chunks: Iterator[tuple[int, bytes]] | None = None

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from books.files.catalogues.completion import Completer, complete_records, load_completions, store_completions
 from books.files.corrections import ask_for_corrections, load_corrections
@@ -25,8 +26,8 @@ from books.files.uploads import build_source, open_content
 from books.history.actors import ActorRef
 from books.members import MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
-from books.operations.edits import is_announced
-from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, register_task
+from books.operations.selection_tasks import is_announced
+from books.operations.tasks import Batch, BatchCounts, OperationFailed, Plan, Sentences, Task, register_kind
 from books.writing.changes import lock_books
 from library_site.jobs.leases import renew_lease
 
@@ -38,9 +39,10 @@ DECIDED_AGAIN = 500
 # Records that are completed together.
 COMPLETED_BATCH = 20
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
+REFUSED_SENTENCE = ngettext_lazy("%(count)s record refused", "%(count)s records refused", "number")
 
 
-class FileTask:
+class FileTask(Task):
     """Decides what becomes of the records of a file; its keys are their positions.
 
     What it needs is in the operation's parameters, and what it counts in its result: a file can be checked again while
@@ -141,9 +143,16 @@ class FileTask:
         raise NotImplementedError
 
 
-@register_task(CHECK)
+@register_kind
 class CheckTask(FileTask):
     """Changes nothing."""
+
+    name = CHECK
+    label = gettext_lazy("check of a file")
+    sentences: ClassVar[Sentences] = {
+        "unchanged": ngettext_lazy("%(count)s record can be read", "%(count)s records can be read", "number"),
+        "refused": REFUSED_SENTENCE,
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,8 +191,23 @@ class CheckTask(FileTask):
         return 0
 
 
-@register_task(IMPORT)
+@register_kind
 class ImportTask(FileTask):
+    name = IMPORT
+    label = gettext_lazy("import")
+    sentences: ClassVar[Sentences] = {
+        "new": ngettext_lazy("%(count)s book added", "%(count)s books added", "number"),
+        "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
+        "unchanged": ngettext_lazy("%(count)s record changed nothing", "%(count)s records changed nothing", "number"),
+        "refused": REFUSED_SENTENCE,
+    }
+
+    @classmethod
+    def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
+        """Added and changed books are counted apart."""
+        numbers, counts = super().read_numbers(operation), get_counts(operation)
+        return {**numbers, "new": counts["new"], "changed": counts["changed"]} if counts else numbers
+
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         return EarlierRecords(operation.pk)
 
@@ -202,9 +226,13 @@ class ImportTask(FileTask):
         return sum(counts[kind] for kind in WRITTEN_KINDS)
 
 
-@register_task(PREVIEW)
-class PreviewTask:
+@register_kind
+class PreviewTask(Task):
     """Looks into a file: how it is read, its columns and its first records, which become the operation's result."""
+
+    name = PREVIEW
+    label = gettext_lazy("look into a file")
+    sentences: ClassVar[Sentences] = {}
 
     def plan(self, operation: Operation) -> Plan:
         return Plan(1, 0, 1)
@@ -219,9 +247,6 @@ class PreviewTask:
         Operation.objects.filter(pk=operation.pk).update(result=msgspec.to_builtins(head))
         ImportFile.objects.filter(preview_operation=operation).update(encoding=encoding)
         return BatchCounts(changed=0, unchanged=1)
-
-    def require_complete(self, operation: Operation) -> None:
-        """Its result is stored with its only batch."""
 
 
 def find_reading(file: ImportFile, source: StoredFile) -> tuple[Head, str]:

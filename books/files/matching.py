@@ -21,7 +21,7 @@ from books.history.actors import ActorRef
 from books.isbn import normalize_isbn
 from books.members import REQUIRED_MEMBERS
 from books.models import MEMBER_DEFAULTS, Book
-from books.operations.edits import write_pairs
+from books.operations.selection_tasks import write_pairs
 from books.rows import BookRow
 from books.search.doubts import doubt_isbn, doubt_year
 from books.writing import changes

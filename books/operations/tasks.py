@@ -1,11 +1,28 @@
-"""What a kind of operation has to say: how much there is to do, the next batch of it, and how a batch is written."""
+"""The kinds of operations, a class each: what people are told of it, and what a worker does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from books.history.actors import ActorRef
 from books.models import Operation
+from books.writing.merging import MERGE
+
+BULK = "bulk"
+# Sentences by the numbers of an operation, the most important first. `number` decides between one and many.
+Sentences = Mapping[str, Any]
+LEFT: Sentences = {
+    "unchanged": ngettext_lazy("%(count)s needed no change", "%(count)s needed no change", "number"),
+    "refused": ngettext_lazy("%(count)s left as it was", "%(count)s left as they were", "number"),
+    "missed": ngettext_lazy("%(count)s no longer matched", "%(count)s no longer matched", "number"),
+}
+CHANGED: Sentences = {
+    "changed": ngettext_lazy("%(count)s book changed", "%(count)s books changed", "number"),
+    **LEFT,
+}
 
 
 class Plan(NamedTuple):
@@ -57,7 +74,24 @@ class OperationFailed(Exception):
     """The operation ends; the message says to people why."""
 
 
-class Task(Protocol):
+class Kind:
+    """A kind of operation. Those of this class itself are done in the request that begins them."""
+
+    name: ClassVar[str]
+    # Without one it is called a mass action of its name.
+    label: ClassVar[Any] = ""
+    # What it says of its numbers.
+    sentences: ClassVar[Sentences] = CHANGED
+    # What a person needs who begins it on a page.
+    permissions: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def read_numbers(cls, operation: Operation) -> dict[str, int | None]:
+        """Returns the numbers that `sentences` are about, those that are known."""
+        return {name: getattr(operation, name) for name in ("changed", "unchanged", "refused", "missed")}
+
+
+class Task(Kind):
     """The work of one kind of operation. A worker makes one for each operation that it leases, and a new one after
     any failure.
 
@@ -67,12 +101,14 @@ class Task(Protocol):
 
     def plan(self, operation: Operation) -> Plan:
         """Called once, before the first batch, outside a transaction."""
+        raise NotImplementedError
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
         """Returns at most so many items behind the operation's cursor, which is not the last one.
 
         Called outside a transaction: what takes long is done here, and checked again in `write_batch`.
         """
+        raise NotImplementedError
 
     def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
         """Writes the items in the transaction that stores the cursor, within a fraction of a second.
@@ -80,24 +116,44 @@ class Task(Protocol):
         It locks books before it writes any, all at once and in the order of their ids (`changes.lock_books`), so that
         writers do not wait for each other. The same batch comes again if the database gave the transaction up.
         """
+        raise NotImplementedError
 
     def require_complete(self, operation: Operation) -> None:
-        """Called in the transaction that ends the operation as done. Raises OperationFailed if anything is missing."""
+        """Called in the transaction that ends the operation as done. Raises OperationFailed if anything is missing.
+
+        Nothing can be missing where the cursor moves with what is written.
+        """
 
 
-TASKS: dict[str, Callable[[], Task]] = {}
-TaskType = TypeVar("TaskType", bound=Callable[[], Task])
+KINDS: dict[str, type[Kind]] = {}
+KindType = TypeVar("KindType", bound=type[Kind])
 
 
-def register_task(kind: str) -> Callable[[TaskType], TaskType]:
-    """Registers the class of the tasks of this kind of operation."""
-
-    def register(task_class: TaskType) -> TaskType:
-        TASKS[kind] = task_class
-        return task_class
-
-    return register
+def register_kind(kind: KindType) -> KindType:
+    KINDS[kind.name] = kind
+    return kind
 
 
-def create_task(kind: str) -> Task:
-    return TASKS[kind]()
+def get_kind(name: str) -> type[Kind]:
+    """Returns Kind itself for a name that is not registered: earlier releases had other kinds."""
+    return KINDS.get(name, Kind)
+
+
+def create_task(name: str) -> Task:
+    kind = KINDS[name]
+    if not issubclass(kind, Task):
+        raise TypeError(name)
+    return kind()
+
+
+@register_kind
+class BulkRequest(Kind):
+    name = BULK
+    label = _("bulk request")
+
+
+@register_kind
+class Merge(Kind):
+    name = MERGE
+    label = _("merge")
+    sentences: ClassVar[Sentences] = {"changed": _("two books became one")}

@@ -6,15 +6,17 @@ undone itself.
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django.db.models import Max, QuerySet
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from books.history.actors import ActorRef
 from books.history.states import DELETIONS
 from books.models import Change, Operation, OperationProblem
-from books.operations.edits import is_announced, write_pairs
-from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, register_task
+from books.operations.selection_tasks import is_announced, write_pairs
+from books.operations.tasks import Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
 from books.rows import BookRow, make_row
 from books.writing import changes
 
@@ -33,9 +35,23 @@ class UndoStep(NamedTuple):
     after: Mapping[str, Any] | None
 
 
-@register_task(UNDO)
-class UndoTask:
+@register_kind
+class UndoTask(Task):
     """Its keys are the ids of changes with a minus sign, because it goes back."""
+
+    name = UNDO
+    label = _("undo")
+    sentences: ClassVar[Sentences] = {
+        "changed": ngettext_lazy("%(count)s put back", "%(count)s put back", "number"),
+        "refused": ngettext_lazy(
+            "%(count)s left because somebody changed it since",
+            "%(count)s left because somebody changed them since",
+            "number",
+        ),
+        "unchanged": ngettext_lazy("%(count)s was as before", "%(count)s were as before", "number"),
+    }
+    # It adds what was deleted, deletes what was added, and changes what was changed.
+    permissions = ("books.add_book", "books.change_book", "books.delete_book")
 
     def __init__(self) -> None:
         self.related_ids: set[int] = set()
@@ -69,9 +85,6 @@ class UndoTask:
                 writer.change(step, is_touched, is_undone)
         writer.flush()
         return writer.build_counts(len(steps))
-
-    def require_complete(self, operation: Operation) -> None:
-        """Nothing can be missing: the cursor only moves with the changes."""
 
 
 class UndoWriter:
@@ -158,7 +171,7 @@ class UndoWriter:
 
     def flush_delete(self, pairs: Sequence[tuple[BookRow, BookRow]]) -> list[int]:
         changes.delete_books([book for book, _ in pairs], self.actor, self.now, self.announce)
-        for book, _ in pairs:
+        for book, _changed_book in pairs:
             del self.books[book.id]
             self.last_versions[book.id] = book.version + 1
         return []

@@ -12,8 +12,9 @@ from books.files.import_tasks import CHECK, IMPORT
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, ImportFile, Operation
 from books.operations import worker
-from books.operations.edits import DELETE, EDIT, Edit
+from books.operations.edits import Edit
 from books.operations.lifecycle import store_operation, undo_operation
+from books.operations.selection_tasks import DELETE, EDIT
 from books.operations.selections import StoredFilter
 from books.operations.worker import FAILURE_RETRIES, OperationRunner
 

@@ -16,12 +16,12 @@ from django.views.decorators.http import require_POST
 from books.admin.files.forms import MARKED_CHOICES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
+    describe_outcome,
     describe_progress,
     format_state,
     is_under_way,
     operation_address,
 )
-from books.admin.operations.outcomes import describe_outcome
 from books.admin.views import render_page
 from books.files.catalogues.completion import count_completed
 from books.files.corrections import count_corrections, find_changes
@@ -57,7 +57,7 @@ from books.files.uploads import (
 )
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, ImportFile, Operation
-from books.operations.edits import MAX_ANNOUNCED_ALWAYS
+from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS
 from library_site.db.integers import parse_integer
 from library_site.http.refusals import Refusal
 

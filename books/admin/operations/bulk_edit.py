@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -18,12 +17,11 @@ from books.admin.descriptions import compare_members
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
 from books.admin.operations.descriptions import describe_edit, describe_filter, operation_address
 from books.admin.operations.forms import BulkEditForm
-from books.admin.views import BULK_EDIT, CHANGE_BOOK, DELETE_BOOK, render_page
+from books.admin.views import render_page
 from books.history.actors import find_actor
-from books.models import Actor, Book
-from books.operations.edits import DELETE, EDIT, MAX_ANNOUNCED_ALWAYS, Edit
+from books.models import Actor
 from books.operations.lifecycle import store_operation
-from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS, DeleteTask
 from books.operations.selections import StoredFilter, read_stored_filter
 
 MAX_TOKEN_LENGTH = 40
@@ -57,8 +55,7 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
 
 def preview_or_begin(request: HttpRequest, selection: StoredFilter, form: BulkEditForm) -> HttpResponse:
     """Begins what was confirmed, and else asks for it."""
-    edit = form.build_edit()
-    if not request.user.has_perm(DELETE_BOOK if edit is None else CHANGE_BOOK):
+    if not request.user.has_perms(form.kind.permissions):
         raise PermissionDenied
     token = read_token(request)
     previewed_selection = read_previewed(request.POST.get("selection", ""))
@@ -70,7 +67,7 @@ def preview_or_begin(request: HttpRequest, selection: StoredFilter, form: BulkEd
         return render_preview(request, selection, form, _("Meanwhile the number of the books is another one."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
         return render_preview(request, selection, form, _("Type the number of the books to go on."))
-    return begin_bulk_edit(request, selection, edit, token)
+    return begin_bulk_edit(request, selection, form, token)
 
 
 def read_token(request: HttpRequest) -> str:
@@ -81,34 +78,26 @@ def read_token(request: HttpRequest) -> str:
     return token
 
 
-def begin_bulk_edit(request: HttpRequest, selection: StoredFilter, edit: Edit | None, token: str) -> HttpResponse:
-    edit_parameters = edit.to_parameters() if edit else {}
+def begin_bulk_edit(request: HttpRequest, selection: StoredFilter, form: BulkEditForm, token: str) -> HttpResponse:
     events = "silent" not in request.POST
-    parameters = {"filter": selection.to_parameters(), **edit_parameters, "events": events}
+    parameters = {"filter": selection.to_parameters(), **form.build_parameters(), "events": events}
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
-    permissions = [BULK_EDIT, DELETE_BOOK if edit is None else CHANGE_BOOK]
-    operation = store_operation(
-        DELETE if edit is None else EDIT,
-        parameters,
-        actor,
-        timezone.now(),
-        permissions,
-        token=f"{request.user.pk} {token}",
-    )
+    kind, user_token = form.kind, f"{request.user.pk} {token}"
+    operation = store_operation(kind.name, parameters, actor, timezone.now(), kind.permissions, user_token)
     return HttpResponseRedirect(operation_address(operation.pk))
 
 
 def render_preview(request: HttpRequest, selection: StoredFilter, form: BulkEditForm, error: str = "") -> HttpResponse:
     """The form, which is valid, comes back with its confirmation, to the address of the bulk edit."""
-    edit = form.build_edit()
-    preview = build_preview(selection.list_books(), edit)
-    title = _("Delete many books") if edit is None else _("Edit many books")
+    parameters, is_deletion = form.build_parameters(), form.kind is DeleteTask
+    preview = form.kind.preview(selection.list_books(), parameters)
+    title = _("Delete many books") if is_deletion else _("Edit many books")
     context: dict[str, Any] = {
         "form": form,
         "preview": preview,
         "error": error,
-        "is_deletion": edit is None,
-        "lines": list(describe_edit(edit.to_parameters())) if edit else [],
+        "is_deletion": is_deletion,
+        "lines": list(describe_edit(parameters)),
         "samples": [(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
         "unchanged": preview.matched - preview.would_change - preview.conflicts - preview.invalid,
         "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
@@ -119,10 +108,6 @@ def render_preview(request: HttpRequest, selection: StoredFilter, form: BulkEdit
         "list_address": list_address(request.GET),
     }
     return render_page(request, "operations/preview", title, **context)
-
-
-def build_preview(books: QuerySet[Book], edit: Edit | None) -> Preview:
-    return preview_edit(books, edit) if edit else preview_deletion(books)
 
 
 def read_selected_books(query: QueryDict) -> StoredFilter:

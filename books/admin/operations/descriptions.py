@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count
 from django.urls import reverse
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from books.admin.descriptions import OPERATION_NAMES, changes_address, format_value, label_member, link_book
+from books.admin.descriptions import changes_address, describe_kind, format_value, label_member, link_book
 from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm, split_ids
-from books.admin.operations.outcomes import describe_outcome
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
+from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone, format_badge
 from library_site.admin.moments import localize_moment
 from library_site.db.keyset import Start, cut_page, get_id_key
@@ -34,11 +34,6 @@ class ProblemLine(NamedTuple):
     # None if the subject is no book.
     address: str | None
     reason: str
-
-
-def describe_kind(operation: Operation) -> str:
-    name = OPERATION_NAMES.get(operation.kind)
-    return str(name) if name else _("mass action “%(kind)s”") % {"kind": operation.kind}
 
 
 def format_state(operation: Operation) -> str:
@@ -85,6 +80,21 @@ def describe_choice(name: str, values: Mapping[str, str]) -> str:
         return str(len(split_ids(values[name])))
     choices = getattr(ListFilterForm.base_fields.get(name), "choices", ())
     return str(dict(choices).get(values[name], values[name]))
+
+
+def describe_outcome(operation: Operation) -> list[str]:
+    """Returns what was done so far, without what was done to none; empty if nobody counted."""
+    kind = get_kind(operation.kind)
+    if operation.changed is None or not kind.sentences:
+        return []
+    numbers = kind.read_numbers(operation)
+    # An operation that did nothing says that of what it was to do.
+    names = [name for name in kind.sentences if numbers.get(name)] or [next(iter(kind.sentences))]
+    return [format_sentence(kind.sentences[name], numbers.get(name) or 0) for name in names]
+
+
+def format_sentence(text: Any, number: int) -> str:
+    return str(text % {"number": number, "count": number_format(number, force_grouping=True)})
 
 
 def describe_progress(operation: Operation, now: datetime) -> dict[str, Any]:

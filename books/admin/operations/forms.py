@@ -10,6 +10,7 @@ from books.admin.list.filters import AVAILABILITY_CHOICES
 from books.members import MAX_LENGTHS, MEMBERS
 from books.models import YEAR_RANGE
 from books.operations.edits import Edit
+from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask
 
 SET, REPLACE, DELETE_CHOICE = "set", "replace", "delete"
 # An isbn belongs to one book, so it is not set for many.
@@ -84,11 +85,16 @@ class BulkEditForm(forms.Form):
             values["available"] = AVAILABILITY_CHOICES[availability][1]
         return values
 
-    def build_edit(self) -> Edit | None:
-        """Returns None for a deletion."""
+    @property
+    def kind(self) -> type[SelectionTask]:
+        """The kind of operation that does it."""
+        return DeleteTask if self.cleaned_data["change"] == DELETE_CHOICE else EditTask
+
+    def build_parameters(self) -> dict[str, Any]:
+        """Returns those of the operation."""
         values = self.cleaned_data
         if values["change"] == DELETE_CHOICE:
-            return None
+            return {}
         if values["change"] == REPLACE:
-            return Edit({}, values["member"], values["find"], values["replacement"])
-        return Edit(self.list_values())
+            return Edit({}, values["member"], values["find"], values["replacement"]).to_parameters()
+        return Edit(self.list_values()).to_parameters()

@@ -19,7 +19,8 @@ from books.admin.operations.forms import DELETE_CHOICE as DELETE_MANY
 from books.admin.operations.forms import SET, BulkEditForm
 from books.admin.views import BULK_EDIT, find_librarian, render_page
 from books.models import Book
-from books.operations.edits import DeleteTask, Edit, EditTask, SelectionTask, run_small_operation
+from books.operations.edits import Edit
+from books.operations.selection_tasks import DeleteTask, EditTask, SelectionTask, run_small_operation
 
 # As many as one transaction changes without keeping other writers waiting.
 MAX_BOOKS = 1_000

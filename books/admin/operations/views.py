@@ -13,13 +13,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import describe_names
+from books.admin.descriptions import describe_kind, describe_names
 from books.admin.operations.descriptions import (
     changes_of_operation,
     count_problems,
     describe_edit,
     describe_filter,
-    describe_kind,
     describe_progress,
     format_state,
     is_under_way,
@@ -31,7 +30,6 @@ from books.admin.views import (
     BULK_EDIT,
     PAGE_SIZE,
     UNDO_OTHERS,
-    UNDO_PERMISSIONS,
     VIEW_HISTORY,
     has_any_permission,
     render_page,
@@ -41,6 +39,7 @@ from books.history.entries import ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
+from books.operations.undo import UndoTask
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
 from library_site.http.refusals import Refusal
@@ -102,7 +101,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         undo=undo and link_operation(undo),
         undo_of=undone and link_operation(undone),
         may_end=may_end(request, operation),
-        may_undo=may_end(request, operation) and request.user.has_perms(UNDO_PERMISSIONS) and can_undo(operation, undo),
+        may_undo=may_end(request, operation) and may_undo(request) and can_undo(operation, undo),
         may_view_history=request.user.has_perm(VIEW_HISTORY),
         changes_address=changes_of_operation(operation.pk),
     )
@@ -137,11 +136,11 @@ def confirm_cancel(request: HttpRequest, operation_id: int) -> HttpResponse:
 @require_POST
 def undo(request: HttpRequest, operation_id: int) -> HttpResponse:
     require_operator_page(request, find_visible(request, operation_id))
-    if not request.user.has_perms(UNDO_PERMISSIONS):
+    if not may_undo(request):
         raise PermissionDenied
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
     try:
-        operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UNDO_PERMISSIONS)
+        operation = lifecycle.undo_operation(operation_id, actor, timezone.now(), UndoTask.permissions)
     except Refusal as refusal:
         messages.error(request, f"{_(refusal.message)}.")
         return HttpResponseRedirect(operation_address(operation_id))
@@ -165,6 +164,10 @@ def is_own(request: HttpRequest, operation: Operation) -> bool:
 
 def may_end(request: HttpRequest, operation: Operation) -> bool:
     return is_own(request, operation) or request.user.has_perm(UNDO_OTHERS)
+
+
+def may_undo(request: HttpRequest) -> bool:
+    return request.user.has_perms(UndoTask.permissions)
 
 
 def require_operator_page(request: HttpRequest, operation: Operation) -> None:

@@ -22,8 +22,8 @@ from books.api.operations import (
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
 from books.models import Operation
-from books.operations.edits import Edit
 from books.operations.lifecycle import find_operation
+from books.operations.selection_tasks import DELETE, DeleteTask, EditTask
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.query import check_parameters, read_boolean
@@ -86,16 +86,10 @@ class OperationViewSet(APIViewSet):
         except ValidationError as error:
             raise ValidationError(flatten_problems(cast("dict[str, Any]", error.detail))) from error
         selection = StoredFilter(SEARCH_FORM, build_texts(values["filter"]))
-        return OperationRequest(selection, build_edit(values), values.get("events", True))
-
-
-def build_edit(values: dict[str, Any]) -> Edit | None:
-    if values["kind"] == "delete":
-        return None
-    if values.get("set"):
-        return Edit(dict(values["set"]))
-    replace = values["replace"]
-    return Edit({}, replace["member"], replace["find"], replace["with"])
+        kind = DeleteTask if values["kind"] == DELETE else EditTask
+        # An operation stores them as a request has them.
+        parameters = {name: values[name] for name in ("set", "replace") if values.get(name)}
+        return OperationRequest(kind, selection, parameters, values.get("events", True))
 
 
 def get_credential(request: Request) -> Credential:

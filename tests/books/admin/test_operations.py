@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from books.admin.operations.outcomes import describe_outcome
+from books.admin.operations.descriptions import describe_outcome
 from books.history.actors import find_actor
 from books.models import Actor, Book, Change, Operation, OperationProblem
 from books.operations.edits import Edit

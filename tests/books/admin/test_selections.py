@@ -10,8 +10,8 @@ from django.utils import timezone, translation
 from books.admin.list.filters import UnresolvedFilter, resolve_filters, select_listed
 from books.files.export_tasks import iter_workbook
 from books.models import Book, Operation
-from books.operations.edits import DELETE
 from books.operations.lifecycle import store_operation
+from books.operations.selection_tasks import DELETE
 from books.operations.selections import StoredFilter
 from books.search import quality
 from books.writing import changes

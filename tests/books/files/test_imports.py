@@ -24,7 +24,7 @@ from books.files.matching import Decision
 from books.files.parsing import ImportRules
 from books.members import REQUIRED_MEMBERS
 from books.models import Book, Change, Operation
-from books.operations import edits, worker
+from books.operations import selection_tasks, worker
 from books.operations.lifecycle import begin_leased_operation, cancel_operation
 from books.operations.tasks import OperationFailed
 from books.writing.changes import ConcurrentChange
@@ -312,7 +312,7 @@ def test_an_interrupted_import_has_written_whole_batches(
 def test_an_import_of_a_few_records_is_always_announced(
     db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, event_count: int
 ) -> None:
-    monkeypatch.setattr(edits, "MAX_ANNOUNCED_ALWAYS", limit)
+    monkeypatch.setattr(selection_tasks, "MAX_ANNOUNCED_ALWAYS", limit)
     file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel", "Emma,Austen,1815,2,Novel")
     import_file(file, no_events=True)
     assert (Book.objects.count(), Event.objects.filter(kind="book.created").count()) == (2, event_count)

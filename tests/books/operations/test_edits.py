@@ -7,7 +7,7 @@ import pytest
 
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
-from books.operations import edits, selections, worker
+from books.operations import selection_tasks, selections, worker
 from books.operations.edits import Edit
 from books.operations.worker import OperationRunner
 from books.rows import BookRow
@@ -92,14 +92,14 @@ def test_books_that_are_added_later_are_not_edited(head: ActorRef, monkeypatch: 
     monkeypatch.setattr("books.operations.worker.BATCH_SIZES", {"sqlite": 1, "postgresql": 1})
     book = create_book(year=1)
     operation = begin_edit(head, Edit({"year": 2}))
-    write_pairs = edits.write_pairs
+    write_pairs = selection_tasks.write_pairs
 
     def write_and_add(*arguments: Any) -> list[int]:
         assert Book.objects.count() < 5, "Each batch has the book that the one before added."
         create_book(year=1)
         return write_pairs(*arguments)
 
-    monkeypatch.setattr(edits, "write_pairs", write_and_add)
+    monkeypatch.setattr(selection_tasks, "write_pairs", write_and_add)
     run_operations(operation)
     assert count_items(operation) == (1, 1, 0, 0, 0)
     assert list(Book.objects.filter(year=2)) == [book]
@@ -112,7 +112,7 @@ def test_only_large_edits_can_do_without_events(
     create_book(year=1)
     do_edit(head, Edit({"year": 2}), events=False)
     assert StoredEvent.objects.filter(kind="book.updated").count() == 1
-    monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.operations.selection_tasks.MAX_ANNOUNCED_ALWAYS", 0)
     do_edit(head, Edit({"year": 3}), events=False)
     assert StoredEvent.objects.filter(kind="book.updated").count() == 1
     assert Book.objects.get().year == 3
@@ -120,8 +120,8 @@ def test_only_large_edits_can_do_without_events(
 
 @pytest.mark.parametrize(("matched", "has_events"), [(1_000, True), (1_001, False)])
 def test_a_thousand_books_are_always_announced(matched: int, has_events: bool) -> None:
-    assert edits.is_announced(Operation(matched=matched, parameters={"events": False})) is has_events
-    assert edits.is_announced(Operation(matched=matched, parameters={"events": True}))
+    assert selection_tasks.is_announced(Operation(matched=matched, parameters={"events": False})) is has_events
+    assert selection_tasks.is_announced(Operation(matched=matched, parameters={"events": True}))
 
 
 def test_the_last_books_may_be_gone_when_their_turn_comes(head: ActorRef) -> None:
@@ -151,7 +151,7 @@ def test_books_that_changed_after_they_were_read_are_looked_at_again(
         change_book(kept, year=1)
         return lock(*arguments)
 
-    monkeypatch.setattr(edits, "lock_matching", change_and_lock)
+    monkeypatch.setattr(selection_tasks, "lock_matching", change_and_lock)
     operation = do_edit(head, Edit({"available": False}), genre="novel")
     assert list_problems(operation) == [(lost.pk, "no_match", ""), (deleted.pk, "no_match", "")]
     assert count_items(operation) == (3, 1, 0, 0, 2)

@@ -268,7 +268,7 @@ def test_an_undo_has_no_events_if_the_operation_had_none(
     head: ActorRef, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     request.node.add_marker("unannounced")
-    monkeypatch.setattr("books.operations.edits.MAX_ANNOUNCED_ALWAYS", 0)
+    monkeypatch.setattr("books.operations.selection_tasks.MAX_ANNOUNCED_ALWAYS", 0)
     create_book(year=1)
     before = count_events()
     do_undo(do_edit(head, Edit({"year": 2}), events=False), head)

@@ -17,8 +17,9 @@ from psycopg import errors
 from books.history.actors import ActorRef
 from books.models import Book, Change, Operation
 from books.operations import worker
-from books.operations.edits import Edit, EditTask
+from books.operations.edits import Edit
 from books.operations.lifecycle import OperationEnded, OperationNotFound, cancel_operation, store_operation
+from books.operations.selection_tasks import EditTask
 from books.operations.tasks import Batch, BatchCounts, OperationFailed
 from books.operations.worker import FAILURE_RETRIES, MAX_PROBLEMS, OperationRunner
 from books.writing import changes

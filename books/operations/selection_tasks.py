@@ -1,0 +1,170 @@
+"""The kinds of operations on the books of a selection: they edit or delete them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.db import transaction
+from django.db.models import Count, Max, QuerySet
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
+
+from books.history.actors import ActorRef, begin_operation
+from books.members import MEMBERS
+from books.models import Book, Operation, OperationProblem
+from books.operations.edits import InvalidEdit, read_edit
+from books.operations.previews import Preview, preview_deletion, preview_edit
+from books.operations.selections import BookKey, SelectionReader, StoredFilter, lock_matching, read_stored_filter
+from books.operations.tasks import LEFT, Batch, BatchCounts, Plan, RefusedItem, Sentences, Task, register_kind
+from books.rows import BookRow
+from books.writing import changes
+from library_site.db.integers import BIGINT_MAX
+
+EDIT, DELETE = "edit", "delete"
+# Of edits of more books than these, events can be left out.
+MAX_ANNOUNCED_ALWAYS = 1_000
+# Books that get another ISBN are written one by one.
+ISBN_BATCH = 50
+Reason = OperationProblem.Reason
+
+
+def is_announced(operation: Operation) -> bool:
+    """Whether the changes of an operation have events. Only large ones can do without."""
+    wants_events: bool = (operation.parameters or {}).get("events", True)
+    return wants_events or (operation.matched or 0) <= MAX_ANNOUNCED_ALWAYS
+
+
+class SelectionTask(Task):
+    """Does something with each book of a selection."""
+
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
+        raise NotImplementedError
+
+    def __init__(self) -> None:
+        self.reader = SelectionReader()
+
+    def plan(self, operation: Operation) -> Plan:
+        totals = get_selection(operation).list_books().order_by().aggregate(matched=Count("pk"), last=Max("pk"))
+        return Plan(totals["matched"], -BIGINT_MAX, totals["last"] or 0)
+
+    def read_batch(self, operation: Operation, limit: int) -> Batch:
+        cursor, last = operation.cursor or 0, operation.last or 0
+        keys = self.reader.read(get_selection(operation), cursor, last, self.limit_batch(operation, limit))
+        # The last of the books may be gone.
+        return Batch(keys[-1].id if keys else last, keys)
+
+    def limit_batch(self, operation: Operation, limit: int) -> int:
+        return limit
+
+    def write_batch(self, operation: Operation, batch: Batch, actor: ActorRef, now: datetime) -> BatchCounts:
+        keys: Sequence[BookKey] = batch.items
+        books = lock_matching(get_selection(operation), keys)
+        missed = [RefusedItem(key.id, Reason.NO_MATCH) for key in keys if key.id not in books]
+        counts = self.write_books(operation, list(books.values()), actor, now)
+        return counts._replace(missed=len(missed), refused_items=[*missed, *counts.refused_items])
+
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
+        """Changes locked books."""
+        raise NotImplementedError
+
+
+@register_kind
+class DeleteTask(SelectionTask):
+    name = DELETE
+    label = _("deletion")
+    sentences: ClassVar[Sentences] = {
+        "changed": ngettext_lazy("%(count)s book deleted", "%(count)s books deleted", "number"),
+        **LEFT,
+    }
+    permissions = ("books.bulk_edit_books", "books.delete_book")
+
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:  # noqa: ARG003  # it has none
+        return preview_deletion(books)
+
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
+        if books:
+            changes.delete_books(books, actor, now, is_announced(operation))
+        return BatchCounts(len(books))
+
+
+@register_kind
+class EditTask(SelectionTask):
+    name = EDIT
+    label = _("bulk edit")
+    permissions = ("books.bulk_edit_books", "books.change_book")
+
+    @classmethod
+    def preview(cls, books: QuerySet[Book], parameters: Mapping[str, Any]) -> Preview:
+        return preview_edit(books, read_edit(parameters))
+
+    def limit_batch(self, operation: Operation, limit: int) -> int:
+        has_isbn = "isbn" in read_edit(operation.parameters or {}).list_members()
+        return min(limit, ISBN_BATCH) if has_isbn else limit
+
+    def write_books(
+        self, operation: Operation, books: Sequence[BookRow], actor: ActorRef, now: datetime
+    ) -> BatchCounts:
+        edit = read_edit(operation.parameters or {})
+        refused_items, pairs = [], []
+        for book in books:
+            try:
+                columns = book.find_changes(edit.build_values(book), now)
+            except InvalidEdit:
+                refused_items.append(RefusedItem(book.id, Reason.INVALID))
+            else:
+                pairs += [(book, book._replace(**columns))] if columns else []
+        refused = write_pairs(pairs, actor, now, is_announced(operation))
+        unchanged = len(books) - len(pairs) - len(refused_items)
+        refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
+        return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
+
+
+@transaction.atomic
+def run_small_operation(
+    kind: str, task: SelectionTask, parameters: Mapping[str, Any], pks: Collection[int], actor: ActorRef, now: datetime
+) -> Operation:
+    """Does a task with these books in one transaction, so they must be few. Returns the operation, which is done.
+
+    Raises ConcurrentChange.
+    """
+    actor = begin_operation(kind, actor, now)
+    operation = Operation.objects.get(pk=actor.operation_id or 0)
+    operation.parameters, operation.matched = dict(parameters), len(pks)
+    counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)
+    numbers = {"matched": len(pks), "changed": counts.changed, "unchanged": len(pks) - counts.changed}
+    Operation.objects.filter(pk=operation.pk).update(**numbers, refused=0, missed=0)
+    operation.changed = counts.changed
+    return operation
+
+
+def write_pairs(pairs: Sequence[tuple[BookRow, BookRow]], actor: ActorRef, now: datetime, announce: bool) -> list[int]:
+    """Writes locked books: each as it is and as it is to be. Returns the ids of those whose new isbn is in use."""
+    together = [pair for pair in pairs if pair[0].isbn == pair[1].isbn]
+    if together:
+        changes.change_books(together, actor, now, announce)
+    others = [pair for pair in pairs if pair[0].isbn != pair[1].isbn]
+    return [old.id for old, new in others if not write_with_isbn(old, new, actor, now, announce)]
+
+
+def write_with_isbn(book: BookRow, changed_book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> bool:
+    """Returns false if another book has the isbn."""
+    try:
+        with transaction.atomic():
+            changes.change_locked_book(book, pick_members(changed_book), actor, now, announce)
+    except changes.IsbnInUse:
+        return False
+    return True
+
+
+def pick_members(book: BookRow) -> dict[str, Any]:
+    return {name: getattr(book, name) for name in MEMBERS}
+
+
+def get_selection(operation: Operation) -> StoredFilter:
+    return read_stored_filter((operation.parameters or {})["filter"])
