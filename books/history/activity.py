@@ -1,26 +1,23 @@
 """Counts the changes of the last days, by who made them."""
 
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from django.db import connection
+from django.db.models import Count
+from django.db.models.functions import TruncDate
 
-from books.history.entries import adapt
-from library_site.db.sql import fetch_all
+from books.models import Change
 
 DAYS = 30
-# A day of UTC, as a text.
-DAY_SQL = {"postgresql": "to_char(at, 'YYYY-MM-DD')", "sqlite": "substr(at, 1, 10)"}
 
 
 def count_changes(now: datetime) -> dict[str, Any]:
     """Returns `days`, the last DAYS days of UTC with their changes by the ids of actors. `now` is in UTC."""
     dates = [(now - timedelta(days=days)).date() for days in reversed(range(DAYS))]
-    first = datetime.combine(dates[0], time())
-    day = DAY_SQL[connection.vendor]
-    sql = f"SELECT {day}, actor_id, count(*) FROM books_change WHERE at >= %s GROUP BY 1, 2"
+    first = datetime.combine(dates[0], time(), UTC)
+    days = Change.objects.filter(at__gte=first).values_list(TruncDate("at", tzinfo=UTC), "actor")
     counts: dict[str, dict[str, int]] = {date.isoformat(): {} for date in dates}
-    for text, actor_id, changes in fetch_all(sql, [adapt(first)]):
+    for day, actor_id, changes in days.annotate(changes=Count("pk")).order_by():
         # A clock that runs ahead writes changes of tomorrow.
-        counts.get(text, {})[str(actor_id)] = changes
+        counts.get(day.isoformat(), {})[str(actor_id)] = changes
     return {"days": counts}

@@ -1,19 +1,16 @@
 """Reads pages of the books that are deleted."""
 
-from books.history.entries import Condition, Entry, IndexRange, Order, read_range
+from django.db.models import Exists, OuterRef
+
+from books.history.entries import BY_TIME, Entry, read_page
 from books.models import Change
 from library_site.db.keyset import Page, Start
 
 # A book with a later change was restored.
-IS_LAST = Condition(
-    "NOT EXISTS (SELECT 1 FROM books_change later WHERE later.book_id = scanned.book_id"
-    " AND later.version > scanned.version)"
-)
+LATER_CHANGES = Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version"))
 
 
 def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the deletions of books that are still deleted."""
-    order = Order(("at", "id"), start)
-    kind = Condition("kind = %s", (Change.Kind.DELETED.value,))
-    scan = IndexRange([[kind, *order.build_conditions()]], [IS_LAST])
-    return read_range(scan, order, limit)
+    deletions = Change.objects.filter(~Exists(LATER_CHANGES), kind=Change.Kind.DELETED)
+    return read_page([deletions], BY_TIME, start, limit)

@@ -38,12 +38,8 @@ class Page(NamedTuple, Generic[T]):
 def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key]) -> Page[T]:
     """`rows` are in the order of reading. One more than the limit shows that there are others beyond the page."""
     end = get_key(rows[limit - 1]) if len(rows) > limit else None
-    return build_page(rows[:limit], start, end, get_key)
-
-
-def build_page(rows: list[T], start: Start, end: Key | None, get_key: Callable[[T], Key]) -> Page[T]:
-    """`rows` are in the order of reading, `end` is the key beyond which to read on, None if nothing is there."""
     back = get_key(rows[0]) if rows and start.key else None
+    rows = rows[:limit]
     return Page(rows[::-1], end, back) if start.backward else Page(rows, back, end)
 
 
@@ -76,11 +72,3 @@ def build_condition(columns: Sequence[Column], key: Key, descending: bool) -> Q:
     lookup, tuple_lookup = (LessThanOrEqual, TupleLessThan) if descending else (GreaterThanOrEqual, TupleGreaterThan)
     # SQLite can use an index of an expression only for a condition on the first column alone.
     return Q(lookup(columns[0], key[0])) & Q(tuple_lookup(Tuple(*columns), key))
-
-
-def build_condition_sql(columns: Sequence[str], key: Key, descending: bool) -> tuple[str, tuple[Any, ...]]:
-    """The same as SQL, and the values of its parameters."""
-    operator = "<" if descending else ">"
-    placeholders = ", ".join("%s" for _ in key)
-    sql = f"{columns[0]} {operator}= %s AND ({', '.join(columns)}) {operator} ({placeholders})"
-    return sql, (key[0], *key)

@@ -8,7 +8,6 @@ from django.test import Client
 from django.utils import timezone
 
 from books.admin.book import deleted_books
-from books.history import entries
 from books.models import Book, Change
 from books.writing import changes
 from tests.support.admin_pages import follow_link, read_text, read_words
@@ -60,17 +59,6 @@ def test_the_list_has_pages(librarian: Client, monkeypatch: pytest.MonkeyPatch) 
     second_page = follow_link(librarian, first_page, "Older")
     pages = [first_page, second_page, follow_link(librarian, second_page, "Newer")]
     assert [[title[0] for title, _ in list_entries(page)] for page in pages] == [["c", "b"], ["a"], ["c", "b"]]
-
-
-def test_a_page_looks_at_a_limited_number_of_deletions(librarian: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    delete_new_book(title="a")
-    for _ in range(2):
-        restore(delete_new_book())
-    monkeypatch.setattr(entries, "MAX_SCANNED_CHANGES", 2)
-    page = librarian.get(DELETED_BOOKS)
-    assert list_entries(page) == []
-    assert "None here; there may be some on the next page." in read_words(page)
-    assert list_entries(follow_link(librarian, page, "Older")) == [("a (deleted)", 2)]
 
 
 def test_a_librarian_restores_a_book_under_its_old_id(librarian: Client) -> None:
