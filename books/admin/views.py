@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor
@@ -24,7 +25,6 @@ IMPORT_BOOKS = "books.import_books"
 BULK_EDIT, UNDO_OTHERS = "books.bulk_edit_books", "books.undo_others_operations"
 # With any of these, Django shows the list of books.
 SEE_BOOKS = ("books.view_book", CHANGE_BOOK)
-View = Callable[..., HttpResponseBase]
 
 
 class Links(NamedTuple):
@@ -35,16 +35,19 @@ class Links(NamedTuple):
     newest: str | None
 
 
-def require_permission(view: View, *permissions: str) -> View:
-    """Wraps a view of people who are signed in to the admin: they need one of these permissions."""
+def build_route(route: str, view: Callable[..., HttpResponseBase], name: str, *permissions: str) -> URLPattern:
+    """Returns the address of a page, for people who are signed in to the admin and have one of these permissions.
+
+    Without permissions, the view itself knows who may see it.
+    """
 
     @wraps(view)
     def checked_view(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponseBase:
-        if not has_any_permission(request, permissions):
+        if permissions and not has_any_permission(request, permissions):
             raise PermissionDenied
         return view(request, *arguments, **options)
 
-    return checked_view
+    return path(route, admin.site.admin_view(checked_view), name=name)
 
 
 def has_any_permission(request: HttpRequest, permissions: Iterable[str]) -> bool:

@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from books.admin.books import BookAdmin
+from books.admin.book.model_admin import BookAdmin
 from books.admin.list.settings import LIST_COLUMNS
 from books.api.filters import BookSearchFilter, get_filters
 from books.files.formats.marc_fields import build_record, read_values

@@ -1,8 +1,6 @@
 """What the form of a book says while it is filled in: suggestions, warnings, and where the focus is."""
 
-from typing import Any
-
-from django.contrib.admin import ModelAdmin
+from django.contrib import admin
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
@@ -20,11 +18,12 @@ def show_suggestions(request: HttpRequest) -> HttpResponse:
     return JsonResponse(texts, safe=False)
 
 
-def show_warnings(model_admin: "ModelAdmin[Any]", request: HttpRequest) -> HttpResponse:
+def show_warnings(request: HttpRequest) -> HttpResponse:
     """Answers the parts of the page with the warnings about a form that is not saved yet; `book` is the book's id."""
     pk = parse_integer(request.GET.get("book", ""))
     book = Book.objects.filter(pk=pk).first() if pk is not None and abs(pk) <= BIGINT_MAX else None
-    form = model_admin.get_form(request, book, change=book is not None)(request.GET, instance=book)
+    form_class = admin.site.get_model_admin(Book).get_form(request, book, change=book is not None)
+    form = form_class(request.GET, instance=book)
     isbn_problems = form.errors.as_data().get("isbn", [])
     taken = [message for problem in isbn_problems if problem.code == "unique" for message in problem.messages]
     isbn = write_isbn(form.cleaned_data.get("isbn", ""))

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from books import summaries
-from books.admin import first_page
-from books.admin.charts import build_columns
+from books.admin.first_page import page as first_page
+from books.admin.first_page.charts import build_columns
 from books.history import feed
 from books.models import Actor, Book, Change, Summary
 from library_site.admin import paginator

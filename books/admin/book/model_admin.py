@@ -1,7 +1,6 @@
 """The list and the form of books. `books.writing` makes all changes, and no page counts or sorts all books."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,51 +9,28 @@ from django.db.models import Field as Column
 from django.db.models import QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from books.admin.book.catalogue import find_catalogue_address, show_entry
-from books.admin.book.deleted_books import restore_deleted_book, show_deleted_books
+from books.admin.book.catalogue import find_catalogue_address
 from books.admin.book.forms import BookForm
-from books.admin.book.history import UNKNOWN_STATE, list_last_changes, show_history, show_state
+from books.admin.book.history import UNKNOWN_STATE, list_last_changes, show_history
 from books.admin.book.lost_forms import RESTORE, restore_lost_book, show_lost_form
-from books.admin.book.recent_changes import show_recent_changes
-from books.admin.book.suggestions import focus_first, show_suggestions, show_warnings
-from books.admin.files.exports import download_workbook, export_list
-from books.admin.files.imports import delete_file, receive_chunk, show_check, show_import, show_mapping, show_returned
-from books.admin.lending.scan import show_scan
-from books.admin.lending.views import STATES, change_state, find_scanned, lend_shown_book, name_state, show_lending
+from books.admin.book.suggestions import focus_first
+from books.admin.book.urls import BOOK_URLS
+from books.admin.files.urls import FILE_URLS
+from books.admin.lending.urls import LENDING_URLS
+from books.admin.lending.views import STATES, name_state
 from books.admin.list.changelist import BookList
 from books.admin.list.filters import change_query, describe_unknown, list_unknown_names
-from books.admin.list.genres import show_genres
-from books.admin.list.settings import (
-    LIST_COLUMNS,
-    choose_default_view,
-    delete_view,
-    find_default_view,
-    list_views,
-    redirect_to_list,
-    save_settings,
-    save_view,
-)
-from books.admin.operations.bulk_edit import bulk_edit_selected, show_bulk_edit
-from books.admin.operations.duplicates import merge, show_duplicates
+from books.admin.list.settings import LIST_COLUMNS, find_default_view, list_views, redirect_to_list
+from books.admin.list.urls import LIST_URLS
+from books.admin.operations.bulk_edit import bulk_edit_selected
 from books.admin.operations.list_actions import DELETE_ACTION, MARK_AVAILABLE, MARK_LENT, run_list_action
-from books.admin.operations.views import confirm_cancel, show_operation, show_operations, show_progress, undo
-from books.admin.views import (
-    ADD_BOOK,
-    BULK_EDIT,
-    CHANGE_BOOK,
-    IMPORT_BOOKS,
-    MERGE_BOOKS,
-    SEE_BOOKS,
-    VIEW_HISTORY,
-    View,
-    find_librarian,
-    require_permission,
-)
+from books.admin.operations.urls import OPERATION_URLS
+from books.admin.views import BULK_EDIT, VIEW_HISTORY, find_librarian
 from books.history.states import UnknownVersion, find_state
 from books.members import MEMBERS
 from books.models import Book
@@ -117,48 +93,7 @@ class BookAdmin(ValidatingAdmin):
         return BookList
 
     def get_urls(self) -> list[URLPattern]:
-        warnings = partial(show_warnings, self)
-        pages: list[tuple[str, View, str]] = [
-            ("scan/", require_permission(show_scan, *SEE_BOOKS), "scan"),
-            ("export/", require_permission(export_list, *SEE_BOOKS), "export_books"),
-            (
-                "operations/<int:operation_id>/workbook/",
-                require_permission(download_workbook, *SEE_BOOKS),
-                "export_books_workbook",
-            ),
-            ("import/", require_permission(show_import, IMPORT_BOOKS), "import_books"),
-            ("import/<int:file_id>/chunk/", require_permission(receive_chunk, IMPORT_BOOKS), "import_books_chunk"),
-            ("import/<int:file_id>/mapping/", require_permission(show_mapping, IMPORT_BOOKS), "import_books_mapping"),
-            ("import/<int:file_id>/check/", require_permission(show_check, IMPORT_BOOKS), "import_books_check"),
-            ("import/<int:file_id>/delete/", require_permission(delete_file, IMPORT_BOOKS), "import_books_delete"),
-            ("import/<int:file_id>/refused/", require_permission(show_returned, IMPORT_BOOKS), "import_books_refused"),
-            ("lend/", require_permission(show_lending, CHANGE_BOOK), "lend"),
-            ("<int:book_id>/lend/", require_permission(lend_shown_book, CHANGE_BOOK), "books_book_lend"),
-            ("lend/find/", require_permission(find_scanned, CHANGE_BOOK), "lend_find"),
-            ("lend/change/", require_permission(change_state, CHANGE_BOOK), "lend_change"),
-            ("columns/", require_permission(save_settings, *SEE_BOOKS), "books_book_columns"),
-            ("views/save/", require_permission(save_view, *SEE_BOOKS), "books_book_save_view"),
-            ("views/delete/", require_permission(delete_view, *SEE_BOOKS), "books_book_delete_view"),
-            ("views/default/", require_permission(choose_default_view, *SEE_BOOKS), "books_book_default_view"),
-            ("changes/", require_permission(show_recent_changes, VIEW_HISTORY), "recent_changes"),
-            ("bulk_edit/", require_permission(show_bulk_edit, BULK_EDIT), "bulk_edit"),
-            ("operations/", require_permission(show_operations, VIEW_HISTORY, BULK_EDIT), "operations"),
-            ("operations/<int:operation_id>/", show_operation, "operation"),
-            ("operations/<int:operation_id>/progress/", show_progress, "operation_progress"),
-            ("operations/<int:operation_id>/cancel/", confirm_cancel, "operation_cancel"),
-            ("operations/<int:operation_id>/undo/", undo, "operation_undo"),
-            ("duplicates/", require_permission(show_duplicates, MERGE_BOOKS), "duplicates"),
-            ("duplicates/merge/", require_permission(merge, MERGE_BOOKS), "merge"),
-            ("genres/", require_permission(show_genres, *SEE_BOOKS), "genres"),
-            ("deleted/", require_permission(show_deleted_books, VIEW_HISTORY), "deleted_books"),
-            ("<path:object_id>/history/state/", require_permission(show_state, VIEW_HISTORY), "books_book_state"),
-            ("<path:object_id>/restore/", require_permission(restore_deleted_book, VIEW_HISTORY), "books_book_restore"),
-            ("suggestions/", require_permission(show_suggestions, ADD_BOOK, CHANGE_BOOK), "books_book_suggestions"),
-            ("catalogue/", require_permission(show_entry, ADD_BOOK), "books_book_catalogue"),
-            ("warnings/", require_permission(warnings, ADD_BOOK, CHANGE_BOOK), "books_book_warnings"),
-        ]
-        urls = [path(route, self.admin_site.admin_view(view), name=name) for route, view, name in pages]
-        return [*urls, *super().get_urls()]
+        return [*FILE_URLS, *LENDING_URLS, *LIST_URLS, *OPERATION_URLS, *BOOK_URLS, *super().get_urls()]
 
     @admin.action(description=_("Edit"), permissions=["bulk_edit"])
     def edit_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:

@@ -13,8 +13,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.charts import Column, build_columns, find_largest, scale
 from books.admin.descriptions import Description, Link, describe_entries, describe_names, link_channel
+from books.admin.first_page.charts import Column, build_columns, find_largest, scale
 from books.admin.list.filters import begin_day
 from books.admin.operations.views import describe_row
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, SEE_BOOKS, VIEW_HISTORY, has_any_permission
