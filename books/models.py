@@ -416,10 +416,10 @@ class DistinctBooks(models.Model):
 class ImportFile(models.Model):
     """A file that a librarian uploads to import it. Only `books.files.uploads` and the tasks of imports write it.
 
-    It is deleted after some days, with what was found in it.
+    It is deleted after some days, with what was found in it. One without a user is a command's, which deletes it.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="import_files")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="import_files")
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
     # What tells the browser that it is the same file, to go on with an upload that was cut off.

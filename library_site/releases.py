@@ -20,7 +20,7 @@ RELEASES = (
     Release(
         "1.1.0",
         {
-            "books": "0029_lent_books_filled",
+            "books": "0030_files_of_commands",
             "oauth": "0001_squashed_0008_notices",
             "webhooks": "0010_signature_form_c",
         },

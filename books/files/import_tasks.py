@@ -16,7 +16,7 @@ from books.files.catalogues.completion import Completer, complete_records, load_
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
-from books.files.formats.records import MAX_SHOWN_TEXT, Record, UnreadableFile
+from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
 from books.files.parsing import Completion, ImportRules, ParsedRecord, parse_records
@@ -57,7 +57,7 @@ class FileTask(Task):
     def plan(self, operation: Operation) -> Plan:
         """Reads the whole file. Raises OperationFailed."""
         with report_unreadable():
-            count = self.count_records(operation)
+            count = count_records(open_source(operation))
         return Plan(count, 0, count)
 
     def read_batch(self, operation: Operation, limit: int) -> Batch:
@@ -89,25 +89,14 @@ class FileTask(Task):
     def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
         """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
         rules, self.earlier = get_rules(operation), self.begin_earlier(operation)
-        records = parse_records(self.iter_records(operation), rules, self.load_corrections(operation))
+        corrections = load_corrections(get_file(operation), get_check_id(operation))
+        records = parse_records(iter_file_records(open_source(operation)), rules, corrections)
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
             decide_records(self.complete(operation, batch), rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
         return records
-
-    def load_corrections(self, operation: Operation) -> Mapping[int, Mapping[str, str]]:
-        """Returns what somebody wrote instead of cells, by the positions of records."""
-        return load_corrections(get_file(operation), get_check_id(operation))
-
-    def count_records(self, operation: Operation) -> int:
-        """Raises UnreadableFile."""
-        return count_records(open_source(operation))
-
-    def iter_records(self, operation: Operation) -> Iterator[Record]:
-        """Raises UnreadableFile."""
-        return iter_file_records(open_source(operation))
 
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         raise NotImplementedError
@@ -277,16 +266,18 @@ def report_unreadable() -> Iterator[None]:
 
 
 def get_file(operation: Operation) -> ImportFile:
-    """Raises OperationFailed for an operation of a command, which is the only one that has the file."""
-    parameters = operation.parameters or {}
-    if "file" not in parameters:
-        raise OperationFailed(_("The command that imported the file has ended before its end."))
-    return ImportFile.objects.get(pk=parameters["file"])
+    return ImportFile.objects.get(pk=(operation.parameters or {})["file"])
 
 
 def open_source(operation: Operation) -> StoredFile:
     """Returns the file of an operation, whose lease is renewed while a reader is at work."""
-    return build_source(get_file(operation), get_encoding(operation), keep_alive=partial(renew_lease, operation))
+    file, format = get_file(operation), get_format(operation)
+    return build_source(file, get_encoding(operation), format=format, keep_alive=partial(renew_lease, operation))
+
+
+def get_format(operation: Operation) -> str:
+    """Returns the name of the format that the look into the file found, or somebody chose; empty before that."""
+    return str(((operation.parameters or {}).get("rules") or {}).get("format", ""))
 
 
 def get_encoding(operation: Operation) -> str:

@@ -1,13 +1,13 @@
 """Writes the records of an uploaded file that come back, in the format in which they came."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 
 from django.utils.translation import gettext as _
 
 from books.files.corrections import load_cells
 from books.files.formats.records import name_member
-from books.files.import_tasks import get_check_id, get_encoding
+from books.files.import_tasks import get_check_id, get_encoding, get_format
 from books.files.matching import REJECTED_VERDICTS
 from books.files.sandbox import client
 from books.files.uploads import build_source
@@ -22,22 +22,35 @@ def iter_rejected_file(file: ImportFile, operation: Operation) -> Generator[byte
 
     Raises UnreadableFile.
     """
-    list_reasons = partial(list_rejected, file, operation)
-    return client.iter_rejected_parts(build_source(file, get_encoding(operation), list_reasons=list_reasons))
+    list_reasons = partial(list_reasons_behind, file, operation)
+    source = build_source(file, get_encoding(operation), format=get_format(operation), list_reasons=list_reasons)
+    return client.iter_rejected_parts(source)
 
 
-def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
-    """Returns the positions of the next records behind this one, and why they come back."""
+def iter_rejected(file: ImportFile, operation: Operation) -> Iterator[tuple[int, int, str]]:
+    """Yields the positions and the lines of these records, and why they come back."""
+    position = 0
+    while rows := list_rejected(file, operation, position):
+        yield from rows
+        position = rows[-1][0]
+
+
+def list_rejected(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, int, str]]:
     findings = ImportFinding.objects.filter(
         file=file, operation_id=operation.pk, kind__in=REJECTED_VERDICTS, position__gt=position
     )
-    rows = list(findings.order_by("position").values_list("position", "reason")[:REASONS_OF_A_PAGE])
-    cells = load_cells(file, get_check_id(operation), [position for position, _reason in rows])
+    return list(findings.order_by("position").values_list("position", "line", "reason")[:REASONS_OF_A_PAGE])
+
+
+def list_reasons_behind(file: ImportFile, operation: Operation, position: int) -> Sequence[tuple[int, str]]:
+    """Returns the positions of the next records behind this one, and why they come back."""
+    rows = list_rejected(file, operation, position)
+    cells = load_cells(file, get_check_id(operation), [position for position, _line, _reason in rows])
     corrected: dict[int, list[str]] = {}
     for (row, member), value in cells.items():
         if value is not None:
             corrected.setdefault(row, []).append(name_member(member, f"“{value}”"))
-    return [(row, describe_corrected(reason, corrected.get(row, []))) for row, reason in rows]
+    return [(row, describe_corrected(reason, corrected.get(row, []))) for row, _line, reason in rows]
 
 
 def describe_corrected(reason: str, corrected: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Files that librarians upload, in parts: the worker that imports them may run on another machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -15,10 +16,13 @@ from django.utils.translation import gettext as _
 
 from books.fields import to_naive_utc
 from books.files.columns.mapping import guess_mapping
+from books.files.formats.encodings import show_storable
 from books.files.formats.records import UnreadableFile, format_count
 from books.files.sandbox.client import StoredFile
 from books.files.sandbox.streams import open_chunks
 from books.models import ColumnMapping, ImportChunk, ImportFile
+from library_site.jobs.expiry import delete_by_kind
+from library_site.jobs.worker import CONNECTION_ERRORS
 
 PART_BYTES = 512 * 1024
 MAX_UPLOAD_BYTES = 2 * 2**30
@@ -95,6 +99,21 @@ def store_whole_file(user_id: int, name: str, stream: BinaryIO, size: int, now: 
     for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
         add_chunk(file, number, content)
     return file
+
+
+@contextmanager
+def store_stream(name: str, stream: BinaryIO, now: datetime) -> Iterator[ImportFile]:
+    """Stores a file of a command, of any size, as long as the block lasts. One that stays after a crash expires."""
+    file = ImportFile.objects.create(name=show_storable(name)[-MAX_NAME_LENGTH:], size=0, created_at=now)
+    try:
+        for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
+            ImportChunk.objects.create(file=file, number=number, content=content)
+            file.size += len(content)
+        file.save(update_fields=["size"])
+        yield file
+    finally:
+        with suppress(*CONNECTION_ERRORS):
+            delete_by_kind(iter_file_rows(ImportFile.objects.filter(pk=file.pk)))
 
 
 def is_complete(file: ImportFile) -> bool:

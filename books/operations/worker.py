@@ -74,6 +74,10 @@ FAILURE_RETRIES = RetrySchedule((1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30))
 MAX_PROBLEMS = 10_000
 
 
+class CommandDied(OperationFailed):
+    """The process of a command ended while it did its operation. Who began it sees that, and begins another one."""
+
+
 def run(once: bool, write_line: Callable[[str], None]) -> None:
     """Works until SIGTERM or SIGINT; with `once`, until nothing is due any more."""
     stop = Event()
@@ -129,7 +133,9 @@ def run_operation(operation: Operation, stop: Event, write_line: Callable[[str],
     """Does a leased operation to its end, or gives it back when the worker is stopped or the database fails."""
     runner = OperationRunner(operation, stop)
     try:
-        while not stop.is_set() and runner.advance():
+        if (operation.parameters or {}).get("by_command"):
+            runner.fail(CommandDied(_("The command that began the operation has ended before its end.")))
+        while not stop.is_set() and not runner.result and runner.advance():
             stop.wait(PAUSES[connection.vendor])
         if not runner.result:
             release(operation)
@@ -189,10 +195,10 @@ class BatchLimit:
 class OperationRunner:
     """Does a leased operation, one step after the other."""
 
-    def __init__(self, operation: Operation, stop: Event, task: Task | None = None) -> None:
+    def __init__(self, operation: Operation, stop: Event) -> None:
         self.operation, self.stop = operation, stop
         self.limit = BatchLimit()
-        self.task = task
+        self.task: Task | None = None
         # How the operation ended.
         self.result = ""
         # A batch that was read, and gave up when it was to be written.

@@ -36,7 +36,7 @@ class ReaderFailed(Exception):
 
 
 class StoredFile(NamedTuple):
-    """A file, and what a reader may ask about it. `name` is a hint at its format.
+    """A file, and what a reader may ask about it. Without a `format` its first bytes and its `name` say which it has.
 
     `list_reasons` returns the next records that come back, behind a position, with the reasons. `keep_alive` is called
     every few seconds.
@@ -49,6 +49,7 @@ class StoredFile(NamedTuple):
     list_reasons: Callable[[int], Sequence[tuple[int, str]]] = lambda _position: ()
     keep_alive: Callable[[], None] = lambda: None
     name: str = ""
+    format: str = ""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -130,6 +131,7 @@ def build_job(source: StoredFile, task: str, cpu_seconds: int) -> bytes:
         "chunk_bytes": source.chunk_bytes,
         "encoding": source.encoding,
         "name": source.name,
+        "format": source.format,
         "cpu_seconds": cpu_seconds,
         "memory_bytes": MEMORY_BYTES,
         "language": get_language() or settings.LANGUAGE_CODE,

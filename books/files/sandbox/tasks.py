@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import show_storable, show_undecodable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile
-from books.files.formats.registry import Format, find_format
+from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
@@ -55,7 +55,8 @@ class PartSource:
     """The file, which is asked for part by part."""
 
     def __init__(self, connection: socket, job: Job) -> None:
-        self.connection, self.encoding, self.name = connection, job["encoding"], job["name"]
+        self.connection, self.encoding = connection, job["encoding"]
+        self.name, self.format = job["name"], job["format"]
         self.stream = open_chunks(job["size"], job["chunk_bytes"], self.read_chunk)
 
     def ask(self, kind: bytes, number: int) -> bytes:
@@ -74,7 +75,7 @@ class PartSource:
 
     def read_table(self) -> tuple[Format, Table]:
         """Raises UnreadableFile."""
-        format = find_format(self.stream, self.name)
+        format = FORMATS[self.format] if self.format else find_format(self.stream, self.name)
         table = format.read(self.stream, self.encoding)
         require_storable_columns(table)
         return format, table

@@ -1,31 +1,43 @@
+"""Imports a file: the command stores it, and does the operation that the admin's page begins, in its own process."""
+
+import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from threading import Event
+from typing import Any
 
+import msgspec
 from django.core.management.base import CommandError
-from django.db import OperationalError
+from django.db import connection
 from django.utils import timezone
 
 from books.files.columns.mapping import guess_mapping, list_ignored
 from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
 from books.files.columns.profiles import find_profile
 from books.files.formats.encodings import ENCODINGS
-from books.files.formats.records import RejectedFile, Table, UnreadableFile
-from books.files.formats.registry import FORMATS, Format, find_format
-from books.files.local_imports import LocalFile, check_books, import_books
-from books.files.matching import Decision, Verdict
+from books.files.formats.records import UnreadableFile
+from books.files.formats.registry import FORMATS
+from books.files.import_tasks import CHECK, IMPORT, get_counts, get_reasons, get_rules
+from books.files.matching import REJECTED_VERDICTS, Verdict
 from books.files.parsing import ImportRules, require_mapped_members
-from books.files.reasons import add_reasons, list_groups, name_place
+from books.files.progress import show_bar
+from books.files.reasons import list_groups, name_place
+from books.files.rejected_records import iter_rejected, iter_rejected_file
+from books.files.sandbox.client import Head, ReaderFailed, read_head
+from books.files.uploads import build_source, store_stream
 from books.history.actors import find_actor
-from books.models import Actor
-from books.operations.tasks import OperationFailed
+from books.models import Actor, ImportFile, Operation
+from books.operations.lifecycle import OperationEnded, begin_leased_operation, cancel_operation
+from books.operations.worker import PAUSES, OperationRunner
 from library_site.jobs.leases import LeaseLost
 from library_site.jobs.worker import CONNECTION_ERRORS
 from library_site.management.checked_command import CheckedCommand
 
+NOTHING = "Nothing was imported."
 STOPPED = "The import stopped. What it wrote before stays; it can be run again, or undone as an operation."
 # The largest groups of reasons.
 MAX_SHOWN_GROUPS = 20
@@ -84,69 +96,91 @@ class Command(CheckedCommand):
             raise CommandError("--failed names the file itself.")
         # A dry run prints what is refused: the file may have records of an earlier import that are being corrected.
         path = failed or (None if dry_run else file.with_name(f"{file.stem}.failed{file.suffix}"))
+        now = timezone.now()
         try:
-            with ExitStack() as stack:
-                stream = stack.enter_context(file.open("rb"))
-                format = FORMATS[options["format"]] if options["format"] else find_format(stream, file.name)
-                failures = stack.enter_context(Failures(path, self.stderr.write, format))
-                self.import_stream(stream, format, failures, dry_run, options)
-        except (OSError, OperationFailed, OperationalError, UnreadableFile) as error:
-            raise CommandError(f"Nothing was imported. {str(error) or error.__doc__}") from error
-        for count, reason in list_groups(failures.groups)[:MAX_SHOWN_GROUPS]:
-            self.stderr.write(f"{count} × {reason}")
-        if failures.count:
-            raise CommandError(f"{failures.count} rows failed{f': see {path}' if path else ''}.")
+            with file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
+                rules = self.read_rules(stored_file, options)
+                operation = begin_operation(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
+                self.import_file(stored_file, operation, path)
+        except (OSError, ReaderFailed, UnreadableFile, *CONNECTION_ERRORS) as error:
+            raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
 
-    def import_stream(
-        self, stream: BinaryIO, format: Format, failures: "Failures", dry_run: bool, options: Mapping[str, Any]
-    ) -> None:
-        """Raises UnreadableFile, CommandError."""
-        table = failures.table = format.read(stream, options["encoding"])
-        rules = read_rules(table, format, options)
-        self.describe_table(table, format, rules)
+    def read_rules(self, file: ImportFile, options: Mapping[str, Any]) -> ImportRules:
+        """Says how the file is read. Raises UnreadableFile, ReaderFailed, CommandError."""
+        head = read_head(build_source(file, options["encoding"], format=options["format"] or ""))
+        rules = build_rules(head, options)
+        self.describe_head(head, rules)
         require_mapped_members(rules)
-        now, file = timezone.now(), LocalFile(stream, format, options["encoding"], failures.add)
-        if dry_run:
-            counts = check_books(file, rules, now)
-        else:
-            actor = find_actor(Actor.Channel.IMPORT)
+        return rules
+
+    def describe_head(self, head: Head, rules: ImportRules) -> None:
+        """Says how the file is read, and what is left out."""
+        self.stderr.write(f"Read as {head.description}.")
+        if head.warning:
+            others = [name for name in FORMATS[head.format].encodings if not name.startswith("utf")]
+            self.stderr.write(f"{head.warning} If so: --encoding {' or '.join(others)}")
+        if profile := find_profile(head.columns).name:
+            self.stderr.write(f"Recognised as {profile}.")
+        for note in head.notes:
+            self.stderr.write(note)
+        if ignored := list_ignored(head.columns, rules.mapping):
+            self.stderr.write(f"Left out: {', '.join(ignored)}.")
+
+    def import_file(self, file: ImportFile, operation: Operation, path: Path | None) -> None:
+        """Raises CommandError, also if records are rejected."""
+        is_check = operation.kind == CHECK
+        try:
             try:
-                counts = import_books(file, rules, actor, now, announce=not options["no_events"])
-            except (OperationFailed, LeaseLost, *CONNECTION_ERRORS) as error:
-                raise CommandError(f"{STOPPED} {str(error) or error.__doc__}") from error
-        self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if dry_run else 'added'}.")
+                run_to_end(operation, "Checking books" if is_check else "Importing books")
+            finally:
+                rejected_count = self.report_rejected(file, operation, path)
+        except CONNECTION_ERRORS as error:
+            raise CommandError(f"{STOPPED} {error}") from error
+        if operation.state != Operation.State.DONE:
+            begin = NOTHING if is_check or not operation.started_at else STOPPED
+            raise CommandError(f"{begin} {operation.error or 'It was cancelled.'}")
+        counts = get_counts(operation)
+        self.stdout.write(f"{counts[Verdict.NEW]} books {'would be added' if is_check else 'added'}.")
         others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
+        if rejected_count:
+            raise CommandError(f"{rejected_count} rows failed{f': see {path}' if path else ''}.")
 
-    def describe_table(self, table: Table, format: Format, rules: ImportRules) -> None:
-        """Says how the file is read, and what is left out."""
-        self.stderr.write(f"Read as {table.description}.")
-        if table.warning:
-            others = [name for name in format.encodings if not name.startswith("utf")]
-            self.stderr.write(f"{table.warning} If so: --encoding {' or '.join(others)}")
-        if profile := find_profile(table.columns).name:
-            self.stderr.write(f"Recognised as {profile}.")
-        for note in table.notes:
-            self.stderr.write(note)
-        if ignored := list_ignored(table.columns, rules.mapping):
-            self.stderr.write(f"Left out: {', '.join(ignored)}.")
+    def report_rejected(self, file: ImportFile, operation: Operation, path: Path | None) -> int:
+        """Writes the records that came back, also of an import that stopped. Returns their number. Raises CommandError.
+
+        Without a path their lines and the reasons are printed.
+        """
+        counts = get_counts(operation)
+        count = sum(counts[kind] for kind in REJECTED_VERDICTS)
+        if not count:
+            return 0
+        if path:
+            write_rejected(file, operation, path)
+        else:
+            for _position, line, reason in iter_rejected(file, operation):
+                self.stderr.write(f"{name_place(get_rules(operation).format, line)}: {reason}")
+        reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
+        for group_count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
+            self.stderr.write(f"{group_count} × {reason}")
+        return count
 
 
-def read_rules(table: Table, format: Format, options: Mapping[str, Any]) -> ImportRules:
+def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
     columns = read_pairs("--column", options["column"], MEMBERS_BY_PLACE)
-    if unknown := [column for column in columns.values() if column not in table.columns]:
+    if unknown := [column for column in columns.values() if column not in head.columns]:
         raise CommandError(f"The file has no column {', '.join(unknown)}.")
     return ImportRules(
-        mapping=guess_mapping(table.columns) | columns,
+        mapping=guess_mapping(head.columns) | columns,
         match_by=options["match_by"],
         on_match=options["on_match"],
         on_none=options["on_none"],
         take_doubtful=options["take_doubtful"],
         leave_without_isbn=options["leave_without_isbn"],
         defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
-        is_exact=find_profile(table.columns).is_exact,
-        format=format.name,
+        is_exact=find_profile(head.columns).is_exact,
+        format=head.format,
     )
 
 
@@ -158,36 +192,51 @@ def read_pairs(option: str, texts: list[str], members: Collection[str]) -> dict[
     return pairs
 
 
-class Failures:
-    """A file of the records that are refused, to correct and import again. It is created for the first one.
+def begin_operation(
+    kind: str, file: ImportFile, rules: ImportRules, now: datetime, options: Mapping[str, Any]
+) -> Operation:
+    """Stores the operation, which no worker can lease in between."""
+    parameters = {
+        "file": file.pk,
+        "encoding": options["encoding"],
+        "rules": msgspec.to_builtins(rules),
+        "events": not options["no_events"],
+    }
+    return begin_leased_operation(kind, parameters, find_actor(Actor.Channel.IMPORT), now)
 
-    Without a path the lines and the reasons are printed.
-    """
 
-    def __init__(self, path: Path | None, write: Callable[[str], object], format: Format) -> None:
-        self.path, self.write, self.format = path, write, format
-        self.count = 0
-        self.groups: Counter[str] = Counter()
-        self.table: Table
-        self.stream: BinaryIO | None = None
-        self.file: RejectedFile | None = None
+def run_to_end(operation: Operation, description: str) -> None:
+    """Does an operation as a worker does, with a bar. One that is interrupted is cancelled, and all is read again."""
+    try:
+        with suppress(LeaseLost):
+            runner = OperationRunner(operation, Event())
+            runner.advance()
+            operation.refresh_from_db(fields=["matched"])
+            for _ in show_bar(iter_batches(runner), description, operation.matched):
+                # Other writers get their turn.
+                time.sleep(PAUSES[connection.vendor])
+    finally:
+        with suppress(OperationEnded, *CONNECTION_ERRORS):
+            cancel_operation(operation.pk)
+        operation.refresh_from_db()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.file and self.stream:
-            self.file.close()
-            self.stream.close()
+def iter_batches(runner: OperationRunner) -> Iterator[Sequence[int]]:
+    """Yields the positions of the records of each batch."""
+    done = 0
+    while not runner.result and runner.advance():
+        cursor = Operation.objects.values_list("cursor", flat=True).get(pk=runner.operation.pk) or 0
+        yield range(done, cursor)
+        done = cursor
 
-    def add(self, decision: Decision) -> None:
-        self.count += 1
-        self.groups = add_reasons(self.groups, [decision.reason])
-        record = decision.record.raw
-        if not self.path:
-            self.write(f"{name_place(self.format.name, record.line)}: {decision.reason}")
-            return
-        if not self.file:
-            self.stream = self.path.open("wb")
-            self.file = self.format.rejected_file(self.stream, self.table)
-        self.file.add(record, decision.reason)
+
+def write_rejected(file: ImportFile, operation: Operation, path: Path) -> None:
+    """Raises CommandError."""
+    try:
+        pieces = iter_rejected_file(file, operation)
+        next(pieces)
+        with path.open("wb") as stream:
+            stream.writelines(pieces)
+    except (OSError, ReaderFailed, UnreadableFile) as error:
+        advice = "Run it again with --dry-run, --on-match leave and another --failed."
+        raise CommandError(f"The records that were refused cannot be written: {error} {advice}") from error

@@ -286,7 +286,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
     """And the next operation is done."""
     file = send_file(head, f"{HEADER}Lalka;Bolesław Prus;1890;9780306406157;Novel\n".encode())
     with monkeypatch.context() as patch:
-        patch.setattr("books.files.sandbox.tasks.find_format", raise_memory_error)
+        patch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
         run_operations()
     shown = head.get(page(file, "mapping")).content.decode()
     assert "The file is too large or too nested to be read." in shown
@@ -294,7 +294,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
     assert count_kinds(choose(head, upload(head, content))) == {"new": 1}
 
 
-def raise_memory_error(_stream: BinaryIO, _name: str) -> None:
+def raise_memory_error(_table: Any) -> None:
     raise MemoryError
 
 
@@ -303,7 +303,7 @@ def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
 ) -> None:
     file = upload(head, f"{HEADER}Lalka;;1890;9780306406157;Novel\n".encode())
     choose(head, file)
-    monkeypatch.setattr("books.files.sandbox.tasks.find_format", raise_memory_error)
+    monkeypatch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
     answer = head.get(page(file, "refused"), follow=True)
     assert ".csv: The file is too large or too nested to be read." in answer.content.decode()
 

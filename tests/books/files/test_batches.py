@@ -1,29 +1,25 @@
-"""What becomes of a record is the same in batches of any size, through both doors, after a restart, and in a check."""
+"""What becomes of a record is the same in batches of any size, after a restart, and in a check."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from io import BytesIO
-from itertools import cycle
 from threading import Event
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from books.files import local_imports
 from books.files.columns.mapping import guess_mapping
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.csv_files import read_csv
-from books.files.formats.registry import FORMATS
 from books.files.import_tasks import CHECK, IMPORT, get_counts
-from books.files.local_imports import LocalFile
-from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books
+from books.files.matching import REJECTED_VERDICTS, Verdict, decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
 from books.files.uploads import add_chunk, begin_upload
 from books.history.actors import find_actor
@@ -84,31 +80,8 @@ def set_batch_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(worker, "MIN_BATCH_SIZE", 1)
 
 
-def run_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
-    set_batch_size(monkeypatch, size)
-    monkeypatch.setattr(local_imports, "PAUSES", {connection.vendor: 0})
-    returned: list[Decision] = []
-    actor = find_actor(Actor.Channel.IMPORT)
-    file = LocalFile(BytesIO(content), FORMATS["csv"], "", returned.append)
-    counts = local_imports.import_books(file, rules, actor, timezone.now(), announce=True)
-    operation = Operation.objects.latest("pk")
-    return Result(count(counts), describe(returned), list_books(), list_changes(operation))
-
-
-def check_command(content: bytes, rules: ImportRules, size: int, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(local_imports, "CHECKED_BATCH", size)
-    returned: list[Decision] = []
-    file = LocalFile(BytesIO(content), FORMATS["csv"], "", returned.append)
-    counts = local_imports.check_books(file, rules, timezone.now())
-    return Result(count(counts), describe(returned))
-
-
 def count(counts: Mapping[Any, int]) -> dict[str, int]:
     return {str(kind): number for kind, number in sorted(counts.items()) if number}
-
-
-def describe(decisions: Sequence[Decision]) -> list[tuple[int, str, str]]:
-    return [(decision.record.raw.line, str(decision.verdict), decision.reason) for decision in decisions]
 
 
 def store_file(content: bytes, user_id: int) -> ImportFile:
@@ -126,7 +99,7 @@ def run_task(
     kind: str = IMPORT,
     restarts: bool = False,
 ) -> Result:
-    """As the admin's worker does it; with restarts another worker takes over after each batch."""
+    """With restarts another worker takes over after each batch."""
     set_batch_size(monkeypatch, size)
     user = User.objects.get(username="head")
     parameters = {"file": store_file(content, user.pk).pk, "rules": msgspec.to_builtins(rules)}
@@ -152,14 +125,12 @@ def build_content(rows: Sequence[Sequence[Any]]) -> bytes:
 def assert_same_results(rows: Sequence[Sequence[Any]], rules: ImportRules, monkeypatch: pytest.MonkeyPatch) -> Result:
     """Returns the result."""
     content, results = build_content(rows), []
-    for run, size in zip(cycle([run_command, run_task]), SIZES, strict=False):
+    for size in SIZES:
         with roll_back():
-            results.append(run(content, rules, size, monkeypatch))
+            results.append(run_task(content, rules, size, monkeypatch))
     with roll_back():
         results.append(run_task(content, rules, SIZES[0], monkeypatch, restarts=True))
     assert all(result == results[0] for result in results)
-    with roll_back():
-        assert check_command(content, rules, SIZES[1], monkeypatch)[:2] == results[0][:2]
     with roll_back():
         assert run_task(content, rules, SIZES[0], monkeypatch, kind=CHECK, restarts=True)[:2] == results[0][:2]
     return results[0]

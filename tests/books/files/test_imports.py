@@ -2,9 +2,11 @@
 
 import csv
 import json
+import os
 from collections.abc import Callable
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,18 +19,12 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from books.files.formats.registry import FORMATS
-from books.files.import_tasks import IMPORT
-from books.files.local_imports import LocalFile, import_books
-from books.files.matching import Decision
-from books.files.parsing import ImportRules
-from books.members import REQUIRED_MEMBERS
-from books.models import Book, Change, Operation
+from books.files.import_tasks import IMPORT, get_counts
+from books.management.commands import import_books
+from books.models import Book, ImportFile, Operation
 from books.operations import selection_tasks, worker
 from books.operations.lifecycle import begin_leased_operation, cancel_operation
-from books.operations.tasks import OperationFailed
 from books.writing.changes import ConcurrentChange
-from library_site.jobs.leases import LeaseLost
 from tests.support.book_files import build_exported_book, hostile_texts, write_books
 from tests.support.books import build_book
 from tests.support.books_admin import find_anybody
@@ -40,7 +36,6 @@ OUT_OF_BOUNDS = (
     " isbn: Ensure this field has no more than 64 characters."
 )
 HEADER = "title,author,year,isbn,genre\n"
-RULES = ImportRules({name: name for name in REQUIRED_MEMBERS}, take_doubtful=True)
 # What a spreadsheet takes for the beginning of a formula, and what may stand before it.
 FORMULA_SIGNS = "=+-@＝＋－＠"
 
@@ -290,23 +285,6 @@ def test_a_file_may_have_a_column_for_availability(api: httpx.Client, tmp_path: 
     ]
 
 
-def test_an_interrupted_import_has_written_whole_batches(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second batch has written a book when the report on the next record fails."""
-    monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 2)
-    rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\nThird again,A,1,3,G\n"
-
-    def raise_disk_full(decision: Decision) -> None:
-        raise OSError(28, "No space left on device")
-
-    file = LocalFile(BytesIO(f"{HEADER}{rows}".encode()), FORMATS["csv"], "", raise_disk_full)
-    with pytest.raises(OperationFailed, match="No space left"):
-        import_books(file, RULES, find_anybody(), timezone.now(), announce=True)
-    assert list(Book.objects.order_by("pk").values_list("title", flat=True)) == ["First", "Second"]
-    assert Change.objects.filter(operation=Operation.objects.get()).count() == 2
-
-
 @pytest.mark.unannounced
 @pytest.mark.parametrize(("limit", "event_count"), [(2, 2), (1, 0)])
 def test_an_import_of_a_few_records_is_always_announced(
@@ -319,22 +297,43 @@ def test_an_import_of_a_few_records_is_always_announced(
 
 
 @pytest.fixture
-def local_file() -> LocalFile:
-    rows = "First,A,1,1,G\nSecond,A,1,2,G\nThird,A,1,3,G\n"
-    return LocalFile(BytesIO(f"{HEADER}{rows}".encode()), FORMATS["csv"], "", lambda _: None)
-
-
-def test_an_import_is_an_operation_that_can_be_cancelled(
-    transactional_db: None, local_file: LocalFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def single_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch has one record."""
     monkeypatch.setitem(worker.BATCH_SIZES, connection.vendor, 1)
+
+
+def call_between_batches(monkeypatch: pytest.MonkeyPatch, function: Callable[[], object]) -> None:
     # Only the module's own clock: other threads sleep, too.
-    clock = SimpleNamespace(sleep=lambda _: cancel_operation(Operation.objects.get().pk))
-    monkeypatch.setattr("books.files.local_imports.time", clock)
-    with pytest.raises(LeaseLost):
-        import_books(local_file, RULES, find_anybody(), timezone.now(), announce=True)
+    monkeypatch.setattr(import_books, "time", SimpleNamespace(sleep=lambda _: function()))
+
+
+@pytest.mark.usefixtures("transactional_db", "single_records")
+def test_an_import_is_an_operation_that_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call_between_batches(monkeypatch, lambda: cancel_operation(Operation.objects.get().pk))
+    with pytest.raises(CommandError, match=r"^The import stopped\. What it wrote before stays.* It was cancelled\."):
+        import_file(write_csv(tmp_path / "in.csv", "First,A,1,1,G", "Second,A,1,2,G"))
     assert [book.title for book in Book.objects.all()] == ["First"]
     assert Operation.objects.get().state == Operation.State.CANCELLED
+
+
+@pytest.mark.usefixtures("transactional_db", "single_records")
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_interrupted_command_cancels_its_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    """It tells what came back until then, and leaves no file."""
+
+    def interrupt() -> None:
+        if Operation.objects.get().cursor == 2:
+            raise KeyboardInterrupt
+
+    call_between_batches(monkeypatch, interrupt)
+    rows = ["First,A,MCM,1,G", "Second,A,1,2,G", "Third,A,MCM,3,G"]
+    with pytest.raises(KeyboardInterrupt):
+        import_file(write_csv(tmp_path / "in.csv", *rows), dry_run=dry_run, failed=tmp_path / "failed.csv")
+    assert read_failures(tmp_path / "failed.csv") == [("2", "year: “MCM” is no year.")]
+    assert (Book.objects.count(), Operation.objects.get().state) == (0 if dry_run else 1, Operation.State.CANCELLED)
+    assert not ImportFile.objects.exists()
 
 
 def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_db: None) -> None:
@@ -346,7 +345,26 @@ def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_d
     worker.run(once=True, write_line=print)
     operation.refresh_from_db()
     assert operation.state == Operation.State.FAILED
-    assert operation.error == "The command that imported the file has ended before its end."
+    assert operation.error == "The command that began the operation has ended before its end."
+
+
+def test_a_file_may_come_through_a_pipe(db: None, tmp_path: Path) -> None:
+    """It is read once, and has more parts than a pipe holds."""
+    pipe, rows = tmp_path / "in.csv", [f"{'T' * 900},A,1,{number},G" for number in range(1_000)]
+    os.mkfifo(pipe)
+    writer = Thread(target=write_csv, args=(pipe, *rows))
+    writer.start()
+    import_file(pipe)
+    writer.join()
+    assert Book.objects.count() == 1_000
+    assert not ImportFile.objects.exists()
+
+
+def test_an_import_says_so_when_the_rejected_records_cannot_be_written(db: None, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "in.csv", "First,A,1,1,G", "Second,A,MCM,2,G")
+    with pytest.raises(CommandError, match=r"cannot be written: .*Is a directory.* Run it again with --dry-run"):
+        import_file(file, failed=tmp_path)
+    assert [book.title for book in Book.objects.all()] == ["First"]
 
 
 def test_a_new_book_has_every_member(api: httpx.Client, tmp_path: Path) -> None:
@@ -360,18 +378,13 @@ def test_a_new_book_has_every_member(api: httpx.Client, tmp_path: Path) -> None:
 
 
 def test_a_record_comes_back_once_from_a_batch_that_is_written_again(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+    transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rejected: list[int] = []
-    file = LocalFile(
-        BytesIO(f"{HEADER}First,A,1,1,G\nAgain,A,1,1,G\n".encode()),
-        FORMATS["csv"],
-        "",
-        lambda decision: rejected.append(decision.record.raw.line),
-    )
     monkeypatch.setattr(worker, "store_progress", fail_once(worker.store_progress))
-    counts = import_books(file, RULES, find_anybody(), timezone.now(), announce=True)
-    assert (rejected, counts) == ([3], {"new": 1, "refused": 1})
+    with pytest.raises(CommandError, match="1 rows failed"):
+        import_file(write_csv(tmp_path / "in.csv", "First,A,1,1,G", "Again,A,1,1,G"))
+    assert [line for line, _reason in read_failures(tmp_path / "in.failed.csv")] == ["3"]
+    assert get_counts(Operation.objects.get()) == {"new": 1, "refused": 1}
 
 
 def fail_once(function: Callable[..., None]) -> Callable[..., None]:

@@ -325,7 +325,7 @@ def test_records_without_an_isbn_are_left_out_if_so_chosen(tmp_path: Path, capsy
     assert [title in came_back for title in ("Lattices", "Rings", "Emma", "Fields", "Broken")] == [
         False, False, False, True, True,
     ]  # fmt: skip
-    operation = Operation.objects.get()
+    operation = Operation.objects.get(kind="import")
     assert (operation.unchanged, operation.refused, (operation.parameters or {})["rules"]["leave_without_isbn"]) == (
         2,
         2,

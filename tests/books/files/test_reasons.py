@@ -55,12 +55,12 @@ def test_the_command_names_fields_and_records_and_counts_the_reasons(
         "Record 5: 020$a: This is no valid ISBN.",
         "Record 6: 020$a: The book of record 1 has it.",
     ]
-    assert lines[-4:] == [
-        "2 × 020$a: It is missing.",
+    assert lines[5] == "2 × 020$a: It is missing."
+    assert set(lines[6:]) == {
         "1 × 020$a: The book of record … has it in another writing.",
         "1 × 020$a: This is no valid ISBN.",
         "1 × 020$a: The book of record … has it.",
-    ]
+    }
 
 
 def test_a_line_is_named_only_where_there_are_lines() -> None:
