@@ -1,6 +1,6 @@
 """Reads pages of the books that are deleted."""
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from books.history.entries import BY_TIME, Entry, read_page
 from books.models import Change
@@ -12,5 +12,4 @@ LATER_CHANGES = Change.objects.filter(book_id=OuterRef("book_id"), version__gt=O
 
 def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the deletions of books that are still deleted."""
-    deletions = Change.objects.filter(~Exists(LATER_CHANGES), kind=Change.Kind.DELETED)
-    return read_page([deletions], BY_TIME, start, limit)
+    return read_page([Q(~Exists(LATER_CHANGES), kind=Change.Kind.DELETED)], BY_TIME, start, limit)

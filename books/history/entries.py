@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, Value
 
 from books.fields import TimestampField
 from books.models import Actor, Change
@@ -70,28 +70,26 @@ class Filters(NamedTuple):
 
 def read_book_page(book_id: int, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of a book, which may be deleted."""
-    if abs(book_id) > BIGINT_MAX:
-        return Page([])
-    return read_page([Change.objects.filter(book_id=book_id)], BY_VERSION, start, limit)
+    return read_page([Q(book_id=book_id)], BY_VERSION, start, limit) if abs(book_id) <= BIGINT_MAX else Page([])
 
 
 def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of all books. An operation makes one after the other, so ids have their order."""
-    return read_page(list_querysets(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
+    return read_page(list_conditions(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
 
 
-def list_querysets(filters: Filters) -> list[QuerySet[Change]]:
-    """Returns the changes that match: those of each actor, if these are few, else all together."""
+def list_conditions(filters: Filters) -> list[Q]:
+    """Returns the conditions of the changes of each actor, if these are few, else of all together."""
     values = {"kind": filters.kind, "operation": filters.operation, "at__gte": filters.since, "at__lt": filters.until}
-    changes = Change.objects.filter(**{name: value for name, value in values.items() if value is not None})
-    condition = build_actor_condition(filters)
-    if not condition:
-        return [changes]
-    # No join, and no subquery: a plan with either sorts all changes of the actors.
-    pks = list(Actor.objects.filter(condition).values_list("pk", flat=True))
+    condition = Q(**{name: value for name, value in values.items() if value is not None})
+    actor_condition = build_actor_condition(filters)
+    if not actor_condition:
+        return [condition]
+    actors = Actor.objects.filter(actor_condition)
+    pks = list(actors.values_list("pk", flat=True)[: MAX_QUERIED_ACTORS + 1])
     if filters.operation is None and len(pks) <= MAX_QUERIED_ACTORS:
-        return [changes.filter(actor=pk) for pk in pks]
-    return [changes.filter(actor__in=pks)]
+        return [condition & Q(actor=pk) for pk in pks]
+    return [condition & Q(Exists(actors.filter(pk=OuterRef("actor_id"))))]
 
 
 def build_actor_condition(filters: Filters) -> Q:
@@ -103,16 +101,15 @@ def build_actor_condition(filters: Filters) -> Q:
     return condition
 
 
-def read_page(querysets: Sequence[QuerySet[Change]], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
-    """Returns a page of the changes of all querysets, each of which is read in this order."""
+def read_page(conditions: Sequence[Q], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
+    """Returns a page of the changes that match any of these conditions, each of which is a query."""
     columns, descending = [F(name) for name in order], not start.backward
     get_key = get_version_key if order == BY_VERSION else get_time_key
-    condition = build_condition(columns, adapt_key(start.key)[-len(columns) :], descending) if start.key else Q()
-    rows: list[Row] = []
-    for changes in querysets:
-        read_rows = changes.filter(condition).order_by(*order_by(columns, descending)).values_list(*ENTRY_COLUMNS)
-        rows += read_rows[: limit + 1]
-    if len(querysets) > 1:
+    beyond = build_condition(columns, adapt_key(start.key)[-len(columns) :], descending) if start.key else Q()
+    changes = Change.objects.order_by(*order_by(columns, descending)).values_list(*ENTRY_COLUMNS)
+    # Of two bounds of a column SQLite takes the first for its index, and that of the key is the closer one.
+    rows: list[Row] = [row for condition in conditions for row in changes.filter(beyond & condition)[: limit + 1]]
+    if len(conditions) > 1:
         rows = sorted(rows, key=get_key, reverse=descending)[: limit + 1]
     page = cut_page(rows, limit, start, get_key)
     names = read_actor_names({row[5] for row in page.rows})
@@ -126,9 +123,9 @@ def adapt_key(key: Key) -> Key:
 
 def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
     """Yields all changes of an actor, the oldest first. They are never all in memory."""
-    changes, start = Change.objects.filter(actor=actor_id), Start(backward=True)
+    start = Start(backward=True)
     while True:
-        page = read_page([changes], BY_TIME, start, ITERATION_PAGE)
+        page = read_page([Q(actor=actor_id)], BY_TIME, start, ITERATION_PAGE)
         yield from reversed(page.rows)
         if page.before is None:
             return
