@@ -26,7 +26,6 @@ from tests.support import book_audit
 from tests.support.books import build_book
 from tests.support.readers import start_reader_thread
 from tests.support.server import Service, keep_migrated_database, serve_library
-from webhooks.event_statements import active_endpoints
 
 # They need what the recipes add (`tests/library_site/test_recipes.py`).
 collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
@@ -121,12 +120,6 @@ def delete_rows(tables: list[str]) -> None:
 def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process takes a quarter of a second to start. `tests/books/files/test_sandbox.py` starts some."""
     monkeypatch.setattr("books.files.sandbox.client.start_reader", start_reader_thread)
-
-
-@pytest.fixture(autouse=True)
-def active_endpoints_may_exist() -> None:
-    """The number of statements of a change depends on what the process remembers of the one before."""
-    active_endpoints.may_exist = True
 
 
 @pytest.fixture(autouse=True)

@@ -29,8 +29,6 @@ from library_site.db.sql import PreparedStatement, execute, fetch_all
 from webhooks.event_statements import (
     BODY_SQL,
     BODY_WITH_ID_SQL,
-    CONDITION,
-    ChangeParts,
     event_params,
     execute_with_event,
     new_event_params,
@@ -42,11 +40,11 @@ FIELDS = {field.attname: field for field in Book._meta.concrete_fields}
 INSERT_COLUMNS = tuple(name for name in BookRow._fields if name != "id")
 get_insert_values = attrgetter(*INSERT_COLUMNS)
 INSERT_BOOK_SQL = (
-    f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) SELECT {', '.join('%s' for _ in INSERT_COLUMNS)}"
-    f" WHERE {CONDITION} ON CONFLICT (isbn) DO NOTHING RETURNING id"
+    f"INSERT INTO books_book ({', '.join(INSERT_COLUMNS)}) VALUES ({', '.join('%s' for _ in INSERT_COLUMNS)})"
+    " ON CONFLICT (isbn) DO NOTHING RETURNING id"
 )
 FIND_STATEMENT = PreparedStatement("SELECT {} FROM books_book WHERE id = %s".format(", ".join(BookRow._fields)))
-UPDATE_SQL = f"UPDATE books_book SET {{}} WHERE id = %s AND version = %s AND {CONDITION} RETURNING id"
+UPDATE_SQL = "UPDATE books_book SET {} WHERE id = %s AND version = %s RETURNING id"
 UPDATE_MANY_SQL = "UPDATE books_book AS book SET {} FROM unnest({}) AS new ({}) WHERE book.id = new.id"
 
 
@@ -93,7 +91,7 @@ def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) ->
         parameters = [*values, *history_params(record_creation(book), actor, now)]
         event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
         return execute_combined(INSERT_BOOK_SQL, parameters, BOOK_CREATED, event, BODY_WITH_ID_SQL)
-    rows = fetch_all(make_unconditional(INSERT_BOOK_SQL), values)
+    rows = fetch_all(INSERT_BOOK_SQL, values)
     if not rows:
         return None
     new_book = book._replace(id=rows[0][0])
@@ -111,7 +109,7 @@ def update_row(
         event_parameters = event_params(event, now) if event else None
         all_parameters = [*parameters, *history_params(record, actor, now)]
         return execute_combined(sql, all_parameters, BOOK_UPDATED, event_parameters) is not None
-    is_written = bool(fetch_all(make_unconditional(sql), parameters))
+    is_written = bool(fetch_all(sql, parameters))
     if is_written:
         record_and_publish(record, event, actor, now)
     return is_written
@@ -159,33 +157,23 @@ def update_sql(columns: tuple[str, ...]) -> str:
     return UPDATE_SQL.format(", ".join(f"{column} = %s" for column in columns))
 
 
-@cache
-def make_unconditional(sql: str) -> str:
-    return sql.replace(CONDITION, "true")
-
-
 def execute_combined(
     sql: str, parameters: Sequence[Any], kind: str, event: Sequence[Any] | None, body: str = BODY_SQL
 ) -> int | None:
     """Runs one statement of a change, its record and, if there is one, its event. Returns the id, None if nothing was
     changed.
     """
+    ctes = f"changed AS ({sql}), {HISTORY_CTE}"
     if event is not None:
-        pk: int | None = execute_with_event(build_change_parts(sql, kind, body), parameters, event)[0]
-        return pk
+        return execute_with_event(ctes, parameters, kind, event, body)
     with open_savepoint():
-        rows = build_unannounced_statement(sql).fetch_all(parameters)
+        rows = build_unannounced_statement(ctes).fetch_all(parameters)
         return rows[0][0] if rows else None
 
 
 @cache
-def build_change_parts(sql: str, kind: str, body: str) -> ChangeParts:
-    return ChangeParts(f"changed AS ({sql}), {HISTORY_CTE}", kind, body)
-
-
-@cache
-def build_unannounced_statement(sql: str) -> PreparedStatement:
-    return PreparedStatement(f"WITH changed AS ({make_unconditional(sql)}), {HISTORY_CTE} SELECT id FROM changed")
+def build_unannounced_statement(ctes: str) -> PreparedStatement:
+    return PreparedStatement(f"WITH {ctes} SELECT id FROM changed")
 
 
 def copy_books(rows: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
