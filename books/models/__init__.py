@@ -1,0 +1,51 @@
+"""The tables of books, of their changes, and of what is done with many of them. A module has what belongs together."""
+
+from books.models.book import (
+    DERIVED_FIELDS,
+    FOLDED_COLUMNS,
+    MEMBER_DEFAULTS,
+    SORT_PREFIX_LENGTH,
+    YEAR_RANGE,
+    Book,
+    DistinctBooks,
+    LentBook,
+    SortPrefix,
+    UnrecordedWrite,
+    sort_expression,
+)
+from books.models.history import Actor, Change
+from books.models.imports import ColumnMapping, ImportChunk, ImportCorrection, ImportFile, ImportFinding
+from books.models.mirroring import MirroredBook
+from books.models.operations import ExportChunk, Operation, OperationProblem
+from books.models.responses import StoredResponse
+from books.models.summaries import Summary
+from books.models.views import ListSettings, SavedView
+
+__all__ = [
+    "DERIVED_FIELDS",
+    "FOLDED_COLUMNS",
+    "MEMBER_DEFAULTS",
+    "SORT_PREFIX_LENGTH",
+    "YEAR_RANGE",
+    "Actor",
+    "Book",
+    "Change",
+    "ColumnMapping",
+    "DistinctBooks",
+    "ExportChunk",
+    "ImportChunk",
+    "ImportCorrection",
+    "ImportFile",
+    "ImportFinding",
+    "LentBook",
+    "ListSettings",
+    "MirroredBook",
+    "Operation",
+    "OperationProblem",
+    "SavedView",
+    "SortPrefix",
+    "StoredResponse",
+    "Summary",
+    "UnrecordedWrite",
+    "sort_expression",
+]

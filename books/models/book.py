@@ -1,0 +1,199 @@
+"""The table of books, and those of what the library knows of them beside their columns."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import NotSupportedError, models
+from django.db.models.functions import Left, Length
+from django.db.models.lookups import LessThanOrEqual
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from books.fields import DerivedField, FoldedField, ISBN13Field, ISBNField, TimestampField
+from books.members import MAX_LENGTHS, MEMBERS
+
+YEAR_RANGE = (-(2**31), 2**31 - 1)
+# An index row of PostgreSQL holds about 2,700 bytes; 100 characters of any script fit in it.
+SORT_PREFIX_LENGTH = 100
+
+
+def sort_prefix(field: str) -> Left:
+    """The part of the folded text that an index holds."""
+    return Left(f"{field}_folded", SORT_PREFIX_LENGTH)
+
+
+class SortPrefix(models.Func):
+    """`sort_prefix` with a literal length: SQLite uses an expression index only for exactly the same expression."""
+
+    template = f"LEFT(%(expressions)s, {SORT_PREFIX_LENGTH})"
+    output_field = models.TextField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(
+            compiler, connection, template=f"SUBSTR(%(expressions)s, 1, {SORT_PREFIX_LENGTH})", **context
+        )
+
+
+def sort_expression(field: str) -> SortPrefix:
+    """What a list is sorted by: the same part of the folded text as in its index."""
+    return SortPrefix(f"{field}_folded")
+
+
+def max_length_check(field: str, length: int) -> models.CheckConstraint:
+    """Limits a column to its length, because SQLite does not."""
+    return models.CheckConstraint(
+        condition=LessThanOrEqual(Length(field), length), name=f"book_{field}_at_most_{length}"
+    )
+
+
+class UnrecordedWrite(NotSupportedError):
+    """A way of Django to write books that leaves no version, history or event. The message names what to call."""
+
+
+def make_refusing_method(name: str, instead: str) -> Callable[..., NoReturn]:
+    """Returns a method that raises UnrecordedWrite."""
+
+    def method(*_: Any, **__: Any) -> NoReturn:
+        raise UnrecordedWrite(f"{name} is refused for books: it leaves no new version, history or event. {instead}")
+
+    return method
+
+
+class BookQuerySet(models.QuerySet["Book"]):
+    """Reads books, and creates them one by one. `books.writing.changes` writes many through `Book._base_manager`."""
+
+    SAVE_EACH = "Change each book and call its save(), or edit many in the admin or by POST /api/v2/operations."
+    CREATE_EACH = "Call Book.objects.create() for each book, or import a file with manage.py import_books."
+    DELETE_EACH = "Call delete() of each book, or delete many in the admin or by POST /api/v2/operations."
+
+    update = make_refusing_method("update()", SAVE_EACH)
+    _update = make_refusing_method("_update()", SAVE_EACH)
+    bulk_update = make_refusing_method("bulk_update()", SAVE_EACH)
+    bulk_create = make_refusing_method("bulk_create()", CREATE_EACH)
+    _insert = make_refusing_method("_insert()", CREATE_EACH)
+    delete = make_refusing_method("delete() of a queryset", DELETE_EACH)
+    _raw_delete = make_refusing_method("_raw_delete()", DELETE_EACH)
+
+
+class BookWriter(Protocol):
+    """What `save` and `delete` of a book do. `books.writing.instances` does it, and registers itself here."""
+
+    def save_book(
+        self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
+    ) -> None: ...
+
+    def delete_book(self, book: "Book") -> int: ...
+
+
+class Book(models.Model):
+    """A book of the library. Only `books.writing.changes` writes it, and increases `version` with every change."""
+
+    # Set when the apps are ready.
+    writer: ClassVar[BookWriter]
+
+    title = models.CharField(_("title"), max_length=MAX_LENGTHS["title"])
+    author = models.CharField(_("author"), max_length=MAX_LENGTHS["author"])
+    year = models.IntegerField(
+        _("year"), validators=[MinValueValidator(YEAR_RANGE[0]), MaxValueValidator(YEAR_RANGE[1])]
+    )
+    isbn = ISBNField(
+        _("ISBN"),
+        max_length=MAX_LENGTHS["isbn"],
+        unique=True,
+        error_messages={"unique": _("Another book has this ISBN.")},
+    )
+    isbn13 = ISBN13Field("isbn")
+    genre = models.CharField(_("genre"), max_length=MAX_LENGTHS["genre"])
+    available = models.BooleanField(_("available"), default=True, db_default=True)
+    created_at = TimestampField(_("added"), editable=False)
+    updated_at = TimestampField(_("changed"), editable=False)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    title_folded = FoldedField("title")
+    author_folded = FoldedField("author")
+    genre_folded = FoldedField("genre")
+
+    objects = BookQuerySet.as_manager()
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("book"), _("books")
+        constraints = [
+            *(max_length_check(field, length) for field, length in MAX_LENGTHS.items()),
+            models.CheckConstraint(condition=models.Q(year__range=YEAR_RANGE), name="book_year_within_32_bits"),
+        ]
+        indexes = [
+            models.Index(sort_prefix("title"), "id", name="book_by_title"),
+            models.Index(sort_prefix("author"), "id", name="book_by_author"),
+            models.Index("year", "id", name="book_by_year"),
+            models.Index(sort_prefix("genre"), "id", name="book_by_genre"),
+            models.Index("created_at", "id", name="book_by_created_at"),
+            models.Index("isbn13", "id", name="book_by_isbn13"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.author}, {self.year})"
+
+    def save(
+        self,
+        *,
+        force_insert: bool | tuple[Any, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
+        """Writes with history and event (`books.writing.instances`), and sends `post_save`, but not `pre_save`."""
+        self.writer.save_book(
+            self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
+        )
+
+    def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
+        """Deletes with history and event, and sends `post_delete`, but not `pre_delete`."""
+        count = self.writer.delete_book(self)
+        return count, {self._meta.label: count}
+
+    # What fixtures call, past `save`.
+    _save_table = make_refusing_method(
+        "save_base(), which loads fixtures,",
+        "Import books with manage.py import_books, or restore a backup and run manage.py after_restore.",
+    )
+
+
+DERIVED_FIELDS = [field for field in Book._meta.concrete_fields if isinstance(field, DerivedField)]
+MEMBER_DEFAULTS = {
+    field.name: field.default for field in Book._meta.concrete_fields if field.name in MEMBERS and field.has_default()
+}
+# The folded column of each member that can be searched.
+FOLDED_COLUMNS = {field.source: field.name for field in Book._meta.concrete_fields if isinstance(field, FoldedField)}
+
+
+class LentBook(models.Model):
+    """A book that is not available. Triggers of the book table keep these rows (`books.search.triggers`).
+
+    An index on `available` in their place would make each loan write all indexes of its book.
+    """
+
+    book = models.OneToOneField(Book, models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class DistinctBooks(models.Model):
+    """Two books that look like one, and of which a librarian said that they are two; the older one is the first.
+
+    No foreign keys: ids are never given to other books.
+    """
+
+    first_id = models.BigIntegerField()
+    second_id = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("merge_books", gettext_noop("Can merge books"))]
+        constraints = [models.UniqueConstraint(fields=["first_id", "second_id"], name="distinct_books")]
+
+    def __str__(self) -> str:
+        return f"books {self.first_id} and {self.second_id}"

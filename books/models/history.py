@@ -1,0 +1,76 @@
+"""The changes of books, and who made them."""
+
+from django.db import models
+from django.utils.translation import gettext_noop
+
+from books.fields import TimestampField
+from books.models.operations import Operation
+
+
+class Actor(models.Model):
+    """Who changes books, and through what. One row for each combination, with the names at its first change.
+
+    Only `books.history.actors` adds rows. They refer to nothing, because they outlive what they name.
+    """
+
+    # Labels are English, for programs too; pages translate them.
+    class Channel(models.TextChoices):
+        V1 = "v1", gettext_noop("API, version 1")
+        V2 = "v2", gettext_noop("API, version 2")
+        BULK = "bulk", gettext_noop("bulk request")
+        ADMIN = "admin", gettext_noop("admin")
+        IMPORT = "import", gettext_noop("import")
+        COMMAND = "command", gettext_noop("command line")
+        MIRROR = "mirror", gettext_noop("mirroring")
+        OPERATION = "operation", gettext_noop("operation")
+
+    channel = models.CharField(max_length=10, choices=Channel)
+    user_id = models.BigIntegerField(null=True, db_index=True)
+    # The text of the columns above and of the ids of the app, the API key and the source.
+    identity = models.CharField(max_length=300, unique=True)
+    user_name = models.CharField(max_length=150, blank=True)
+    app_name = models.CharField(max_length=255, blank=True)
+    api_key_name = models.CharField(max_length=100, blank=True)
+    source_name = models.CharField(max_length=100, blank=True)
+
+    def __str__(self) -> str:
+        names = [self.user_name, self.app_name, self.api_key_name, self.source_name]
+        return " · ".join(filter(None, [*names, self.get_channel_display()]))
+
+
+class Change(models.Model):
+    """A change of a book: the members that changed, before and after. Only `books.writing.statements` adds rows."""
+
+    class Kind(models.IntegerChoices):
+        CREATED = 1, gettext_noop("created")
+        CHANGED = 2, gettext_noop("changed")
+        DELETED = 3, gettext_noop("deleted")
+        RESTORED = 4, gettext_noop("restored")
+        MERGED = 5, gettext_noop("merged")
+
+    # No foreign key: a change outlives its book. The actor has none in the database, where each check would lock the
+    # actor's row.
+    book_id = models.BigIntegerField()
+    # The version of the book after the change. A deletion is a version of its own.
+    version = models.PositiveIntegerField()
+    kind = models.PositiveSmallIntegerField(choices=Kind)
+    at = TimestampField()
+    actor = models.ForeignKey(Actor, models.DO_NOTHING, db_constraint=False, db_index=False)
+    operation = models.ForeignKey(Operation, models.DO_NOTHING, null=True, db_constraint=False, db_index=False)
+    # The values of the members that changed; of a deleted book all. None after a book was created or restored.
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("view_history", gettext_noop("Can view the history of books"))]
+        constraints = [models.UniqueConstraint(fields=["book_id", "version"], name="change_version")]
+        indexes = [
+            models.Index("at", "id", name="change_by_time"),
+            models.Index("actor", "at", "id", name="change_by_actor"),
+            models.Index("kind", "at", "id", name="change_by_kind"),
+            models.Index("operation", "id", name="change_by_operation", condition=models.Q(operation__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"book {self.book_id}, version {self.version}: {self.get_kind_display()}"

@@ -1,0 +1,123 @@
+"""Files that librarians upload, and what was found in them."""
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_noop
+
+from books.fields import TimestampField
+from books.models.operations import Operation
+
+
+class ImportFile(models.Model):
+    """A file that a librarian uploads to import it. Only `books.files.uploads` and the tasks of imports write it.
+
+    It is deleted after some days, with what was found in it. One without a user is a command's, which deletes it.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="import_files")
+    name = models.CharField(max_length=255)
+    size = models.BigIntegerField()
+    # What tells the browser that it is the same file, to go on with an upload that was cut off.
+    fingerprint = models.CharField(max_length=300)
+    created_at = TimestampField(db_index=True)
+    # The key of an encoding, empty for the one that is found.
+    encoding = models.CharField(max_length=20, blank=True)
+    # ImportRules of the latest check; null until the librarian chose them.
+    rules = models.JSONField(null=True)
+    # The latest look into the file, the latest check and, once that is confirmed, the import.
+    preview_operation = models.ForeignKey(
+        Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    check_operation = models.ForeignKey(
+        Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    import_operation = models.ForeignKey(
+        Operation, models.SET_NULL, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    # Not read any more: the operations have these numbers. Processes of the release before write them.
+    check_counts = models.JSONField(default=dict)
+    import_counts = models.JSONField(default=dict)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("import_books", gettext_noop("Can import books"))]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ImportChunk(models.Model):
+    """A part of a file: all but the last have PART_BYTES (`books.files.uploads`)."""
+
+    file = models.ForeignKey(ImportFile, models.CASCADE, related_name="chunks", db_index=False)
+    number = models.PositiveIntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["file", "number"], name="import_chunk_number")]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.file_id}"
+
+
+class ImportFinding(models.Model):
+    """What becomes of a record: all that come back, and samples of the others."""
+
+    file = models.ForeignKey(ImportFile, models.CASCADE, related_name="findings", db_index=False)
+    # The operation that found it, a check or the import.
+    operation_id = models.BigIntegerField()
+    kind = models.CharField(max_length=10)
+    # The number of the record in the file, from 1, and the line on which it begins.
+    position = models.BigIntegerField()
+    line = models.BigIntegerField()
+    reason = models.TextField(blank=True)
+    # The book that it matches, and the members that change, before and after.
+    book_id = models.BigIntegerField(null=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index("file", "operation_id", "kind", "position", name="import_finding")]
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.kind}"
+
+
+class ImportCorrection(models.Model):
+    """A cell that a check asks to correct. The import of that check takes the values that there are."""
+
+    file = models.ForeignKey(ImportFile, models.CASCADE, related_name="corrections", db_index=False)
+    # The check, which has corrections of its own: those before go.
+    operation_id = models.BigIntegerField()
+    # The number of the record in the file, from 1.
+    position = models.BigIntegerField()
+    member = models.CharField(max_length=20)
+    # What somebody wrote instead of what the file has; null until then.
+    value = models.TextField(null=True)  # noqa: DJ001
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["file", "operation_id", "position", "member"], name="import_correction_cell"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.member} of record {self.position}"
+
+
+class ColumnMapping(models.Model):
+    """The columns of the members that a person chose, or anybody chose last, for files with this header."""
+
+    # SHA-256 of the columns, and of the person.
+    header = models.CharField(max_length=64, primary_key=True)
+    mapping = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.header

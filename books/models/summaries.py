@@ -1,0 +1,18 @@
+"""Numbers that a worker counts now and then."""
+
+from django.db import models
+
+
+class Summary(models.Model):
+    """Numbers about all books or changes, when they were counted, and the seconds that it took (`books.summaries`)."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    numbers = models.JSONField()
+    counted_at = models.DateTimeField()
+    seconds = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
