@@ -24,6 +24,8 @@ class Member(NamedTuple):
     max_length: int | None = None
     # Whether a new book needs it.
     is_required: bool = True
+    # The number of columns of a file that may have it.
+    column_count: int = 1
 
 
 MEMBER_TABLE = (
@@ -55,6 +57,7 @@ MEMBER_TABLE = (
         ris=("AU", "A1", "A2", "ED"),
         marc=("100", "0 ", "a"),
         max_length=500,
+        column_count=2,
     ),
     Member(
         "year",
@@ -74,6 +77,7 @@ MEMBER_TABLE = (
         bibtex=("year", "date"),
         ris=("PY", "Y1", "DA"),
         marc=("264", " 1", "c"),
+        column_count=2,
     ),
     Member(
         "isbn",
@@ -83,6 +87,7 @@ MEMBER_TABLE = (
         ris=("SN",),
         marc=("020", "  ", "a"),
         max_length=64,
+        column_count=3,
     ),
     Member(
         "genre",
@@ -103,6 +108,7 @@ MEMBER_TABLE = (
         ris=("KW", "M3"),
         marc=("655", " 4", "a"),
         max_length=200,
+        column_count=2,
     ),
     Member(
         "available",

@@ -15,7 +15,7 @@ from django.core.management import get_commands
 from django.utils.module_loading import import_string
 from pytest_django import Settings
 
-from books.files.columns.profiles import PROFILES
+from books.files.columns.dialects import TABLE_DIALECTS
 from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
 from oauth.scopes import SCOPES
 from tests.support.waiting import PROCESS_TIMEOUT
@@ -132,9 +132,9 @@ def test_every_event_is_documented() -> None:
 def test_every_program_whose_tables_are_recognised_is_documented() -> None:
     """With the columns that are read, in their order."""
     text = (ROOT / "docs/librarians.md").read_text()
-    for profile in PROFILES:
-        columns = [", ".join(f"`{name}`" for name in names) for names in profile.columns.values()]
-        assert profile.is_exact or f"| {profile.name} | {' | '.join(columns)} |" in text
+    for dialect in TABLE_DIALECTS:
+        columns = [", ".join(f"`{name}`" for name in names) for names in dialect.columns.values()]
+        assert dialect.is_exact or f"| {dialect.name} | {' | '.join(columns)} |" in text
 
 
 def test_every_scope_is_documented() -> None:

@@ -9,9 +9,9 @@ from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
 from books.files.catalogues.lookup import has_catalogues
+from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
 from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
-from books.files.columns.profiles import find_profile
 from books.files.formats.records import UnreadableFile
 from books.files.parsing import ImportRules, require_mapped_members
 from books.members import MAX_LENGTHS
@@ -75,7 +75,7 @@ class ImportRulesForm(forms.Form):
         self.format = format
         if not has_catalogues():
             del self.fields["complete_missing"]
-        self.profile, self.ignored = find_profile(columns), list_ignored(columns, mapping)
+        self.profile, self.ignored = find_dialect(columns), list_ignored(columns, mapping)
         shown = {*COLUMN_NAMES, *ALWAYS_SHOWN, *guess_mapping(columns), *mapping}
         self.places = [place for place in MEMBERS_BY_PLACE if place in shown]
         choices = [("", _("not in the file")), *((column, column) for column in columns)]

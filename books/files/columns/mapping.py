@@ -2,19 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from books.files.columns.dialects import find_dialect
 from books.files.columns.names import COLUMN_COUNTS, COLUMN_NAMES, PLACES, simplify_name
-from books.files.columns.profiles import find_profile
 
 
 def guess_mapping(columns: Sequence[str]) -> dict[str, str]:
-    """Returns the column of each place for which there is one: by the profile of a program, else by the names."""
+    """Returns the column of each place for which there is one: by the dialect of a program, else by the names."""
     columns_by_name: dict[str, str] = {}
     for column in columns:
         columns_by_name.setdefault(simplify_name(column), column)
     # Other names may mean other things: only ISBNs are looked for in all columns that may have them.
-    limits = COLUMN_COUNTS if find_profile(columns).columns else {"isbn": COLUMN_COUNTS["isbn"]}
+    limits = COLUMN_COUNTS if find_dialect(columns).columns else {"isbn": COLUMN_COUNTS["isbn"]}
     mapping: dict[str, str] = {}
-    for member, names in (find_profile(columns).columns or COLUMN_NAMES).items():
+    for member, names in (find_dialect(columns).columns or COLUMN_NAMES).items():
         found = [columns_by_name[name] for name in map(simplify_name, names) if name in columns_by_name]
         mapping.update(zip(PLACES[member][: limits.get(member, 1)], found, strict=False))
     return mapping

@@ -8,7 +8,7 @@ from books.members import MEMBER_TABLE
 # Names of the columns of each member, folded and without signs; the first that a file has is taken.
 COLUMN_NAMES = {"id": ("id", "bookid", "number", "nummer"), **{member.name: member.columns for member in MEMBER_TABLE}}
 # Of these, further columns count where the ones before have nothing.
-COLUMN_COUNTS = {"author": 2, "year": 2, "isbn": 3, "genre": 2}
+COLUMN_COUNTS = {member.name: member.column_count for member in MEMBER_TABLE}
 # A mapping has the column of each place: `isbn`, then `isbn_2`.
 PLACES = {
     member: [member, *(f"{member}_{number}" for number in range(2, COLUMN_COUNTS.get(member, 1) + 1))]

@@ -15,9 +15,9 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
+from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
 from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
-from books.files.columns.profiles import find_profile
 from books.files.formats.encodings import ENCODINGS
 from books.files.formats.records import UnreadableFile
 from books.files.formats.registry import FORMATS
@@ -119,7 +119,7 @@ class Command(CheckedCommand):
         if head.warning:
             others = [name for name in FORMATS[head.format].encodings if not name.startswith("utf")]
             self.stderr.write(f"{head.warning} If so: --encoding {' or '.join(others)}")
-        if profile := find_profile(head.columns).name:
+        if profile := find_dialect(head.columns).name:
             self.stderr.write(f"Recognised as {profile}.")
         for note in head.notes:
             self.stderr.write(note)
@@ -179,7 +179,7 @@ def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
         take_doubtful=options["take_doubtful"],
         leave_without_isbn=options["leave_without_isbn"],
         defaults=read_pairs("--default", options["default"], COLUMN_NAMES),
-        is_exact=find_profile(head.columns).is_exact,
+        is_exact=find_dialect(head.columns).is_exact,
         format=head.format,
     )
 

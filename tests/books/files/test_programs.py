@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from books.files.columns.cells import list_sources, read_cells
+from books.files.columns.dialects import TABLE_DIALECTS, find_dialect
 from books.files.columns.mapping import guess_mapping
-from books.files.columns.profiles import PROFILES, find_profile
 from books.files.formats.csv_files import format_rows
 from books.files.formats.json_lines import iter_records
 from books.files.formats.records import MAX_RECORD_BYTES, ExportedBook, FailedFormula, NumberText, UnreadableFile
@@ -31,7 +31,7 @@ HEADER = ["title", "author", "year", "isbn", "genre"]
 
 def parse_file(name: str, data: bytes, encoding_name: str = "") -> list[ParsedRecord]:
     table = FORMATS[name].read(BytesIO(data), encoding_name)
-    rules = ImportRules(guess_mapping(table.columns), "id", is_exact=find_profile(table.columns).is_exact)
+    rules = ImportRules(guess_mapping(table.columns), "id", is_exact=find_dialect(table.columns).is_exact)
     return list(parse_records(table.records, rules))
 
 
@@ -82,7 +82,7 @@ def read_cell(member: str, cell: Any, **others: Any) -> tuple[Any, str]:
 )  # fmt: skip
 def test_the_table_of_a_program_is_read(program: str, name: str, text: str, expected: list[tuple[Any, ...]]) -> None:
     data = text.encode()
-    assert find_profile(FORMATS[name].read(BytesIO(data), "").columns).name == program
+    assert find_dialect(FORMATS[name].read(BytesIO(data), "").columns).name == program
     assert [describe(record) for record in parse_file(name, data)] == expected
     assert [describe(record) for record in parse_file(name, refuse_records(name, data))] == expected
 
@@ -97,14 +97,14 @@ def test_unicode_text_of_excel_and_windows_1252_are_read(encoding: str) -> None:
 
 
 @pytest.mark.database_independent
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-def test_a_profile_is_found_by_its_columns_and_maps_them(profile: Any) -> None:
-    columns = [*dict.fromkeys([*profile.marks, *(name for names in profile.columns.values() for name in names)])]
-    assert find_profile([*columns, "Another"]) == profile
-    assert set(guess_mapping(columns).values()) == {name for names in profile.columns.values() for name in names}
-    assert [place for place in guess_mapping(columns) if "_" not in place] == list(profile.columns)
-    for mark in profile.marks:
-        assert find_profile([column for column in columns if column != mark]) != profile
+@pytest.mark.parametrize("dialect", TABLE_DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_dialect_is_found_by_its_columns_and_maps_them(dialect: Any) -> None:
+    columns = [*dict.fromkeys([*dialect.marks, *(name for names in dialect.columns.values() for name in names)])]
+    assert find_dialect([*columns, "Another"]) == dialect
+    assert set(guess_mapping(columns).values()) == {name for names in dialect.columns.values() for name in names}
+    assert [place for place in guess_mapping(columns) if "_" not in place] == list(dialect.columns)
+    for mark in dialect.marks:
+        assert find_dialect([column for column in columns if column != mark]) != dialect
 
 
 @pytest.mark.database_independent

@@ -1,0 +1,80 @@
+"""The programs whose tables are recognised by their columns, and what these have of a book. A new one is a row."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from books.files.columns.names import simplify_name
+from books.members import MEMBERS, REQUIRED_MEMBERS
+
+
+class TableDialect(NamedTuple):
+    """`marks` are columns that, together, only files of the program have. `columns` are those of each member, of which
+    the first counts that has something; all other columns are left out.
+
+    The texts of an exact file are kept as they are, whatever they contain.
+    """
+
+    name: str
+    marks: Sequence[str]
+    columns: Mapping[str, Sequence[str]]
+    is_exact: bool = False
+
+
+def build_dialect(name: str, marks: Sequence[str], *columns: Sequence[str]) -> TableDialect:
+    """`columns` are in the order of REQUIRED_MEMBERS: title, author, year, isbn and genre."""
+    return TableDialect(name, marks, dict(zip(REQUIRED_MEMBERS, columns, strict=True)))
+
+
+TABLE_DIALECTS = (
+    TableDialect(
+        "Library API",
+        marks=["id", *REQUIRED_MEMBERS, "created_at"],
+        columns={name: [name] for name in ("id", *MEMBERS)},
+        is_exact=True,
+    ),
+    build_dialect(
+        "Goodreads",
+        ["Title", "Author l-f"],
+        ["Title"],
+        ["Author", "Author l-f"],
+        ["Year Published", "Original Publication Year"],
+        ["ISBN", "ISBN13"],
+        ["Bookshelves"],
+    ),
+    build_dialect(
+        "Zotero",
+        ["Key", "Item Type", "Publication Year"],
+        ["Title"],
+        ["Author", "Editor"],
+        ["Publication Year", "Date"],
+        ["ISBN"],
+        ["Manual Tags", "Automatic Tags"],
+    ),
+    build_dialect(
+        "LibraryThing",
+        ["Title", "Primary Author"],
+        ["Title"],
+        ["Primary Author", "Secondary Author"],
+        ["Date"],
+        ["ISBN", "ISBNs"],
+        ["Tags"],
+    ),
+    build_dialect(
+        "Calibre",
+        ["title", "authors", "pubdate"],
+        ["title"],
+        ["authors"],
+        ["pubdate"],
+        ["isbn", "identifiers"],
+        ["tags"],
+    ),
+)
+# Of files that no program is recognised by.
+NO_DIALECT = TableDialect("", [], {})
+
+
+def find_dialect(columns: Sequence[str]) -> TableDialect:
+    """Returns that of the program that writes files with these columns, else NO_DIALECT."""
+    names = {simplify_name(column) for column in columns}
+    found = (dialect for dialect in TABLE_DIALECTS if names.issuperset(map(simplify_name, dialect.marks)))
+    return next(found, NO_DIALECT)
