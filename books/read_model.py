@@ -117,7 +117,7 @@ class ReadSerializer(Serializer[Book]):
 def compile_serializer(serializer: type[Serializer[Book]]) -> Representation | None:
     """Returns None for a serializer with fields that a Representation cannot show."""
     has_fixed_fields = serializer.get_fields is ReadSerializer.get_fields
-    if not has_fixed_fields or not all(map(is_plain, serializer().fields.values())):
+    if not has_fixed_fields or not all(map(is_plain_field, serializer().fields.values())):
         return None
     return Representation(serializer)
 
@@ -137,7 +137,7 @@ def has_only_conditions(books: QuerySet[Book]) -> bool:
     return not has_more and query.default_cols and query.deferred_loading[1]
 
 
-def is_plain(field: Field[Any, Any, Any, Any]) -> bool:
+def is_plain_field(field: Field[Any, Any, Any, Any]) -> bool:
     show: Any = type(field).to_representation
     reads_column = type(field).get_attribute is Field.get_attribute and str(field.source).isidentifier()
     return reads_column and not field.write_only and any(show is plain.to_representation for plain in PLAIN_FIELDS)

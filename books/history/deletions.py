@@ -2,7 +2,7 @@
 
 from django.db.models import Exists, OuterRef, Q
 
-from books.history.entries import BY_TIME, Entry, read_page
+from books.history.entries import BY_TIME, Entry, read_entries
 from books.models import Change
 from library_site.db.keyset import Page, Start
 
@@ -12,4 +12,4 @@ LATER_CHANGES = Change.objects.filter(book_id=OuterRef("book_id"), version__gt=O
 
 def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the deletions of books that are still deleted."""
-    return read_page([Q(~Exists(LATER_CHANGES), kind=Change.Kind.DELETED)], BY_TIME, start, limit)
+    return read_entries([Q(~Exists(LATER_CHANGES), kind=Change.Kind.DELETED)], BY_TIME, start, limit)

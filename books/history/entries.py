@@ -70,12 +70,12 @@ class Filters(NamedTuple):
 
 def read_book_page(book_id: int, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of a book, which may be deleted."""
-    return read_page([Q(book_id=book_id)], BY_VERSION, start, limit) if abs(book_id) <= BIGINT_MAX else Page([])
+    return read_entries([Q(book_id=book_id)], BY_VERSION, start, limit) if abs(book_id) <= BIGINT_MAX else Page([])
 
 
 def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of all books. An operation makes one after the other, so ids have their order."""
-    return read_page(list_conditions(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
+    return read_entries(list_conditions(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
 
 
 def list_conditions(filters: Filters) -> list[Q]:
@@ -101,7 +101,7 @@ def build_actor_condition(filters: Filters) -> Q:
     return condition
 
 
-def read_page(conditions: Sequence[Q], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
+def read_entries(conditions: Sequence[Q], order: Sequence[str], start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes that match any of these conditions, each of which is a query."""
     columns, descending = [F(name) for name in order], not start.backward
     get_key = get_version_key if order == BY_VERSION else get_time_key
@@ -125,7 +125,7 @@ def iter_actor_entries(actor_id: int) -> Iterator[Entry]:
     """Yields all changes of an actor, the oldest first. They are never all in memory."""
     start = Start(backward=True)
     while True:
-        page = read_page([Q(actor=actor_id)], BY_TIME, start, ITERATION_PAGE)
+        page = read_entries([Q(actor=actor_id)], BY_TIME, start, ITERATION_PAGE)
         yield from reversed(page.rows)
         if page.before is None:
             return

@@ -45,20 +45,20 @@ def record_restoration(book: BookRow) -> ChangeRecord:
 def record_change(previous: BookRow, book: BookRow) -> ChangeRecord:
     """Records the members that differ; `previous` is the book before the change."""
     names = [name for name in MEMBERS if getattr(previous, name) != getattr(book, name)]
-    before, after = encode_members(previous, names), encode_members(book, names)
+    before, after = encode_values(previous, names), encode_values(book, names)
     return ChangeRecord(book.id, book.version, Change.Kind.CHANGED.value, before, after)
 
 
 def record_deletion(book: BookRow, merged_into: int | None = None) -> ChangeRecord:
     """Records the whole book, and the id of the one that replaces it. The deletion is a version after its last one."""
-    before = encode_members(book, (*MEMBERS, "created_at"))
+    before = encode_values(book, (*MEMBERS, "created_at"))
     kind, after = Change.Kind.DELETED, None
     if merged_into is not None:
         kind, after = Change.Kind.MERGED, encode_json({MERGED_INTO: merged_into}).decode()
     return ChangeRecord(book.id, book.version + 1, kind.value, before, after)
 
 
-def encode_members(book: BookRow, names: Iterable[str]) -> str:
+def encode_values(book: BookRow, names: Iterable[str]) -> str:
     return encode_json({name: getattr(book, name) for name in names}).decode()
 
 

@@ -79,11 +79,11 @@ class BookQuerySet(models.QuerySet["Book"]):
 class BookWriter(Protocol):
     """What `save` and `delete` of a book do. `books.writing.instances` does it, and registers itself here."""
 
-    def save_book(
+    def save_instance(
         self, book: "Book", *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None
     ) -> None: ...
 
-    def delete_book(self, book: "Book") -> int: ...
+    def delete_instance(self, book: "Book") -> int: ...
 
 
 class Book(models.Model):
@@ -142,13 +142,13 @@ class Book(models.Model):
         update_fields: Iterable[str] | None = None,
     ) -> None:
         """Writes with history and event (`books.writing.instances`), and sends `post_save`, but not `pre_save`."""
-        self.writer.save_book(
+        self.writer.save_instance(
             self, force_insert=bool(force_insert), force_update=force_update, update_fields=update_fields
         )
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Deletes with history and event, and sends `post_delete`, but not `pre_delete`."""
-        count = self.writer.delete_book(self)
+        count = self.writer.delete_instance(self)
         return count, {self._meta.label: count}
 
     # What fixtures call, past `save`.

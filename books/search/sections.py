@@ -21,7 +21,7 @@ class SortKey(NamedTuple):
     parse: Callable[[object], Any]
 
 
-def parse_integer(value: object) -> int:
+def parse_number(value: object) -> int:
     """A seventh of the time of msgspec's check: a request for a page makes it twice."""
     if not isinstance(value, int) or abs(value) > MAX_CURSOR_INTEGER:
         raise InvalidCursor
@@ -41,9 +41,9 @@ def parse_timestamp(value: object) -> Value:
 
 
 SORT_KEYS = {
-    "id": SortKey((F("id"),), parse_integer),
+    "id": SortKey((F("id"),), parse_number),
     **{member: SortKey((sort_expression(member), F("id")), parse_text) for member in FOLDED_COLUMNS},
-    "year": SortKey((F("year"), F("id")), parse_integer),
+    "year": SortKey((F("year"), F("id")), parse_number),
     "isbn": SortKey((F("isbn"), F("id")), parse_text),
     "created_at": SortKey((F("created_at"), F("id")), parse_timestamp),
 }
@@ -74,7 +74,7 @@ class Position(Cursor):
     pk: CursorInteger
 
 
-def read_page(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
+def read_books(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
     """Reads the sections one behind the other, from the start or from the end. Takes a query a section at most.
 
     The keys have the members of a Position. No book may be in two sections.

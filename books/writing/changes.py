@@ -110,7 +110,7 @@ def change_book(
     """
     if needs_no_transaction():
         with suppress(StaleVersion):
-            return change_locked_book(read_book or find_book(pk, require_state), values, actor, now, announce)
+            return change_locked_book(read_book or get_book(pk, require_state), values, actor, now, announce)
     with transaction.atomic():
         book = lock_book(pk)
         if require_state:
@@ -165,7 +165,7 @@ def is_there(pk: int) -> bool:
     return Book.objects.filter(pk=pk).exists()
 
 
-def find_book(pk: int, require_state: RequireState | None) -> BookRow:
+def get_book(pk: int, require_state: RequireState | None) -> BookRow:
     """Returns a book, which is not locked, unless `require_state` raises. Raises BookNotFound."""
     book = statements.select_book(pk)
     if book is None:

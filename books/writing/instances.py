@@ -38,7 +38,7 @@ class StaleBook(changes.ConcurrentChange):
         )
 
 
-def save_book(book: Book, *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None) -> None:
+def save_instance(book: Book, *, force_insert: bool, force_update: bool, update_fields: Iterable[str] | None) -> None:
     """Adds or changes a book, and sets what the library decides: id, version, times and derived texts.
 
     The options are Django's. Equal values change nothing. Raises ValidationError, UnrecordedWrite, ConcurrentChange,
@@ -110,7 +110,7 @@ def clean_members(book: Book, members: Iterable[str]) -> None:
         raise ValidationError({name: ValidationError("It has a character of no text.") for name in wrong_members})
 
 
-def delete_book(book: Book) -> int:
+def delete_instance(book: Book) -> int:
     """Deletes the book at whatever version it is: it can be restored. Returns how many were there: 1, or 0 if others
     deleted it.
     """

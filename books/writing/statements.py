@@ -86,7 +86,7 @@ def compile_lock() -> tuple[SQLCompiler, str, Any]:
 
 def insert_row(book: BookRow, actor: ActorRef, now: datetime, announce: bool) -> int | None:
     """Writes a new book. Returns its id, or None if another book has its isbn."""
-    values = column_values(INSERT_COLUMNS, book)
+    values = adapt_values(INSERT_COLUMNS, book)
     if can_combine_statements():
         parameters = [*values, *history_params(record_creation(book), actor, now)]
         event = new_event_params(BOOK_CREATED, events.created_data_parts(book), now) if announce else None
@@ -103,7 +103,7 @@ def update_row(
     previous: BookRow, book: BookRow, columns: tuple[str, ...], actor: ActorRef, now: datetime, announce: bool
 ) -> bool:
     """Writes these columns of a book. Returns false if the book in the database is not at the previous version."""
-    sql, parameters = update_sql(columns), [*column_values(columns, book), book.id, previous.version]
+    sql, parameters = update_sql(columns), [*adapt_values(columns, book), book.id, previous.version]
     record, event = record_change(previous, book), events.updated_event(previous, book) if announce else None
     if can_combine_statements():
         event_parameters = event_params(event, now) if event else None
@@ -117,7 +117,7 @@ def update_row(
 
 def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
     """Writes these columns of locked books, by one statement on PostgreSQL."""
-    rows = [column_values([*columns, "id"], book) for book in books]
+    rows = [adapt_values([*columns, "id"], book) for book in books]
     if can_combine_statements():
         names = [*columns, "id"]
         arrays = [f"%s::{get_column_type(name)}[]" for name in names]
@@ -133,7 +133,7 @@ def update_rows(books: Sequence[BookRow], columns: Sequence[str]) -> None:
 def reinsert_rows(books: Sequence[BookRow]) -> set[int]:
     """Writes deleted books under their old ids, but none whose id or isbn a book has. Returns the ids of the others."""
     rows = ", ".join([f"({', '.join('%s' for _ in BookRow._fields)})"] * len(books))
-    values = [value for book in books for value in column_values(BookRow._fields, book)]
+    values = [value for book in books for value in adapt_values(BookRow._fields, book)]
     sql = f"INSERT INTO books_book ({', '.join(BookRow._fields)}) VALUES {rows} ON CONFLICT DO NOTHING RETURNING id"
     return {pk for (pk,) in fetch_all(sql, values)}
 
@@ -144,7 +144,7 @@ def record_and_publish(record: ChangeRecord, event: EventData | None, actor: Act
         publish([event], now)
 
 
-def column_values(columns: Sequence[str], book: BookRow) -> list[Any]:
+def adapt_values(columns: Sequence[str], book: BookRow) -> list[Any]:
     """Returns the values in the form that the database expects."""
     values = [getattr(book, column) for column in columns]
     if can_combine_statements():
