@@ -19,13 +19,12 @@ from books.files.columns.cells import (
     read_cells,
     read_member,
 )
-from books.files.formats.records import FailedFormula, Record, UnreadableFile, name_member
+from books.files.formats.records import Record, UnreadableFile, name_member
 from books.files.reasons import (
     FIELD_NAMES,
     UNDECODABLE,
     UNKNOWN_AVAILABILITY,
     UNKNOWN_ID,
-    describe_failure,
     describe_year,
 )
 from books.isbn import normalize_isbn
@@ -177,7 +176,6 @@ def parse_record(
     try:
         values = parse_values(cells)
         pk = parse_id(cells.get("id")) if rules.match_by == "id" else None
-        require_results(cells)
     except ValidationError as error:
         explained = explain_errors(error, cells)
         problem = format_errors(explained, partial(name_cell, record, sources))
@@ -269,25 +267,15 @@ def parse_id(cell: Any) -> int | None:
     return number
 
 
-def require_results(cells: Mapping[str, Any]) -> None:
-    """Raises ValidationError for formulas that have no result."""
-    if failures := list_failures(cells):
-        raise ValidationError(failures)
-
-
-def list_failures(cells: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {name: [describe_failure(cell)] for name, cell in cells.items() if isinstance(cell, FailedFormula)}
-
-
 def explain_errors(error: ValidationError, cells: Mapping[str, Any]) -> ValidationError:
-    """Says of formulas, of years, and of texts with lone surrogates, what is wrong with the cells themselves."""
+    """Says of years, and of texts with lone surrogates, what is wrong with the cells themselves."""
     problems = cast("dict[str, list[str]]", error.detail)
     if "year" in problems and isinstance(cells["year"], str):
         problems = {**problems, "year": [describe_year(cells["year"])]}
     elif "year" in problems and type(cells["year"]) in (int, float) and abs(cells["year"]) > date.max.year:
         problems = {**problems, "year": [str(IMPROBABLE_YEAR)]}
     undecodable = {name: [_(UNDECODABLE)] for name in problems if has_surrogates(cells.get(name))}
-    return ValidationError({**problems, **undecodable, **list_failures(cells)})
+    return ValidationError({**problems, **undecodable})
 
 
 def has_surrogates(text: Any) -> bool:

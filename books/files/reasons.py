@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from books.files.columns.cells import UnknownDate
-from books.files.formats.records import FailedFormula
 from books.members import MEMBER_TABLE
 
 MARC_FIELDS = {"id": "001", **{member.name: "{0}${2}".format(*member.marc) for member in MEMBER_TABLE}}
@@ -74,12 +73,6 @@ def describe_year(text: str) -> str:
     if not text.strip():
         return _("This field may not be blank.")
     return _("“%(text)s” is no year.") % {"text": text.strip()[:MAX_SHOWN_TEXT]}
-
-
-def describe_failure(cell: FailedFormula) -> str:
-    if cell:
-        return _("The cell shows the error %(error)s.") % {"error": cell}
-    return _("The cell has a formula without a result. Save the file in a spreadsheet program, which works it out.")
 
 
 def group_reason(reason: str) -> str:

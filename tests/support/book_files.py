@@ -15,14 +15,14 @@ MEMBERS = ("id", "title", "author", "year", "isbn", "genre", "available")
 AVAILABILITIES = {"true": True, "false": False}
 # What some format gives a meaning to.
 HOSTILE_PIECES = [
-    *"'\" \t\r\n\x1d\x1e\x1f\x1b\x7f\x0b\x85\u2028\u3000\ufffe\uffff=+-@＝;,<>&{}\\%~^$#_/.:é夏😀",
+    *"'\" \t\r\n\x1d\x1e\x1f\x1b\x7f\x0b\x85\u2028\u3000=+-@＝;,<>&{}\\%~^$#_/.:é夏😀",
     *("&#x1D;", "_x000D_", "_x", "&amp;", " and ", "and", "ER  - ", "TY  - BOOK", "@book{", " /", "(pbk.)"),
     *("1999", "-44", "e\u0301", "--", "]]>", "\r\n", "'=1", '{\\char"A}', "\\'e"),
 ]
 hostile_texts = (
     st.lists(
         st.sampled_from(HOSTILE_PIECES)
-        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3),
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufffe\uffff"), max_size=3),
         min_size=1,
         max_size=8,
     )

@@ -9,7 +9,7 @@ from stdnum import issn
 
 from books import isbn as isbns
 from books.files.columns.names import MEMBERS_BY_PLACE, SEVERAL_VALUES_COLUMNS, simplify_name
-from books.files.formats.records import FailedFormula, NumberText, name_member
+from books.files.formats.records import NumberText, name_member
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE
 from library_site.db.integers import BIGINT_MAX, parse_integer
@@ -115,7 +115,7 @@ def read_member(values: Mapping[str, Any], sources: Sequence[Source]) -> tuple[s
 
 
 def is_blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip() and not isinstance(value, FailedFormula))
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def has_no_isbn(cell: Any) -> bool:
@@ -157,7 +157,7 @@ def read_year(cell: Any) -> Reading:
     if isinstance(cell, str) and (year := parse_integer(cell)) is not None:
         return year, "", True
     text = cell if isinstance(cell, str) else read_json_number(cell)
-    if not isinstance(text, str) or isinstance(text, FailedFormula):
+    if not isinstance(text, str):
         return text, "", text is not None
     text = text.strip()
     year = parse_integer(text)
@@ -189,7 +189,7 @@ def read_isbn(cell: Any) -> Reading:
     if type(cell) is str and normalize_isbn(cell) is not None:
         return cell, "", True
     text = read_json_number(cell)
-    if not isinstance(text, str) or isinstance(text, FailedFormula):
+    if not isinstance(text, str):
         return text, "", False
     is_text = not isinstance(text, NumberText) and normalize_isbn(text) is None
     isbn, doubt = repair_isbn(extract_isbn(text) if is_text else text)

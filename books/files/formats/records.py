@@ -50,12 +50,6 @@ class NumberText(str):
     __slots__ = ()
 
 
-class FailedFormula(str):
-    """A formula whose result is no value: the error that the cell shows, or "" where the file has no result."""
-
-    __slots__ = ()
-
-
 class Record(NamedTuple):
     """A book as a file has it.
 

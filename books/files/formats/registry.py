@@ -65,7 +65,7 @@ XLSX = Format(
     "XLSX (Excel, LibreOffice)",
     ".xlsx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    import_later("xlsx_files", "read_xlsx"),
+    import_later("workbooks", "read_workbook"),
     None,
     import_later("xlsx_files", "XLSXRejectedFile"),
     encodings=(),
@@ -135,21 +135,16 @@ HINTS = {
     ".json": "jsonl",
     ".ndjson": "jsonl",
 }
-# What files of formats that are not read begin with.
-OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+# Of workbooks: archives (XLSX, ODS), and the compound files of XLS.
+WORKBOOK_BEGINNINGS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 def find_format(stream: BinaryIO, file_name: str = "") -> Format:
-    """Returns the format of a file by its first bytes, else by its name; what is nothing else is CSV.
-
-    Raises UnreadableFile.
-    """
+    """Returns the format of a file by its first bytes, else by its name; what is nothing else is CSV."""
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(WORKBOOK_BEGINNINGS):
         return XLSX
-    if head.startswith(OLD_WORKBOOK):
-        raise UnreadableFile(_("It is an old workbook (.xls). Save it as XLSX or as CSV."))
     leader = head.lstrip(MARC_PADDING)
     if leader[:5].isdigit() and leader[20:22] == b"45":
         return FORMATS["marc"]

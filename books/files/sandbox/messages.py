@@ -2,15 +2,12 @@
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from socket import socket
 from typing import Any
 
-from books.files.formats.records import FailedFormula, NumberText, Record
+from books.files.formats.records import NumberText, Record
 
-# The kinds of texts that a reader tells apart.
-MARKED_TEXTS: dict[str, type[str]] = {"number": NumberText, "failed": FailedFormula}
-MARKS: dict[type[Any], str] = {kind: mark for mark, kind in MARKED_TEXTS.items()}
 HEADER = struct.Struct(">cI")
 # A batch of records with one of the longest, each of whose characters takes twelve bytes in JSON.
 MAX_MESSAGE_BYTES = 32 * 2**20
@@ -60,16 +57,17 @@ def read_exactly(connection: socket, size: int, wait: Callable[[], None]) -> byt
 def encode_records(records: Iterable[Record]) -> bytes:
     """JSON of Python's own module keeps lone surrogates and long integers. The raw records stay with the reader."""
     rows = [
-        (record.line, record.values, list_marks(record.values), record.problem, record.doubts) for record in records
+        (record.line, record.values, list_numbers(record.values), record.problem, record.doubts) for record in records
     ]
     return json.dumps(rows).encode()
 
 
-def list_marks(values: Any) -> list[tuple[str, str]]:
-    return [(name, MARKS[type(value)]) for name, value in values.items() if type(value) in MARKS]
+def list_numbers(values: Mapping[str, Any]) -> list[str]:
+    """Returns the columns whose texts were numbers of a spreadsheet."""
+    return [name for name, value in values.items() if type(value) is NumberText]
 
 
 def decode_records(content: bytes) -> Iterator[Record]:
-    for line, values, marks, problem, doubts in json.loads(content):
-        marked = {name: MARKED_TEXTS[mark](values[name]) for name, mark in marks}
+    for line, values, numbers, problem, doubts in json.loads(content):
+        marked = {name: NumberText(values[name]) for name in numbers}
         yield Record(line, {**values, **marked}, None, problem, tuple(doubts))

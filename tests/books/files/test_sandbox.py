@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.utils.translation import override
 
-from books.files.formats.records import MAX_RECORD_BYTES, FailedFormula, NumberText, Record, UnreadableFile
+from books.files.formats.records import MAX_RECORD_BYTES, NumberText, Record, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.sandbox import client, messages, tasks
 from books.files.sandbox.client import ReaderFailed, StoredFile, Watch, start_process, start_reader
@@ -28,7 +28,7 @@ LIMIT_MESSAGE = "too large or too nested to be read"
 LIMITS = {
     "RLIMIT_CORE": (0, 0),
     "RLIMIT_CPU": (20, 21),
-    "RLIMIT_AS": (2**30, 2**30),
+    "RLIMIT_AS": (2**31, 2**31),
     "RLIMIT_FSIZE": (4 * 2**30, 4 * 2**30),
     "RLIMIT_NOFILE": (64, 64),
 }
@@ -120,7 +120,6 @@ def test_each_format_comes_through(name: str) -> None:
     "record",
     [
         Record(1, {"isbn": NumberText("9E+12"), "title": "T"}, None, "row: wrong", ("isbn: doubtful",)),
-        Record(1, {"year": FailedFormula("#N/A"), "isbn": FailedFormula(), "title": ""}, None),
         Record(2, {"title": "bytes that cannot be decoded: \udce9", "author": "NUL: \0"}, None),
         Record(3, {"year": 10**40, "id": None, "available": True, "genre": [{"a": [1.5]}]}, None),
         Record(4, {}, None, "record: wrong"),
