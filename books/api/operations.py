@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
 from rest_framework.request import Request
@@ -13,7 +12,7 @@ from rest_framework.request import Request
 from books.api.history import PAGE_PARAMETERS, answer_rows, describe_members, format_time, read_page_query
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef, find_actor
-from books.models import Actor, Book, Operation
+from books.models import Actor, Operation
 from books.operations.lifecycle import (
     UNDER_WAY,
     cancel_operation,
@@ -25,7 +24,7 @@ from books.operations.lifecycle import (
     undo_operation,
 )
 from books.operations.previews import Preview
-from books.operations.selection_tasks import SelectionTask
+from books.operations.selection_tasks import OperationRequest
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.cursors import Cursor, CursorInteger
@@ -46,40 +45,29 @@ class OperationCursor(Cursor):
     id: CursorInteger
 
 
-class OperationRequest(NamedTuple):
-    """What is to be done with the books of a selection."""
-
-    kind: type[SelectionTask]
-    selection: StoredFilter
-    parameters: Mapping[str, Any]
-    events: bool
-
-    def list_books(self) -> QuerySet[Book]:
-        """Raises ValidationError, whose problems name the fields of the filter."""
-        try:
-            return self.selection.list_books()
-        except ValidationError as error:
-            raise ValidationError(flatten_problems({"filter": error.detail})) from error
-
-    def preview(self) -> Preview:
-        return self.kind.preview(self.list_books(), self.parameters)
-
-    def store(self, caller: Credential, now: datetime) -> Operation:
-        parameters = {"filter": self.selection.to_parameters(), **self.parameters, "events": self.events}
-        return store_operation(
-            self.kind.name,
-            parameters,
-            find_caller(caller),
-            now,
-            BULK_PERMISSIONS,
-            credential=describe_credential(caller, SCOPE),
-        )
-
-
 class ForeignOperation(PermissionDenied):
     """The operation is somebody else's."""
 
     default_detail = "Only who began the operation, or a head librarian, may do this"
+
+
+def check_filter(selection: StoredFilter) -> None:
+    """Raises ValidationError, whose problems name the fields of the filter."""
+    try:
+        selection.list_books()
+    except ValidationError as error:
+        raise ValidationError(flatten_problems({"filter": error.detail})) from error
+
+
+def begin_operation(change: OperationRequest, events: bool, caller: Credential, now: datetime) -> Operation:
+    return store_operation(
+        change.kind.name,
+        change.build_parameters(events=events),
+        find_caller(caller),
+        now,
+        BULK_PERMISSIONS,
+        credential=describe_credential(caller, SCOPE),
+    )
 
 
 def build_texts(values: Mapping[str, Any]) -> dict[str, str]:

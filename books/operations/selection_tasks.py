@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from django.db import transaction
 from django.db.models import Count, Max, QuerySet
@@ -123,6 +123,21 @@ class EditTask(SelectionTask):
         unchanged = len(books) - len(pairs) - len(refused_items)
         refused_items += [RefusedItem(pk, Reason.ISBN_IN_USE) for pk in refused]
         return BatchCounts(len(pairs) - len(refused), unchanged, len(refused_items), refused_items=refused_items)
+
+
+class OperationRequest(NamedTuple):
+    """What is to be done with the books of a selection."""
+
+    kind: type[SelectionTask]
+    selection: StoredFilter
+    parameters: Mapping[str, Any]
+
+    def preview(self) -> Preview:
+        return self.kind.preview(self.selection.list_books(), self.parameters)
+
+    def build_parameters(self, *, events: bool) -> dict[str, Any]:
+        """Returns those of the operation."""
+        return {"filter": self.selection.to_parameters(), **self.parameters, "events": events}
 
 
 @transaction.atomic

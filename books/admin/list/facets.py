@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from books.admin.list.filters import AVAILABILITY_CHOICES, split_ids
+from books.admin.list.filters import AVAILABILITY_CHOICES
+from books.admin.list.words import describe_values
 from books.models import Book
 from books.search.quality import QUALITIES
 
@@ -115,28 +114,3 @@ def list_chips(values: Mapping[str, Any], build_address: BuildAddress) -> Iterat
     """Yields what narrows the list, but for the search; `values` are those of its form."""
     for names, text in describe_values({name: value for name, value in values.items() if value not in (None, "")}):
         yield Chip(text, build_address(**dict.fromkeys(names, "")))
-
-
-def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
-    """Yields sentences that say how the values narrow the list: by a part of a text, or by all of it."""
-    sentences: dict[str, Callable[[Any], str]] = {
-        "author": lambda text: _("Author contains “%(text)s”") % {"text": text},
-        "genre": lambda text: _("Genre is “%(text)s”") % {"text": text},
-        "year_from": lambda year: _("From %(year)s") % {"year": year},
-        "year_to": lambda year: _("Up to %(year)s") % {"year": year},
-        "availability": lambda name: str(AVAILABILITY_CHOICES[name][0]),
-        "quality": lambda name: str(QUALITIES[name]),
-        "added_since": lambda day: _("Added since %(day)s") % {"day": date_format(day, _("j M Y"))},
-        "ids": describe_ids,
-    }
-    years = ("year_from", "year_to")
-    if all(name in values for name in years):
-        yield years, f"{values['year_from']}–{values['year_to']}"
-        values = {name: value for name, value in values.items() if name not in years}
-    for name, value in values.items():
-        yield (name,), sentences[name](value)
-
-
-def describe_ids(text: str) -> str:
-    count = len(split_ids(text))
-    return ngettext("%(count)d selected book", "%(count)d selected books", count) % {"count": count}

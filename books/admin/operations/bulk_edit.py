@@ -1,30 +1,34 @@
 """The bulk edit: what is to be done with the books of a list, a preview of it, and its beginning."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from books.admin.descriptions import compare_members
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
-from books.admin.operations.descriptions import describe_edit, describe_filter, operation_address
+from books.admin.list.words import describe_selection
+from books.admin.operations.descriptions import describe_edit, operation_address
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import render_page
 from books.history.actors import find_actor
 from books.models import Actor
 from books.operations.lifecycle import store_operation
-from books.operations.selection_tasks import MAX_ANNOUNCED_ALWAYS, DeleteTask
+from books.operations.previews import Preview
+from books.operations.selection_tasks import DELETE, MAX_ANNOUNCED_ALWAYS, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter, read_stored_filter
+from library_site.admin.paginator import format_count
 
-MAX_TOKEN_LENGTH = 40
 SIGNING_SALT = "books.bulk_edit"
 
 
@@ -32,8 +36,36 @@ class InvalidFilter(Exception):
     """The list ignores a filter that is not valid; a bulk edit of more books than meant does not."""
 
 
+class Question(NamedTuple):
+    """What a preview asks, as its answer brings it back, signed: by then it can be another day, and another zone.
+
+    `token` is that of the operation: an answer that comes twice begins it once.
+    """
+
+    change: OperationRequest
+    matched: int
+    token: str
+
+    def sign(self) -> str:
+        kind, selection, parameters = self.change
+        content = (kind.name, selection.to_parameters(), parameters, self.matched, self.token)
+        return signing.dumps(content, salt=SIGNING_SALT, compress=True)
+
+
+def read_question(text: str) -> Question | None:
+    """Returns what `sign` signed."""
+    try:
+        name, selection, parameters, matched, token = signing.loads(text, salt=SIGNING_SALT)
+    except signing.BadSignature:
+        return None
+    kind = DeleteTask if name == DELETE else EditTask
+    return Question(OperationRequest(kind, read_stored_filter(selection), parameters), matched, token)
+
+
 def show_bulk_edit(request: HttpRequest) -> HttpResponse:
     """Asks what to do, then previews it, then begins it. The books are those of a list with the same query."""
+    if question := read_question(request.POST.get("question", "")):
+        return begin_or_ask_again(request, question)
     try:
         selection = read_selected_books(request.GET)
     except InvalidFilter:
@@ -41,73 +73,77 @@ def show_bulk_edit(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(list_address(request.GET))
     form = BulkEditForm(request.POST) if request.method == "POST" else BulkEditForm()
     if form.is_valid():
-        return preview_or_begin(request, selection, form)
+        change = OperationRequest(form.kind, selection, form.build_parameters())
+        require_permissions(request, change)
+        return ask(request, change)
     return render_page(
         request,
         "operations/bulk_edit",
         _("Edit many books"),
         form=form,
         matched=selection.list_books().count(),
-        filter=describe_filter(selection.values),
+        filter=describe_selection(selection),
         list_address=list_address(request.GET),
     )
 
 
-def preview_or_begin(request: HttpRequest, selection: StoredFilter, form: BulkEditForm) -> HttpResponse:
-    """Begins what was confirmed, and else asks for it."""
-    if not request.user.has_perms(form.kind.permissions):
+def require_permissions(request: HttpRequest, change: OperationRequest) -> None:
+    if not request.user.has_perms(change.kind.permissions):
         raise PermissionDenied
-    token = read_token(request)
-    previewed_selection = read_previewed(request.POST.get("selection", ""))
-    if not token or previewed_selection is None:
-        return render_preview(request, selection, form)
-    selection = previewed_selection
-    count = selection.list_books().count()
-    if request.POST.get("matched") != str(count):
-        return render_preview(request, selection, form, _("Meanwhile the number of the books is another one."))
+
+
+def begin_or_ask_again(request: HttpRequest, question: Question) -> HttpResponse:
+    change, count = question.change, question.change.selection.list_books().count()
+    require_permissions(request, change)
+    if question.matched != count:
+        return ask(request, change, _("Meanwhile the number of the books is another one."))
     if count > MAX_ANNOUNCED_ALWAYS and read_number(request.POST.get("typed", "")) != str(count):
-        return render_preview(request, selection, form, _("Type the number of the books to go on."))
-    return begin_bulk_edit(request, selection, form, token)
-
-
-def read_token(request: HttpRequest) -> str:
-    """Raises BadRequest for a text that is no token, and that PostgreSQL cannot store."""
-    token = request.POST.get("token", "")[:MAX_TOKEN_LENGTH]
-    if "\0" in token:
-        raise BadRequest(_("The token has a NUL character."))
-    return token
-
-
-def begin_bulk_edit(request: HttpRequest, selection: StoredFilter, form: BulkEditForm, token: str) -> HttpResponse:
-    events = "silent" not in request.POST
-    parameters = {"filter": selection.to_parameters(), **form.build_parameters(), "events": events}
+        return ask(request, change, _("Type the number of the books to go on."))
     actor = find_actor(Actor.Channel.OPERATION, user_id=request.user.pk)
-    kind, user_token = form.kind, f"{request.user.pk} {token}"
-    operation = store_operation(kind.name, parameters, actor, timezone.now(), kind.permissions, user_token)
+    parameters = change.build_parameters(events="silent" not in request.POST)
+    # What another person sends is no repetition.
+    token = f"{request.user.pk} {question.token}"
+    operation = store_operation(change.kind.name, parameters, actor, timezone.now(), change.kind.permissions, token)
     return HttpResponseRedirect(operation_address(operation.pk))
 
 
-def render_preview(request: HttpRequest, selection: StoredFilter, form: BulkEditForm, error: str = "") -> HttpResponse:
-    """The form, which is valid, comes back with its confirmation, to the address of the bulk edit."""
-    parameters, is_deletion = form.build_parameters(), form.kind is DeleteTask
-    preview = form.kind.preview(selection.list_books(), parameters)
-    title = _("Delete many books") if is_deletion else _("Edit many books")
-    context: dict[str, Any] = {
-        "form": form,
-        "preview": preview,
-        "error": error,
-        "is_deletion": is_deletion,
-        "lines": list(describe_edit(parameters)),
-        "samples": [(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
-        "unchanged": preview.matched - preview.would_change - preview.conflicts - preview.invalid,
-        "is_large": preview.matched > MAX_ANNOUNCED_ALWAYS,
-        "filter": describe_filter(selection.values),
-        "token": str(uuid4()),
-        "selection": sign_selection(selection),
-        "address": bulk_edit_address(request.GET),
-        "list_address": list_address(request.GET),
-    }
-    return render_page(request, "operations/preview", title, **context)
+def ask(request: HttpRequest, change: OperationRequest, error: str = "") -> HttpResponse:
+    """Previews an operation, and asks whether to begin it."""
+    preview, title = change.preview(), _("Edit many books")
+    button = ngettext("Edit %(count)s book", "Edit %(count)s books", preview.matched)
+    if change.kind is DeleteTask:
+        title = _("Delete many books")
+        button = ngettext("Delete %(count)s book", "Delete %(count)s books", preview.matched)
+    return render_preview(
+        request,
+        title,
+        change.parameters,
+        preview,
+        button=button % {"count": format_count(preview.matched)},
+        error=error,
+        is_large=preview.matched > MAX_ANNOUNCED_ALWAYS,
+        filter=describe_selection(change.selection),
+        inputs=[("question", Question(change, preview.matched, str(uuid4())).sign())],
+        address=bulk_edit_address(request.GET),
+        list_address=list_address(request.GET),
+    )
+
+
+def render_preview(
+    request: HttpRequest, title: str, parameters: Mapping[str, Any], preview: Preview, **context: Any
+) -> HttpResponse:
+    """Renders what would be done, with a form whose `inputs` ask for it."""
+    return render_page(
+        request,
+        "operations/preview",
+        title,
+        preview=preview,
+        is_deletion=not parameters,
+        lines=list(describe_edit(parameters)),
+        samples=[(sample, compare_members(sample.before, sample.after)) for sample in preview.samples],
+        unchanged=preview.matched - preview.would_change - preview.conflicts - preview.invalid,
+        **context,
+    )
 
 
 def read_selected_books(query: QueryDict) -> StoredFilter:
@@ -115,18 +151,6 @@ def read_selected_books(query: QueryDict) -> StoredFilter:
     if not ListFilterForm(query).is_valid() or list_unknown_names(query):
         raise InvalidFilter
     return StoredFilter(LIST_FORM, resolve_filters(query, timezone.now()))
-
-
-def sign_selection(selection: StoredFilter) -> str:
-    """The confirmation brings back what was previewed: by then it can be another day, and another zone."""
-    return signing.dumps(selection.to_parameters(), salt=SIGNING_SALT, compress=True)
-
-
-def read_previewed(text: str) -> StoredFilter | None:
-    try:
-        return read_stored_filter(signing.loads(text, salt=SIGNING_SALT))
-    except signing.BadSignature:
-        return None
 
 
 def read_number(text: str) -> str:

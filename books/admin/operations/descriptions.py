@@ -6,22 +6,19 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count
 from django.urls import reverse
-from django.utils.formats import date_format, number_format
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from books.admin.descriptions import changes_address, describe_kind, format_value, label_member, link_book
-from books.admin.list.filters import RESOLVED_NAMES, ListFilterForm, split_ids
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone, format_badge
-from library_site.admin.moments import localize_moment
 from library_site.db.keyset import Start, cut_page, get_id_key
 
-FILTER_LABELS = {"q": gettext_lazy("Find")} | {name: field.label for name, field in ListFilterForm.base_fields.items()}
 # So many problems are listed on a page.
 MAX_LISTED_PROBLEMS = 50
 # An operation that waits longer has probably no worker.
@@ -60,26 +57,6 @@ def describe_edit(parameters: Mapping[str, Any]) -> Iterator[str]:
     if edit.member:
         names = {"member": label_member(edit.member), "find": edit.find, "new": edit.replacement}
         yield _("In %(member)s “%(find)s” becomes “%(new)s”") % names
-
-
-def describe_filter(values: Mapping[str, str]) -> str:
-    """Returns the filter as it was entered; empty if it is every book."""
-    return ", ".join(
-        f"{FILTER_LABELS.get(name, name)}: {describe_choice(name, values)}"
-        for name, value in values.items()
-        if value and name not in ("sort", *RESOLVED_NAMES)
-    )
-
-
-def describe_choice(name: str, values: Mapping[str, str]) -> str:
-    """Returns the label of a choice, the moment at which a day begins, and any other value as it is."""
-    if name == "added_since" and "added_from" in values:
-        begin = localize_moment(datetime.fromisoformat(values["added_from"]))
-        return f"{date_format(begin, 'DATE_FORMAT')}, {date_format(begin, 'H:i T')}"
-    if name == "ids":
-        return str(len(split_ids(values[name])))
-    choices = getattr(ListFilterForm.base_fields.get(name), "choices", ())
-    return str(dict(choices).get(values[name], values[name]))
 
 
 def describe_outcome(operation: Operation) -> list[str]:

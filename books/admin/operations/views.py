@@ -14,11 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from books.admin.descriptions import describe_kind, describe_names
+from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import (
     changes_of_operation,
     count_problems,
     describe_edit,
-    describe_filter,
     describe_progress,
     format_state,
     is_under_way,
@@ -39,6 +39,7 @@ from books.history.entries import ActorNames
 from books.models import Actor, Change, Operation
 from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
+from books.operations.selections import read_stored_filter
 from books.operations.undo import UndoTask
 from library_site.db.integers import BIGINT_MAX, parse_integer
 from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
@@ -91,7 +92,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         **describe_row(operation),
         lines=list(describe_edit(parameters)),
         has_filter="filter" in parameters,
-        filter=describe_filter(parameters.get("filter", {}).get("values", {})),
+        filter=describe_selection(read_stored_filter(parameters["filter"])) if "filter" in parameters else "",
         is_silent=not parameters.get("events", True),
         problems=problems,
         workbook_address=find_workbook(request, operation),

@@ -12,8 +12,8 @@ from books.api import operations
 from books.api.filters import SEARCH_FORM
 from books.api.idempotency import idempotent
 from books.api.operations import (
-    OperationRequest,
     build_texts,
+    check_filter,
     describe_preview,
     flatten_problems,
     list_retry_headers,
@@ -23,7 +23,7 @@ from books.api.v2.documents.operations import document_cancel, document_operatio
 from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
 from books.models import Operation
 from books.operations.lifecycle import find_operation
-from books.operations.selection_tasks import DELETE, DeleteTask, EditTask
+from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
 from library_site.api.query import check_parameters, read_boolean
@@ -47,11 +47,12 @@ class OperationViewSet(APIViewSet):
     @idempotent
     def create(self, request: Request) -> HttpResponse:
         dry_run = self.read_dry_run(request)
-        change = self.read_change(request)
+        change, events = self.read_change(request)
+        check_filter(change.selection)
         if dry_run:
             return json_response(describe_preview(self.representation, change.preview()))
-        change.list_books()
-        return answer_accepted(request, change.store(get_credential(request), timezone.now()))
+        operation = operations.begin_operation(change, events, get_credential(request), timezone.now())
+        return answer_accepted(request, operation)
 
     def list(self, request: Request) -> HttpResponse:
         return operations.read_own_operations(request, get_credential(request))
@@ -79,8 +80,8 @@ class OperationViewSet(APIViewSet):
             raise ValidationError(problems)
         return dry_run
 
-    def read_change(self, request: Request) -> OperationRequest:
-        """Raises ParseError, ValidationError."""
+    def read_change(self, request: Request) -> tuple[OperationRequest, bool]:
+        """Returns what is asked for, and whether it has events. Raises ParseError, ValidationError."""
         try:
             values = self.read_values(request)
         except ValidationError as error:
@@ -89,7 +90,7 @@ class OperationViewSet(APIViewSet):
         kind = DeleteTask if values["kind"] == DELETE else EditTask
         # An operation stores them as a request has them.
         parameters = {name: values[name] for name in ("set", "replace") if values.get(name)}
-        return OperationRequest(kind, selection, parameters, values.get("events", True))
+        return OperationRequest(kind, selection, parameters), values.get("events", True)
 
 
 def get_credential(request: Request) -> Credential:

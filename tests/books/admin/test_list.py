@@ -459,7 +459,7 @@ def test_selected_books_are_edited(head: Client) -> None:
     assert answer["Location"] == f"/admin/books/book/bulk_edit/?ids={'%2C'.join(pks)}"
     page = head.get(answer["Location"])
     assert "2 books" in read_text(page)
-    assert "Selected books: 2" in read_text(page)
+    assert "2 selected books" in read_text(page)
 
 
 @pytest.mark.usefixtures("three_books")

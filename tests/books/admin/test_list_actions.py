@@ -45,9 +45,8 @@ def test_books_of_all_pages_are_marked_after_a_question(librarian: Client) -> No
     create_book(title="Persuasion")
     question = submit(librarian, "mark_lent", books[2], query="?q=emma", **ACROSS)
     page = read_text(question)
-    assert ["3 books" in page, "1 needs" in page, "&lt;Emma 2&gt;" in page, "E-1" in page, "Persuasion" in page] == [
-        True, True, True, True, False,
-    ]  # fmt: skip
+    assert ["3 books" in page, "1 book needs no change." in page, "&lt;Emma 2&gt;" in page] == [True] * 3
+    assert ["&lt;Emma 0&gt;" in page, "Persuasion" in page] == [False] * 2
     assert "can be undone" in page
     assert count_lent() == 1
     assert "Books now lent: 2." in read_text(answer_question(librarian, question, "?q=emma"))
@@ -70,7 +69,7 @@ def test_it_asks_again_if_the_list_has_other_books_by_then(librarian: Client) ->
     question = submit(librarian, "mark_lent", book, **ACROSS)
     create_book()
     second_question = answer_question(librarian, question)
-    assert "their number has changed" in read_text(second_question)
+    assert "the number of the books is another one" in read_text(second_question)
     assert count_lent() == 0
     answer_question(librarian, second_question)
     assert count_lent() == 2
@@ -126,7 +125,7 @@ def test_a_list_action_waits_for_a_change_and_finds_what_it_left(action: str) ->
         book = create_book(title="Ema")
 
     def act() -> None:
-        task, parameters = (MARK_LENT if action == "mark" else DELETE_ACTION)[4:6]
+        task, parameters = (MARK_LENT if action == "mark" else DELETE_ACTION)[4:]
         run_small_operation(action, task(), parameters, [book.pk], find_anybody(), timezone.now())
 
     with transaction.atomic():

@@ -1,0 +1,73 @@
+"""Filters of books in words: those of the list, and those that operations have stored."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from books.admin.descriptions import label_member
+from books.admin.list.filters import (
+    AVAILABILITY_CHOICES,
+    LIST_FORM,
+    RESOLVED_NAMES,
+    ListFilterForm,
+    split_ids,
+)
+from books.operations.selections import StoredFilter
+from books.search.quality import QUALITIES
+from library_site.admin.moments import localize_moment
+
+
+def describe_selection(selection: StoredFilter) -> str:
+    """Returns what chooses the books of an operation; empty if it is every book."""
+    stored = {name: value for name, value in selection.values.items() if value and name not in RESOLVED_NAMES}
+    values: dict[str, Any] = {}
+    if selection.form == LIST_FORM:
+        form = ListFilterForm(stored)
+        form.full_clean()
+        values = {name: form.cleaned_data[name] for name in stored if name in form.cleaned_data}
+        if "added_from" in selection.values:
+            values["added_since"] = datetime.fromisoformat(selection.values["added_from"])
+    # The search, the filters of the interface, and values that earlier releases took.
+    others = [f"{label_name(name)}: {value}" for name, value in stored.items() if name not in values]
+    return ", ".join([*others, *(text for _names, text in describe_values(values))])
+
+
+def label_name(name: str) -> str:
+    return _("Find") if name == "q" else label_member(name)
+
+
+def describe_values(values: Mapping[str, Any]) -> Iterable[tuple[Sequence[str], str]]:
+    """Yields sentences that say how the values narrow the list: by a part of a text, or by all of it."""
+    sentences: dict[str, Callable[[Any], str]] = {
+        "author": lambda text: _("Author contains “%(text)s”") % {"text": text},
+        "genre": lambda text: _("Genre is “%(text)s”") % {"text": text},
+        "year_from": lambda year: _("From %(year)s") % {"year": year},
+        "year_to": lambda year: _("Up to %(year)s") % {"year": year},
+        "availability": lambda name: str(AVAILABILITY_CHOICES[name][0]),
+        "quality": lambda name: str(QUALITIES[name]),
+        "added_since": lambda begin: _("Added since %(day)s") % {"day": describe_begin(begin)},
+        "ids": describe_ids,
+    }
+    years = ("year_from", "year_to")
+    if all(name in values for name in years):
+        yield years, f"{values['year_from']}–{values['year_to']}"
+        values = {name: value for name, value in values.items() if name not in years}
+    for name, value in values.items():
+        yield (name,), sentences[name](value)
+
+
+def describe_ids(text: str) -> str:
+    count = len(split_ids(text))
+    return ngettext("%(count)d selected book", "%(count)d selected books", count) % {"count": count}
+
+
+def describe_begin(begin: date | datetime) -> str:
+    """A day, or the moment at which it began for who chose it."""
+    if not isinstance(begin, datetime):
+        return date_format(begin, _("j M Y"))
+    local = localize_moment(begin)
+    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i T')}"
