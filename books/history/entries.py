@@ -8,7 +8,6 @@ from django.db.models import Exists, F, OuterRef, Q, Value
 
 from books.fields import TimestampField
 from books.models import Actor, Change
-from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, order_by
 from library_site.db.sql import Row
 
@@ -70,7 +69,7 @@ class Filters(NamedTuple):
 
 def read_book_page(book_id: int, start: Start, limit: int) -> Page[Entry]:
     """Returns a page of the changes of a book, which may be deleted."""
-    return read_entries([Q(book_id=book_id)], BY_VERSION, start, limit) if abs(book_id) <= BIGINT_MAX else Page([])
+    return read_entries([Q(book_id=book_id)], BY_VERSION, start, limit)
 
 
 def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
