@@ -176,7 +176,7 @@ def test_all_filters_choose_as_the_list_does(api: httpx.Client, key: dict[str, s
 def test_a_new_filter_of_the_list_chooses_for_operations_too(
     api: httpx.Client, key: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The example of docs/contributing.md."""
+    """The example of docs/recipes/filter.md."""
     monkeypatch.setitem(get_filters(BookSearchFilter), "year", YearFilter("exact", help_text="In this year."))
     create_book(year=1815)
     book = create_book(year=1816)
