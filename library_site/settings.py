@@ -72,7 +72,7 @@ MIDDLEWARE = [
     "oauth.accounts.sessions.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "oauth.lockout.HashingBusyMiddleware",
+    "oauth.passwords.lockout.HashingBusyMiddleware",
     # Last, as django-axes asks.
     "axes.middleware.AxesMiddleware",
 ]
@@ -185,7 +185,7 @@ SRU_ALLOW_PRIVATE = env.flag("SRU_ALLOW_PRIVATE", default=False)
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}}
 
 # Called when the access of an app or an API key ends, with the condition for the rows that it made.
-ACCESS_END_HANDLERS = ["webhooks.endpoints.end_made"]
+ACCESS_END_HANDLERS = ["webhooks.endpoints.disable_issued"]
 
 # Modules that know what an app keeps about a person, which `export_user` and `forget_user` need besides oauth's own.
 PERSONAL_DATA = ["webhooks.management.personal_data", "books.management.personal_data"]
@@ -202,7 +202,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 # The first hashes passwords, the last the toolkit's generated secrets.
-PASSWORD_HASHERS = ["oauth.hashers.BoundedPBKDF2Hasher", "oauth.hashers.GeneratedSecretHasher"]
+PASSWORD_HASHERS = ["oauth.passwords.hashers.BoundedPBKDF2Hasher", "oauth.passwords.hashers.GeneratedSecretHasher"]
 # Whether people with "Staff status" must have a second factor.
 TWO_FACTOR_FOR_STAFF = env.flag("TWO_FACTOR_FOR_STAFF", default=False)
 # Seconds for which the link of a forgotten password is good.
@@ -212,13 +212,13 @@ LOGIN_REDIRECT_URL = "accounts:apps"
 SESSION_ENGINE = "library_site.db.sessions"
 
 # Lockout of clients that guess passwords or secrets (django-axes)
-AXES_HANDLER = "oauth.lockout.LockoutHandler"
-AXES_USERNAME_CALLABLE = "oauth.lockout.get_counted_name"
-AXES_LOCKOUT_PARAMETERS = "oauth.lockout.get_lockout_parameters"
-AXES_FAILURE_LIMIT = "oauth.lockout.get_failure_limit"
-AXES_COOLOFF_TIME = "oauth.lockout.get_cooloff"
+AXES_HANDLER = "oauth.passwords.lockout.LockoutHandler"
+AXES_USERNAME_CALLABLE = "oauth.passwords.lockout.get_counted_name"
+AXES_LOCKOUT_PARAMETERS = "oauth.passwords.lockout.get_lockout_parameters"
+AXES_FAILURE_LIMIT = "oauth.passwords.lockout.get_failure_limit"
+AXES_COOLOFF_TIME = "oauth.passwords.lockout.get_cooloff"
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "oauth.lockout.render_locked"
+AXES_LOCKOUT_CALLABLE = "oauth.passwords.lockout.render_locked"
 AXES_CLIENT_IP_CALLABLE = "oauth.callers.get_client_ip"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False

@@ -16,8 +16,8 @@ from django.db.models import BooleanField, ExpressionWrapper, F, Q, QuerySet
 from library_site.db.sql import CompiledQuery, Parameter, PreparedStatement, Row
 from library_site.http.refusals import Refusal
 from oauth import scopes
-from oauth.creators import announce_end, lock_creator
 from oauth.credentials import Credential, sha256_hex
+from oauth.issuers import lock_issuer, revoke_issued
 from oauth.models import APIKey, build_active_condition
 from oauth.scopes import ScopeSet
 
@@ -61,14 +61,14 @@ def create_key(
     expires_at: datetime | None = None,
     creator: Credential | None = None,
 ) -> tuple[APIKey, str]:
-    """Returns a new key and its text, which is not stored. Raises TooManyKeys, CreatorRevoked.
+    """Returns a new key and its text, which is not stored. Raises TooManyKeys, IssuerRevoked.
 
     The key expires at the latest with `creator`, the credential that makes it.
     """
     prefix = secrets.token_hex(6)
     text = f"lib_{prefix}_{secrets.token_urlsafe(32)}"
     with transaction.atomic():
-        made_by = lock_creator(creator, now)
+        made_by = lock_issuer(creator, now)
         # Without the lock, concurrent requests would each count too few keys.
         User.objects.select_for_update(no_key=True).get(pk=owner.pk)
         if get_active_keys(now).filter(owner=owner).count() >= MAX_KEYS_PER_USER:
@@ -162,7 +162,7 @@ def revoke_keys(keys: QuerySet[APIKey], now: datetime) -> int:
         ids = list(keys.select_for_update(no_key=True).values_list("pk", flat=True))
         while ids:
             count += APIKey.objects.filter(pk__in=ids, revoked_at=None).update(revoked_at=now)
-            announce_end(Q(creator__in=ids))
+            revoke_issued(Q(creator__in=ids))
             ids = list(
                 APIKey.objects.filter(creator__in=ids).select_for_update(no_key=True).values_list("pk", flat=True)
             )

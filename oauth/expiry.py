@@ -10,8 +10,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.settings import oauth2_settings
 
-from oauth import lockout
 from oauth.models import CONSENT_LIFETIME, AccountMail, APIKey, Authorization, ChangedRights
+from oauth.passwords import lockout
 from oauth.tokens import revocations
 
 # Owners can still see ended keys in the admin for this time.

@@ -7,8 +7,8 @@ from django.utils import timezone
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from library_site.monitoring.sources import get_seconds
-from oauth.lockout import select_recent_attempts
 from oauth.models import AccountMail
+from oauth.passwords.lockout import select_recent_attempts
 
 
 def read_accounts() -> Iterable[Metric]:

@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 from oauth2_provider.models import Application, Grant
 
-from oauth.creators import announce_end
+from oauth.issuers import revoke_issued
 from oauth.models import APIKey, Authorization
 from oauth.tokens import revocations
 
@@ -65,12 +65,12 @@ def revoke_deleted_application(instance: Application, **others: Any) -> None:
 
 @receiver(pre_delete, sender=APIKey)
 def announce_deleted_key(instance: APIKey, **others: Any) -> None:
-    announce_end(Q(creator=instance.pk))
+    revoke_issued(Q(creator=instance.pk))
 
 
 @receiver(pre_delete, sender=Authorization)
 def announce_deleted_authorization(instance: Authorization, **others: Any) -> None:
-    announce_end(Q(authorization=instance.pk))
+    revoke_issued(Q(authorization=instance.pk))
 
 
 @receiver(m2m_changed, sender=User.groups.through)

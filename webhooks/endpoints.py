@@ -18,7 +18,7 @@ from django.utils.translation import gettext, gettext_noop, override
 from library_site.admin.stored_texts import translate_stored
 from library_site.http.refusals import Refusal
 from oauth.accounts.languages import find_language
-from oauth.creators import PERSON, Creator
+from oauth.issuers import PERSON, Issuer
 from oauth.scopes import SCOPES, build_permission_condition
 from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event, SignatureForm
@@ -103,7 +103,7 @@ def reachable_endpoints() -> QuerySet[Endpoint]:
 
 
 def create_endpoint(
-    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, creator: Creator = PERSON
+    owner: User, values: Mapping[str, Any], secret: str | None, now: datetime, creator: Issuer = PERSON
 ) -> tuple[Endpoint, str]:
     """Returns a new endpoint and its secret. Needs a transaction. Raises UnusableSecret, TooManyEndpoints."""
     new_secret = choose_secret(values.get("form", SignatureForm.B), secret)
@@ -123,7 +123,7 @@ def choose_secret(form: str, secret: str | None) -> str:
     return secret or generate_secret()
 
 
-def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Creator = PERSON) -> None:
+def change_endpoint(endpoint: Endpoint, values: Mapping[str, Any], creator: Issuer = PERSON) -> None:
     """Writes these values, unless the endpoint is deleted. One that becomes active gets RESET_VALUES too.
 
     An ended endpoint that becomes active, or one that gets another owner, is from then on as if `creator` had made it.
@@ -165,7 +165,7 @@ def disable_endpoints(endpoints: QuerySet[Endpoint], reason: str) -> list[Endpoi
     return disabled_endpoints
 
 
-def end_made(made: Q) -> None:
+def disable_issued(made: Q) -> None:
     """Disables the endpoints that a credential made; one of ACCESS_END_HANDLERS. Needs a transaction."""
     ended = Endpoint.objects.ended().filter(state=Endpoint.State.DISABLED)
     endpoints = Endpoint.objects.not_deleted().filter(made).exclude(pk__in=ended)
@@ -181,7 +181,7 @@ def disable_ended() -> None:
     has_ended = (
         Q(expires_at__lte=Now()) | Q(creator__revoked_at__isnull=False) | Q(authorization__ended_at__isnull=False)
     )
-    end_made(has_ended & Q(state=Endpoint.State.ACTIVE))
+    disable_issued(has_ended & Q(state=Endpoint.State.ACTIVE))
 
 
 def mail_owner(endpoint: Endpoint) -> None:

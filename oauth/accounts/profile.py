@@ -10,9 +10,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from oauth import lockout
 from oauth.accounts import roles, totp
 from oauth.accounts.forms import ProfileForm
+from oauth.passwords import lockout
 
 
 @sensitive_post_parameters()

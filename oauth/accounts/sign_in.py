@@ -12,11 +12,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from oauth2_provider.models import Application
 
-from oauth import lockout
 from oauth.accounts import sessions, totp
 from oauth.accounts.forms import CodeForm
 from oauth.accounts.granted_apps import find_application
 from oauth.accounts.next_page import redirect_with_next
+from oauth.passwords import lockout
 from oauth.server import redirect_uris
 
 

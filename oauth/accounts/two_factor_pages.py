@@ -13,11 +13,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from library_site import encryption
-from oauth import lockout
 from oauth.accounts import sessions, totp
 from oauth.accounts.forms import CodeForm, SetUpForm
 from oauth.accounts.next_page import get_next_page
 from oauth.models import SecondFactor
+from oauth.passwords import lockout
 
 # The secret of an app that is being set up, encrypted as in the table of second factors.
 SETUP_KEY = "second_factor_setup"

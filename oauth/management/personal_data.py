@@ -24,10 +24,10 @@ from library_site.admin.log_entries import list_entries, remove_titles
 from oauth import api_keys
 from oauth.accounts.mails import normalize_address
 from oauth.accounts.sessions import get_session_user_id
-from oauth.creators import announce_end
-from oauth.lockout import USER_PREFIX
+from oauth.issuers import revoke_issued
 from oauth.management.users import Person
 from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, SecondFactor
+from oauth.passwords.lockout import USER_PREFIX
 from oauth.signals import revoke_all_access
 
 ACCOUNT_COLUMNS = (
@@ -148,10 +148,10 @@ def forget_person(person: Person) -> Counter[str]:
 
 
 def end_access(user_id: int) -> None:
-    """Ends what the account granted, and what was made with it; locks it in the order of `lock_creator`."""
+    """Ends what the account granted, and what was made with it; locks it in the order of `lock_issuer`."""
     revoke_all_access(User.objects.filter(pk=user_id))
     api_keys.revoke_keys(APIKey.objects.filter(owner=user_id).order_by("pk"), timezone.now())
-    announce_end(Q(owner=user_id))
+    revoke_issued(Q(owner=user_id))
 
 
 def lock_account(user_id: int) -> None:

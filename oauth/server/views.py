@@ -14,9 +14,10 @@ from oauthlib.common import Request as ClientRequest
 from oauthlib.oauth2.rfc6749 import errors
 
 from library_site.api.responses import NO_STORE
-from oauth import lockout, scopes
+from oauth import scopes
 from oauth.authentication import build_challenge, verify_token
-from oauth.hashers import HashingBusy
+from oauth.passwords import lockout
+from oauth.passwords.hashers import HashingBusy
 from oauth.server.backend import OAuthBackend
 from oauth.server.error_responses import error_response, malformed_reason
 from oauth.server.introspection import introspect_token

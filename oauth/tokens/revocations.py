@@ -18,7 +18,7 @@ from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from oauth import api_keys, scopes
-from oauth.creators import announce_end
+from oauth.issuers import revoke_issued
 from oauth.models import APIKey, Authorization, ChangedRights
 from oauth.scopes import ScopeSet
 
@@ -85,7 +85,7 @@ def revoke_authorizations(authorizations: QuerySet[Authorization], now: datetime
         ids = list(active.order_by("pk").select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
         Authorization.objects.filter(pk__in=ids).update(ended_at=now)
         api_keys.revoke_keys(APIKey.objects.filter(authorization__in=ids), now)
-        announce_end(Q(authorization__in=ids))
+        revoke_issued(Q(authorization__in=ids))
         transaction.on_commit(REVOCATION_LIST.invalidate)
     return len(ids)
 

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from oauth2_provider.models import Application
 from pytest_django import Settings
 
-from oauth import hashers
-from oauth.hashers import HASH_LIMITER, BoundedPBKDF2Hasher, HashingBusy, HashLimiter
+from oauth.passwords import hashers
+from oauth.passwords.hashers import HASH_LIMITER, BoundedPBKDF2Hasher, HashingBusy, HashLimiter
 from tests.support.oauth_flows import create_confidential_app, parse_oauth_error, submit_sign_in
 from tests.support.waiting import wait_until
 

@@ -18,7 +18,7 @@ from django.test import Client, RequestFactory
 from oauth2_provider.models import Application
 from pytest_django import Settings
 
-from oauth.lockout import MAX_ADDRESS_FAILURES
+from oauth.passwords.lockout import MAX_ADDRESS_FAILURES
 from tests.support.oauth_flows import (
     SECRET,
     build_code_request,

@@ -50,8 +50,8 @@ class Scenario:
         self.app_header = build_bearer_header(self.tokens["access_token"])
         self.key_header = create_key_header(self.owner)
         self.key = APIKey.objects.get()
-        creators = (self.app_header, self.key_header)
-        self.app_endpoints, self.key_endpoints = ([self.make(header), self.make_by_key(header)] for header in creators)
+        issuers = (self.app_header, self.key_header)
+        self.app_endpoints, self.key_endpoints = ([self.make(header), self.make_by_key(header)] for header in issuers)
         publish_event()
 
     def make(self, header: dict[str, str]) -> int:

@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
-from oauth.creators import CreatorRevoked, lock_creator
 from oauth.credentials import Credential
+from oauth.issuers import IssuerRevoked, lock_issuer
 from tests.support.concurrency import start_concurrently
 from tests.support.creators import KINDS, CreatorCase, create_creator
 from tests.support.endpoints import OLD_SECRET, claim_deliveries, create_endpoint, create_owner, publish_event
@@ -40,7 +40,7 @@ def creator(request: pytest.FixtureRequest, owner: User) -> CreatorCase:
 @transaction.atomic
 def make_endpoint(owner: User, credential: Credential | None = None) -> Endpoint:
     now = timezone.now()
-    endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_creator(credential, now))
+    endpoint, _ = endpoints.create_endpoint(owner, VALUES, None, now, lock_issuer(credential, now))
     return endpoint
 
 
@@ -95,7 +95,7 @@ def test_access_that_ends_meanwhile_makes_no_endpoint(owner: User, creator: Crea
     with transaction.atomic():
         creator.end()
         second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
-    with pytest.raises(CreatorRevoked):
+    with pytest.raises(IssuerRevoked):
         second.result()
     assert not Endpoint.objects.exists()
 
@@ -114,7 +114,7 @@ def test_an_endpoint_that_is_enabled_meanwhile_ends_too(owner: User, creator: Cr
     endpoint = make_endpoint(owner, creator.credential)
     Endpoint.objects.update(state="disabled")
     with transaction.atomic():
-        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_creator(creator.credential, timezone.now()))
+        endpoints.change_endpoint(endpoint, {"state": "active"}, lock_issuer(creator.credential, timezone.now()))
         second = start_concurrently(creator.end)
     second.result()
     assert Endpoint.objects.get().state == "disabled"
@@ -126,7 +126,7 @@ def test_an_end_and_a_change_of_the_user_do_not_deadlock_with_a_new_endpoint(own
         second = start_concurrently(lambda: make_endpoint(owner, creator.credential))
         owner.is_active = False
         owner.save()
-    with pytest.raises(CreatorRevoked):
+    with pytest.raises(IssuerRevoked):
         second.result()
 
 

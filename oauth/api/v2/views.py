@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from oauth import api_keys, creators
+from oauth import api_keys, issuers
 from oauth.api.v2.documents import document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
@@ -46,7 +46,7 @@ class APIKeyViewSet(APIViewSet):
         owner, creator = cast("tuple[User, Credential]", (request.user, request.auth))
         try:
             key, text = api_keys.create_key(owner, values["name"], values["scopes"], now, values["expires_at"], creator)
-        except creators.CreatorRevoked as error:
+        except issuers.IssuerRevoked as error:
             raise InvalidCredential from error
         location = reverse(f"{request.version}:api-key", kwargs={"key_id": key.prefix})
         body = {**APIKeySerializer(key).data, "key": text}
@@ -66,7 +66,7 @@ class APIKeyViewSet(APIViewSet):
 
     def get_own_keys(self, request: Request) -> QuerySet[APIKey]:
         """Returns a person's active keys; an app sees only the keys that it and its keys made."""
-        made = creators.build_made_condition(cast("Credential", request.auth))
+        made = issuers.build_issued_condition(cast("Credential", request.auth))
         return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
 
     def get_key(self, request: Request, key_id: str) -> APIKey:

@@ -24,9 +24,9 @@ from library_site.monitoring import machine
 from library_site.monitoring.metrics import ServerMetrics
 from library_site.monitoring.sources import read_connections
 from library_site.releases import VERSION
-from oauth.lockout import COOLOFF
 from oauth.metrics import read_accounts
 from oauth.models import AccountMail
+from oauth.passwords.lockout import COOLOFF
 from webhooks.metrics import read_expiry
 from webhooks.models import Clearing
 

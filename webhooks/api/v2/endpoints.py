@@ -16,10 +16,10 @@ from rest_framework.request import Request
 from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, RETRY_SOON, json_response, make_empty_response
 from library_site.api.viewsets import APIViewSet
-from oauth import creators
+from oauth import issuers
 from oauth.authentication import InvalidCredential
-from oauth.creators import Creator
 from oauth.credentials import Credential
+from oauth.issuers import Issuer
 from oauth.permissions import HasViewScope
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
@@ -65,7 +65,7 @@ class EndpointViewSet(WebhookViewSet):
         values = self.read_values(request)
         requested_secret = values.pop("secret", None)
         with transaction.atomic():
-            creator, now = lock_creator(request), timezone.now()
+            creator, now = lock_issuer(request), timezone.now()
             with name_refused_secret():
                 endpoint, secret = endpoints.create_endpoint(get_owner(request), values, requested_secret, now, creator)
         location = reverse(f"{request.version}:webhook", kwargs={"webhook_id": endpoint.pk})
@@ -82,14 +82,14 @@ class EndpointViewSet(WebhookViewSet):
         check_parameters(request, [])
         values = self.read_values(request)
         with transaction.atomic():
-            endpoints.change_endpoint(endpoint, values, lock_creator(request))
+            endpoints.change_endpoint(endpoint, values, lock_issuer(request))
         return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
         endpoint = get_own_endpoint(request, webhook_id)
         check_parameters(request, [])
         with transaction.atomic():
-            lock_creator(request)
+            lock_issuer(request)
             endpoints.delete_endpoint(endpoint)
         return make_empty_response()
 
@@ -100,7 +100,7 @@ class EndpointViewSet(WebhookViewSet):
         check_parameters(request, [])
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
-            lock_creator(request)
+            lock_issuer(request)
             with name_refused_secret():
                 secret = endpoints.add_endpoint_secret(endpoint, requested_secret, now=timezone.now())
         return json_response({"secret": secret, "key_encoding": endpoint.key_encoding}, 201, NO_STORE)
@@ -110,7 +110,7 @@ class EndpointViewSet(WebhookViewSet):
         endpoint = get_own_endpoint(request, webhook_id)
         check_parameters(request, [])
         with transaction.atomic():
-            lock_creator(request)
+            lock_issuer(request)
             endpoints.promote_secret(endpoint)
         return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
 
@@ -151,15 +151,15 @@ def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:
     """Returns those of the user that the credential sees."""
-    made = creators.build_made_condition(cast("Credential", request.auth))
+    made = issuers.build_issued_condition(cast("Credential", request.auth))
     return endpoints.own_endpoints(get_owner(request), made)
 
 
-def lock_creator(request: Request) -> Creator:
+def lock_issuer(request: Request) -> Issuer:
     """Raises InvalidCredential: a process learns up to five seconds late that access has ended. Needs a transaction."""
     try:
-        return creators.lock_creator(cast("Credential", request.auth), timezone.now())
-    except creators.CreatorRevoked as error:
+        return issuers.lock_issuer(cast("Credential", request.auth), timezone.now())
+    except issuers.IssuerRevoked as error:
         raise InvalidCredential from error
 
 

@@ -92,8 +92,8 @@ def test_an_app_and_a_key_have_what_they_made(api: httpx.Client, owner: User) ->
 
 @pytest.mark.parametrize("creator", ["the person", "another app", "another key"])
 def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, owner: User, creator: str) -> None:
-    creators = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
-    endpoint = create_webhook(api, creators[creator]) if creator in creators else create_endpoint(owner)
+    issuers = {"another app": obtain_token_header(api, owner, "other"), "another key": create_key_header(owner)}
+    endpoint = create_webhook(api, issuers[creator]) if creator in issuers else create_endpoint(owner)
     headers = create_key_header(owner)
     assert list_webhooks(api, headers) == [endpoint.pk]
     assert try_operations(api, headers, endpoint) == [status for *_, status in OPERATIONS]
@@ -104,8 +104,8 @@ def test_a_key_of_the_person_has_all_endpoints_of_the_person(api: httpx.Client, 
 def test_no_app_has_the_endpoints_of_others(api: httpx.Client, owner: User, creator: str, caller: str) -> None:
     app = obtain_token_header(api, owner)
     headers = {"app": app, "key of the app": create_app_key(api, app)}[caller]
-    creators = {"another app": obtain_token_header(api, owner, "other"), "a key": create_key_header(owner)}
-    endpoint = create_webhook(api, creators[creator]) if creator in creators else create_endpoint(owner)
+    issuers = {"another app": obtain_token_header(api, owner, "other"), "a key": create_key_header(owner)}
+    endpoint = create_webhook(api, issuers[creator]) if creator in issuers else create_endpoint(owner)
     assert list_webhooks(api, headers) == []
     assert try_operations(api, headers, endpoint) == [404] * len(OPERATIONS)
     endpoint.refresh_from_db()

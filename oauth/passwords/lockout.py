@@ -20,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
-from oauth.hashers import HashingBusy
+from oauth.passwords.hashers import HashingBusy
 
 log = logging.getLogger(__name__)
 

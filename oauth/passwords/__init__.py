@@ -1,0 +1,1 @@
+"""The passwords of people and apps: how they are hashed, and what stops guessing."""
