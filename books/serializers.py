@@ -2,25 +2,12 @@
 
 from typing import Any
 
-from django.db import models
-from rest_framework import serializers
-
 from books.members import MEMBERS, REQUIRED_MEMBERS
 from books.models import Book
-from library_site.api.serializers import NonBlankField, StrictIntegerField, StringField
+from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField
 
 
-class NoCoercionSerializer(serializers.ModelSerializer[Book]):
-    """A ModelSerializer whose fields do not coerce."""
-
-    serializer_field_mapping = {
-        **serializers.ModelSerializer.serializer_field_mapping,
-        models.CharField: StringField,
-        models.IntegerField: StrictIntegerField,
-    }
-
-
-class NewBookSerializer(NoCoercionSerializer):
+class NewBookSerializer(StrictModelSerializer):
     """The members that make a book, texts kept exactly as sent."""
 
     class Meta:
@@ -40,8 +27,3 @@ class NonBlankBookSerializer(NewBookSerializer):
         field_class, options = super().build_standard_field(field_name, model_field)
         is_text = issubclass(field_class, StringField)
         return NonBlankField if is_text and not model_field.blank else field_class, options
-
-
-def make_optional(meta: type[NewBookSerializer.Meta]) -> dict[str, dict[str, Any]]:
-    """The `extra_kwargs` of a serializer for changes, in which every member is optional."""
-    return {name: {**meta.extra_kwargs.get(name, {}), "required": False} for name in meta.fields}

@@ -158,9 +158,11 @@ API_LIFECYCLES: dict[int, dict[str, Any]] = {
     )
 }
 
+# The responses to requests with an Idempotency-Key.
+STORED_RESPONSE_MODEL = "books.StoredResponse"
 # `manage.py clear_expired` deletes the rows that these functions list, in this order.
 EXPIRED_ROWS = [
-    "books.api.idempotency.iter_expired",
+    "library_site.api.idempotency.iter_expired",
     "oauth.expiry.iter_expired",
     "webhooks.expiry.iter_expired",
     "books.history.expiry.iter_expired",
@@ -219,7 +221,7 @@ AXES_FAILURE_LIMIT = "oauth.passwords.lockout.get_failure_limit"
 AXES_COOLOFF_TIME = "oauth.passwords.lockout.get_cooloff"
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "oauth.passwords.lockout.render_locked"
-AXES_CLIENT_IP_CALLABLE = "oauth.callers.get_client_ip"
+AXES_CLIENT_IP_CALLABLE = "library_site.http.callers.get_client_ip"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -397,7 +399,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["library_site.api.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["library_site.api.parsers.JSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "library_site.api.negotiation.JSONNegotiation",
-    "DEFAULT_SCHEMA_CLASS": "library_site.api.error_documents.OperationSchema",
+    "DEFAULT_SCHEMA_CLASS": "library_site.api.operation_schema.OperationSchema",
     "EXCEPTION_HANDLER": "library_site.http.errors.exception_handler",
     "DEFAULT_VERSIONING_CLASS": "library_site.api.negotiation.ServedVersioning",
     "UNAUTHENTICATED_USER": None,

@@ -17,7 +17,7 @@ register_pages()
 urlpatterns = [
     # First: each pattern before the match costs microseconds.
     *(
-        path(f"{version.home.removeprefix('/')}/", include((version.urlpatterns, f"v{version.number}")))
+        path(f"{version.home.removeprefix('/')}/", include((version.urlpatterns, version.name)))
         for version in reversed(KNOWN_VERSIONS)
     ),
     path("", RootView.as_view(), name="root"),

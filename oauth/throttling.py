@@ -13,11 +13,11 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from library_site.http.callers import get_address_key, get_caller_key
 from library_site.http.errors import render_failure
 from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import HEADERS_KEY, WAIT_KEY, get_counter
-from oauth.callers import get_address_key, get_caller_key
 
 # What is refused for its version, its credential or its method never reaches the throttle.
 REFUSED_STATUSES = {400, 401, 403, 405}

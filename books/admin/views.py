@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor
-from library_site.api.cursors import Cursor, InvalidCursor
+from library_site.api.cursors import InvalidCursor, PageCursor
 from library_site.db.keyset import Page, Start
 
 PAGE_SIZE = 50
@@ -63,20 +63,20 @@ def find_librarian(request: HttpRequest) -> ActorRef:
     return find_actor(Actor.Channel.ADMIN, user_id=request.user.pk)
 
 
-def read_start(query: QueryDict, cursor_class: type[Cursor]) -> Start:
+def read_start(query: QueryDict, cursor_class: type[PageCursor]) -> Start:
     """Returns where a page begins: with changes older or newer than a cursor. Any other text begins it anew."""
     name = "newer" if "newer" in query else "older"
     try:
-        return Start(cursor_class.decode(query.get(name, "")).to_key(), backward=name == "newer")
+        return cursor_class.decode(query.get(name, "")).to_start()
     except InvalidCursor:
         return Start()
 
 
-def build_links(query: QueryDict, cursor_class: type[Cursor], start: Start, page: Page[Any]) -> Links:
+def build_links(query: QueryDict, cursor_class: type[PageCursor], start: Start, page: Page[Any]) -> Links:
     """Links the pages beside this one, and the first page."""
     return Links(
-        build_query(query, newer=cursor_class(*page.before).encode()) if page.before else None,
-        build_query(query, older=cursor_class(*page.behind).encode()) if page.behind else None,
+        build_query(query, newer=cursor_class.build(page.before, backward=True).encode()) if page.before else None,
+        build_query(query, older=cursor_class.build(page.behind, backward=False).encode()) if page.behind else None,
         build_query(query) if start.key else None,
     )
 

@@ -29,7 +29,6 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ModelViewSet
 
 from books.api import filters
-from books.api.conditional import NO_CONDITIONS, Conditions
 from books.api.exports import choose_format
 from books.api.pagination import KeysetPage
 from books.api.views import BookViewSet
@@ -38,6 +37,7 @@ from books.models import Book
 from books.read_model import BookListSerializer, Column, Representation, compile_serializer, has_only_conditions
 from books.writing import changes
 from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledResponse, CompiledRoute
+from library_site.api.conditions import NO_CONDITIONS, Conditions
 from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.negotiation import JSONNegotiation, ServedVersioning
 from library_site.api.renderers import JSONRenderer
@@ -45,9 +45,9 @@ from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.lost_connections import close_lost_connection
 from library_site.db.sql import PreparedStatement, Row
+from library_site.http.callers import get_caller_key
 from library_site.http.refusals import FAILURE_KEY
 from oauth.authentication import APIKeyAuthentication, BearerAuthentication, authenticate_key_and_read, find_credential
-from oauth.callers import get_caller_key
 from oauth.credentials import Credential
 from oauth.permissions import LibraryAccess, get_required_scope, require_permission
 from oauth.throttling import CallerThrottle, count_request
@@ -58,21 +58,22 @@ JSON_ACCEPTS = {"", "*/*", "application/json"}
 # Clients can ask for many different statements. This many are cached.
 CACHED_STATEMENTS = 1_000
 # They add documents, and Idempotency-Key, with which requests are left to Django.
-WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "books.api.idempotency")
+WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "library_site.api.idempotency")
 FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
 # Our own hooks for which the compiled routes stand in, by their class.
 OWN_HOOKS = {
     "library_site.api.viewsets.APIViewSet": "initial perform_authentication check_permissions options"
     " get_serializer_class get_parsers",
-    "books.api.views.BookViewSet": "list retrieve create update destroy get_object perform_create perform_update"
-    " perform_destroy handle_exception",
+    "library_site.api.viewsets.ResourceViewSet": "list retrieve create update partial_update destroy",
+    "books.api.views.BookViewSet": "list get_object perform_create perform_update perform_destroy handle_exception",
     "books.api.v1.views.BookViewSetV1": "destroy options",
-    "books.api.v2.views.BookViewSetV2": "list create partial_update get_serializer",
+    "books.api.v2.views.BookViewSetV2": "list create get_serializer",
     "books.api.filters.QueryFilterSet": "__init__ get_form_class filter_queryset",
     "books.api.filters.ListFilterBackend": "get_filterset_class",
     "books.api.v1.pagination.SkipLimitPagination": "get_offset get_limit paginate_queryset get_paginated_response"
     " get_paginated_response_schema get_schema_operation_parameters",
-    "books.api.pagination.KeysetPagination": "paginate_queryset get_paginated_response get_paginated_response_schema"
+    "library_site.api.pagination.CursorPagination": "get_paginated_response",
+    "books.api.pagination.KeysetPagination": "paginate_queryset get_paginated_response_schema"
     " get_schema_operation_parameters",
     "library_site.api.renderers.JSONRenderer": "render",
     "oauth.authentication.BearerAuthentication": "authenticate authenticate_header",
@@ -186,7 +187,7 @@ class CompiledBooks:
     def prepare_view(self, action: str, request: CompiledRequest) -> tuple[Any, Representation]:
         """Returns the view and the representation of its books. Raises UnknownParameter, ValidationError."""
         view = self.view_class()
-        view.action = action
+        view.action, view.request = action, SimpleNamespace(version=request.environ["library.version"].name)
         view.check_query(request.query)
         names = view.get_shown_fields(request.query)
         return view, self.representation if names is None else self.representation.with_fields(names)
@@ -268,7 +269,7 @@ class CompiledBooks:
         close_lost_connection()
         request.environ[WRITE_KEY] = True
         view, _ = self.prepare_view(action, request)
-        return view, values, find_actor(view.version_name, credential=credential)
+        return view, values, find_actor(view.request.version, credential=credential)
 
     def show(self, view: Any, book: Any, status: int, **headers: str) -> CompiledResponse:
         body = encode_json(self.representation.to_struct(book))

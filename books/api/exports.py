@@ -8,10 +8,10 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from books.api.conditional import get_conditions
 from books.files.downloads import stream_books
 from books.files.formats.registry import STREAMED_FORMATS, Format
 from books.models import Book
+from library_site.api.conditions import get_conditions
 
 JSON_TYPES = ("application/json", "application/vnd.library")
 WILDCARDS = ("*/*", "application/*", "text/*")

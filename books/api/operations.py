@@ -5,11 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpResponse
 from rest_framework.exceptions import ErrorDetail, PermissionDenied, ValidationError
-from rest_framework.request import Request
 
-from books.api.history import PAGE_PARAMETERS, answer_rows, describe_members, format_time, read_page_query
+from books.api.history import describe_members, format_time
 from books.fields import to_naive_utc
 from books.history.actors import ActorRef, find_actor
 from books.models import Actor, Operation
@@ -18,8 +16,6 @@ from books.operations.lifecycle import (
     cancel_operation,
     find_operation,
     find_undo,
-    list_undos,
-    read_own_page,
     store_operation,
     undo_operation,
 )
@@ -27,8 +23,7 @@ from books.operations.previews import Preview
 from books.operations.selection_tasks import OperationRequest
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
-from library_site.api.cursors import Cursor, CursorInteger
-from library_site.api.query import FieldErrors, check_parameters, get_parameter
+from library_site.api.query import FieldErrors
 from library_site.api.responses import RETRY_SOON
 from oauth.credentials import Credential
 from oauth.scopes import SCOPES
@@ -37,12 +32,6 @@ from oauth.stored_credentials import describe_credential
 OTHERS_OPERATIONS = "books.undo_others_operations"
 SCOPE = "write"
 BULK_PERMISSIONS = [permission for permission in [SCOPES[SCOPE].permission] if permission]
-
-
-class OperationCursor(Cursor):
-    """A position in the operations of a person."""
-
-    id: CursorInteger
 
 
 class ForeignOperation(PermissionDenied):
@@ -113,16 +102,6 @@ def require_operator(operation: Operation, caller: Credential) -> None:
 
 def find_caller(caller: Credential) -> ActorRef:
     return find_actor(Actor.Channel.OPERATION, credential=caller)
-
-
-def read_own_operations(query: Request, caller: Credential) -> HttpResponse:
-    """Answers those that the user of the credential began. Raises ValidationError, UnknownParameter."""
-    check_parameters(query, ["state", *PAGE_PARAMETERS])
-    state = get_parameter(query, "state")
-    page_query = read_page_query(query, OperationCursor, find_state_problems(state))
-    page = read_own_page(caller.user_id, state, page_query.start, page_query.limit)
-    undos = {undo.undo_of_id: undo.pk for undo in list_undos(page.rows)}
-    return answer_rows(page_query, page, [represent_row(row, undos.get(row.pk)) for row in page.rows])
 
 
 def find_state_problems(state: str | None) -> FieldErrors:

@@ -1,15 +1,12 @@
 """Keyset pagination: a cursor has the sort key of a book instead of an offset, so every page costs the same."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.db.models import F, QuerySet
-from rest_framework.exceptions import ErrorDetail, ValidationError
-from rest_framework.pagination import BasePagination
+from rest_framework.exceptions import ErrorDetail
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from books.fields import FormattedTimestamp
@@ -17,17 +14,8 @@ from books.models import Book
 from books.read_model import Column
 from books.search.sections import SORT_KEYS, build_beyond_condition
 from library_site.api.cursors import Cursor, CursorInteger, InvalidCursor
-from library_site.api.query import (
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
-    FieldErrors,
-    Query,
-    build_link,
-    get_parameter,
-    read_boolean,
-    read_cursor,
-    read_integer,
-)
+from library_site.api.pagination import CursorPagination
+from library_site.api.query import FieldErrors, Query, get_parameter, read_boolean
 from library_site.api.schema import query_parameter
 from library_site.db.keyset import Key, Start, cut_page, lead_back, order_by
 from library_site.db.sql import Row
@@ -44,7 +32,6 @@ class BookCursor(Cursor):
     pk: CursorInteger
 
 
-INVALID_CURSOR_TEXT = "It is no cursor of a list in this order."
 # The key of each order, as it is in a cursor. Books with equal keys are sorted by id.
 SORT_ORDERS: dict[str, Column] = {
     **{name: SORT_KEYS[name].columns[0] for name in ("id", "title", "author", "year")},
@@ -58,48 +45,45 @@ ORDER_BY = {
 }
 
 
-class KeysetPagination(BasePagination):
-    """Pages by `sort`, `limit`, `cursor` and `count`. The answer links to the next and the previous page (RFC 8288)."""
+class KeysetPagination(CursorPagination):
+    """Pages by `sort` and `count`, too."""
 
-    default_limit = DEFAULT_PAGE_SIZE
-    max_limit = MAX_PAGE_SIZE
     parameters = ("sort", "limit", "cursor", "count")
+    invalid_cursor_message = "It is no cursor of a list in this order."
 
     def find_errors(self, query: Request | Query) -> FieldErrors:
-        """Reads the parameters, and returns their errors by name."""
-        self.query = query
         self.sort, sort_errors = read_sort_parameter(query)
-        self.limit, limit_errors = read_integer(query, "limit", self.default_limit, 1, self.max_limit)
         self.has_count, count_errors = read_boolean(query, "count")
-        decode = partial(decode_cursor, sort=self.sort)
-        self.cursor, cursor_errors = (
-            (None, {}) if sort_errors else read_cursor(query, "cursor", decode, INVALID_CURSOR_TEXT)
-        )
-        return sort_errors | limit_errors | count_errors | cursor_errors
+        errors = super().find_errors(query)
+        cursor_errors = {"cursor": errors.pop("cursor")} if "cursor" in errors else {}
+        # A cursor is one of an order.
+        return sort_errors | errors | count_errors | ({} if sort_errors else cursor_errors)
 
-    def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: Any = None) -> Any:
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
         """Returns a page that is not read yet: the serializer says which columns it needs. Raises ValidationError."""
-        if errors := self.find_errors(request):
-            raise ValidationError(errors)
+        self.check(request)
         self.count = {"count": queryset.count()} if self.has_count else {}
-        name, start = self.sort.removeprefix("-"), Start()
-        if self.cursor:
-            start = Start((self.cursor.key, self.cursor.pk), self.cursor.backward)
-        descending = self.sort.startswith("-") != start.backward
+        name = self.sort.removeprefix("-")
+        descending = self.sort.startswith("-") != self.start.backward
         books = queryset.order_by(*ORDER_BY[name, descending])
-        if start.key:
-            books = books.filter(build_beyond_condition(name, *start.key, descending=descending))
-        self.page = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], start, descending)
+        if self.start.key:
+            books = books.filter(build_beyond_condition(name, *self.start.key, descending=descending))
+        self.page: Any = KeysetPage(books[: self.limit + 1], SORT_ORDERS[name], self.start, descending)
         return self.page
 
-    def get_paginated_response(self, data: Any) -> Response:
-        """Returns a JSON object, with the links in the header Link, too. Call it after the page has been read."""
-        next_url, previous_url = self.build_link(self.page.next), self.build_link(self.page.previous, backward=True)
-        headers = build_link_header(next_url, previous_url)
-        return Response({"results": data, "next": next_url, "previous": previous_url, **self.count}, headers=headers)
+    def get_extra_members(self) -> Mapping[str, Any]:
+        return self.count
 
-    def build_link(self, key: Key | None, backward: bool = False) -> str | None:
-        return build_link(self.query, cursor=BookCursor(self.sort, backward, *key).encode()) if key else None
+    def encode(self, key: Key, *, backward: bool) -> str:
+        return BookCursor(self.sort, backward, *key).encode()
+
+    def decode(self, text: str) -> Start:
+        """Raises ValueError, or its subclass InvalidCursor, unless the text is a cursor of this order."""
+        cursor = BookCursor.decode(text)
+        if cursor.sort != self.sort:
+            raise InvalidCursor
+        SORT_KEYS[self.sort.removeprefix("-")].parse(cursor.key)
+        return Start((cursor.key, cursor.pk), cursor.backward)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         example_url = f"{settings.PUBLIC_URL}/api/v2/books?cursor=WyJpZCIsZmFsc2UsMSwxXQ"
@@ -119,23 +103,21 @@ class KeysetPagination(BasePagination):
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         orders = [prefix + name for name in SORT_ORDERS for prefix in ("", "-")]
-        limit = {"type": "integer", "minimum": 1, "maximum": self.max_limit, "default": self.default_limit}
         return [
             query_parameter("sort", {"type": "string", "enum": orders, "default": "id"}, "With `-`, descending."),
-            query_parameter("limit", limit, "Books a page."),
-            query_parameter("cursor", {"type": "string"}, "Where the page begins, as `next` and `previous` have it."),
+            *super().get_schema_operation_parameters(view),
             query_parameter("count", {"type": "boolean", "default": False}, "Whether to count the books of all pages."),
         ]
 
 
 class KeysetPage:
-    """A page that is read like a queryset. Then `next` and `previous` are the keys beyond which its neighbours begin.
+    """A page that is read like a queryset. Then it has the keys of a `Page`.
 
     `books` has one more book than the page; `key` is what sorts them, before the id.
     """
 
-    next: Key | None = None
-    previous: Key | None = None
+    before: Key | None = None
+    behind: Key | None = None
 
     def __init__(self, books: QuerySet[Book], key: Column, start: Start, descending: bool) -> None:
         self.books, self.start, self.descending = books, start, descending
@@ -154,14 +136,8 @@ class KeysetPage:
         """Returns the rows of the page in the order of the list."""
         limit = (self.books.query.high_mark or 0) - 1
         page = lead_back(cut_page(rows, limit, self.start, get_row_key), self.start, self.descending)
-        self.next, self.previous = page.behind, page.before
+        self.before, self.behind = page.before, page.behind
         return page.rows
-
-
-def build_link_header(next_url: str | None, previous_url: str | None) -> dict[str, str]:
-    """RFC 8288."""
-    links = {relation: url for relation, url in (("next", next_url), ("prev", previous_url)) if url}
-    return {"Link": ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())} if links else {}
 
 
 def read_sort_parameter(query: Request | Query) -> tuple[str, FieldErrors]:
@@ -170,16 +146,7 @@ def read_sort_parameter(query: Request | Query) -> tuple[str, FieldErrors]:
         return "id", {}
     if sort.removeprefix("-") in SORT_ORDERS:
         return sort, {}
-    return sort, {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
-
-
-def decode_cursor(text: str, sort: str) -> BookCursor:
-    """Raises ValueError, or its subclass InvalidCursor, unless the text is a cursor of this order."""
-    cursor = BookCursor.decode(text)
-    if cursor.sort != sort:
-        raise InvalidCursor
-    SORT_KEYS[sort.removeprefix("-")].parse(cursor.key)
-    return cursor
+    return "id", {"sort": [ErrorDetail(f"It is one of {', '.join(SORT_ORDERS)}, perhaps behind a minus.", code="enum")]}
 
 
 def get_row_key(row: Row) -> Key:

@@ -2,7 +2,6 @@
 
 from rest_framework.request import Request
 
-from books.api.conditional import PreconditionFailed
 from books.api.links import book_url
 from books.history.states import UnknownVersion
 from books.models import Book
@@ -19,12 +18,6 @@ class WordedRefusal(Refusal):
         return self.failure
 
 
-class BookPreconditionFailed(PreconditionFailed):
-    """There is a book, in another state than the request asks for."""
-
-    message = "The book is not in the state the request asks for"
-
-
 def word_refusal(error: Exception, request: Request) -> Exception:
     """Returns what is answered in place of the error, which may be the error itself."""
     if isinstance(error, IsbnInUse):
@@ -32,15 +25,7 @@ def word_refusal(error: Exception, request: Request) -> Exception:
     if isinstance(error, UnknownVersion):
         problem = Problem("body", "version", str(error), "unknown_version")
         return WordedRefusal(Failure(error.status, error.message, [problem]))
-    if isinstance(error, PreconditionFailed) and is_about_book(request):
-        return BookPreconditionFailed()
     return error
-
-
-def is_about_book(request: Request) -> bool:
-    """Whether the address names a book that exists. A book to be restored does not exist."""
-    view = request.parser_context["view"]
-    return "book_id" in view.kwargs and view.action != "restore"
 
 
 def word_isbn_in_use(error: IsbnInUse, request: Request) -> Failure:

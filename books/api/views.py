@@ -4,44 +4,43 @@ Every hook of REST framework, django-filter and the paginations runs. What may b
 `books.api.compiled`, which steps aside for a viewset with a hook of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import msgspec
 from django.utils import timezone
-from django_filters.rest_framework.backends import DjangoFilterBackend
 from django_filters.utils import translate_validation
 from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
-from rest_framework.viewsets import ModelViewSet
 
-from books.api.conditional import NO_CONDITIONS, get_conditions
-from books.api.filters import BookFilter, ListFilterBackend, get_filters
+from books.api.filters import BookFilter, ListFilterBackend
 from books.api.ids import find_book, parse_book_id
-from books.api.links import get_list_path
 from books.api.refusals import word_refusal
+from books.api.schema import BOOK_ID_PARAMETER
 from books.history.actors import ActorRef, find_actor
 from books.models import Book
 from books.rows import BookRow
 from books.writing import changes
 from books.writing.signals import build_instance
+from library_site.api.conditions import NO_CONDITIONS, get_conditions
 from library_site.api.query import FieldErrors, Query, UnknownParameter
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json, make_empty_response
-from library_site.api.viewsets import APIViewSet
+from library_site.api.viewsets import ResourceViewSet
 from oauth.credentials import Credential
 
 
-class BookViewSet(APIViewSet, ModelViewSet[Book]):
+class BookViewSet(ResourceViewSet):
     """A version declares its serializers, filters and pages."""
 
+    noun = "book"
+    not_found = changes.BookNotFound
+    path_parameters = [BOOK_ID_PARAMETER]
     queryset = Book.objects.order_by("pk")
     filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
-    # Begins the ETags, and is the channel of the changes.
-    version_name: ClassVar[str]
     filterset_class: ClassVar[type[BookFilter]]
 
     def check_query(self, query: Request | Query) -> None:
@@ -86,40 +85,6 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
             response["ETag"] = etag
         return response
 
-    def retrieve(self, request: Request, book_id: str) -> Any:
-        book = self.get_object()
-        self.check_query(request)
-        data, etag = self.get_serializer(book).data, self.make_etag(book)
-        if get_conditions(request).is_not_modified(etag):
-            return make_empty_response(304, {"ETag": etag})
-        return Response(data, headers={"ETag": etag})
-
-    def create(self, request: Request) -> Any:
-        self.check_query(request)
-        serializer = self.validate_body(request)
-        self.perform_create(serializer)
-        book: Any = serializer.instance
-        response = self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
-        for name, value in cast("Any", self).get_success_headers(response.data).items():
-            response[name] = value
-        return response
-
-    def update(self, request: Request, book_id: str) -> Any:
-        """Only the fields of the body change, also those of a PUT."""
-        book = self.get_object()
-        self.check_query(request)
-        serializer = self.validate_body(request, book)
-        self.require_state(book)
-        self.perform_update(serializer)
-        return self.show(serializer.instance)
-
-    def destroy(self, request: Request, book_id: str) -> Any:
-        book = self.get_object()
-        self.check_query(request)
-        self.require_state(book)
-        self.perform_destroy(book)
-        return make_empty_response()
-
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with a malformed id."""
         pk = self.parse_book_id()
@@ -150,44 +115,11 @@ class BookViewSet(APIViewSet, ModelViewSet[Book]):
         """Raises BookNotFound, ConcurrentChange, PreconditionFailed."""
         changes.delete_book(instance.id, self.require_state, self.get_actor(), timezone.now())
 
-    def show(self, book: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """Returns a response that shows a book after a write."""
-        serializer = cast("Any", self.serializer_class)(book, context=self.get_serializer_context())
-        return Response(serializer.data, status, headers={"ETag": self.make_etag(book), **(headers or {})})
-
-    def make_etag(self, book: Any) -> str:
-        return f'"{self.version_name}-{book.id}-{book.version}"'
-
-    def require_state(self, book: Any) -> None:
-        """Raises PreconditionFailed if the request asks for another state of the book."""
-        get_conditions(self.request).require_state(self.make_etag(book))
-
     def get_state_check(self) -> Callable[[Any], None] | None:
         return None if get_conditions(self.request) == NO_CONDITIONS else self.require_state
 
     def get_actor(self) -> ActorRef:
-        return find_actor(self.version_name, credential=get_credential(self.request))
-
-    def list_parameters(self) -> Sequence[str]:
-        """The parameters that the query of this action may have, besides those of all."""
-        if self.action != "list":
-            return []
-        parameters = getattr(self.paginator, "parameters", None)
-        if parameters is None:
-            paginator = cast("Any", self.paginator)
-            parameters = [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
-        return [*self.list_filters(), *parameters]
-
-    def list_filters(self) -> Sequence[str]:
-        """The parameters of all filter backends."""
-        names = []
-        for backend in cast("Any", self.filter_backends):
-            if issubclass(backend, DjangoFilterBackend):
-                filterset = backend().get_filterset_class(self, self.queryset)
-                names += list(get_filters(filterset)) if filterset else []
-            else:
-                names += [item["name"] for item in backend().get_schema_operation_parameters(self)]
-        return names
+        return find_actor(str(self.request.version), credential=get_credential(self.request))
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""

@@ -30,7 +30,8 @@ from books.files.reasons import (
 from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.search.doubts import IMPROBABLE_YEAR
-from books.serializers import NonBlankBookSerializer, make_optional
+from books.serializers import NonBlankBookSerializer
+from library_site.api.serializers import make_optional
 from library_site.db.integers import BIGINT_MAX, parse_integer
 
 # What the catalogues of other libraries know of a book whose ISBN is known.

@@ -1,15 +1,15 @@
 """The positions in the lists of changes, as links have them."""
 
-from library_site.api.cursors import Cursor, CursorInteger, CursorTime
+from library_site.api.cursors import CursorInteger, CursorTime, PageCursor
 
 
-class VersionCursor(Cursor):
+class VersionCursor(PageCursor):
     """A position in the history of a book."""
 
     version: CursorInteger
 
 
-class TimeCursor(Cursor):
+class TimeCursor(PageCursor):
     """A position in the changes of all books."""
 
     at: CursorTime

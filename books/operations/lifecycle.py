@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import get_language, gettext_noop
 
@@ -14,7 +14,6 @@ from books.history.actors import ActorRef
 from books.models import Actor, Change, Operation
 from books.operations.undo import UNDO
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.keyset import Page, Start, build_condition, cut_page, get_id_key, order_by
 from library_site.http.refusals import Refusal
 from library_site.jobs.leases import lease_rows
 
@@ -173,13 +172,8 @@ def list_undos(operations: Iterable[Operation]) -> QuerySet[Operation]:
     return Operation.objects.filter(undo_of__in=pks, state__in=[*UNDER_WAY, State.DONE])
 
 
-def read_own_page(user_id: int, state: str | None, start: Start, limit: int) -> Page[Operation]:
-    """Returns a page of the operations that a user began, through whatever; the newest first."""
+def list_own_operations(user_id: int, state: str | None) -> QuerySet[Operation]:
+    """Returns the operations that a user began, through whatever."""
     # A list of ids, because the plan of a join would read the operations of all.
     actors = list(Actor.objects.filter(user_id=user_id).values_list("pk", flat=True))
-    operations = Operation.objects.filter(actor__in=actors, **({"state": state} if state else {}))
-    descending = not start.backward
-    if start.key:
-        operations = operations.filter(build_condition([F("id")], start.key, descending))
-    rows = list(operations.order_by(*order_by([F("id")], descending))[: limit + 1])
-    return cut_page(rows, limit, start, get_id_key)
+    return Operation.objects.filter(actor__in=actors, **({"state": state} if state else {}))

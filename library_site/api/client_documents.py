@@ -32,7 +32,7 @@ def name_schemas(result: Document, generator: SchemaGenerator, **_: Any) -> Docu
     result["servers"] = [{"url": settings.PUBLIC_URL}]
     operations = [operation for methods in result["paths"].values() for operation in methods.values()]
     names = sorted({tag for operation in operations for tag in operation["tags"]})
-    result["tags"] = [{"name": name, "description": TAGS[name]} for name in names]
+    result["tags"] = [{"name": name, "description": TAGS.get(name, f"{name}.")} for name in names]
     for operation in operations:
         operation.setdefault("description", f"{operation['summary']}.")
     for operation in [*operations, *(methods["post"] for methods in result.get("webhooks", {}).values())]:

@@ -2,7 +2,7 @@
 
 import base64
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
@@ -10,6 +10,7 @@ from library_site.db.integers import BIGINT_MAX
 from library_site.db.keyset import Key, Start
 
 T = TypeVar("T", bound="Cursor")
+P = TypeVar("P", bound="PageCursor")
 
 # One less than the largest bigint: the page beside an empty one begins with one more.
 MAX_CURSOR_INTEGER = BIGINT_MAX - 1
@@ -37,31 +38,31 @@ class Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         except ValueError as error:
             raise InvalidCursor from error
 
-    @classmethod
-    def decode_start(cls, text: str) -> Start:
-        """Decodes what `encode_start` encoded. Raises InvalidCursor."""
-        if len(text) > cls.max_length:
-            raise InvalidCursor
-        try:
-            backward, *key = msgspec.json.decode(decode_base64(text), type=list[Any])
-            return Start(msgspec.convert(key, cls).to_key(), msgspec.convert(backward, bool))
-        except ValueError as error:
-            raise InvalidCursor from error
-
     def encode(self) -> str:
-        return encode_members(self)
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
     def to_key(self) -> Key:
         return msgspec.structs.astuple(self)
 
 
-def encode_start(key: Key, backward: bool) -> str:
-    """Encodes a direction in front of a key, where the cursor alone says how to read on."""
-    return encode_members([backward, *key])
+class PageCursor(Cursor):
+    """The direction to read in, and the key beyond which the page begins. A subclass declares the key."""
+
+    backward: bool
+
+    @classmethod
+    def build(cls: type[P], key: Key, *, backward: bool) -> P:
+        return cls(backward, *key)
+
+    def to_start(self) -> Start:
+        backward, *key = msgspec.structs.astuple(self)
+        return Start(tuple(key), backward)
 
 
-def encode_members(members: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(members)).decode().rstrip("=")
+class IdCursor(PageCursor):
+    """A position in a list that is sorted by id."""
+
+    id: CursorInteger
 
 
 def decode_base64(text: str) -> bytes:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
@@ -151,34 +150,6 @@ BODY_ERRORS = [
     ErrorDocument("The body is over 1 MiB.", Failure(413, "The body is over 1048576 bytes.")),
     ErrorDocument("The body is not JSON.", Failure(415, 'Unsupported media type "text/plain" in request.')),
 ]
-
-
-class OperationSchema(AutoSchema):
-    """REST framework's DEFAULT_SCHEMA_CLASS."""
-
-    def get_operation(self, path: str, *arguments: Any) -> Operation | None:
-        operation: Operation | None = super().get_operation(path, *arguments)
-        if operation and path.startswith(f"{versions.API_ROOT}/"):
-            self.add_common_errors(operation)
-        return operation
-
-    def add_common_errors(self, operation: Operation) -> None:
-        """An error that the operation declares itself is kept."""
-        for error in iter_common_errors(operation):
-            status = str(select_error_format(self.path)(error.failure, "")[0])
-            if status not in operation["responses"]:
-                operation["responses"][status] = self._get_response_for_code(error, status)
-
-    def _get_response_for_code(self, serializer: Any, status_code: str, *arguments: Any, **options: Any) -> Any:
-        if isinstance(serializer, ErrorDocument):
-            serializer = build_response(serializer, select_error_format(self.path))
-        return super()._get_response_for_code(  # type: ignore[no-untyped-call]
-            serializer, status_code, *arguments, **options
-        )
-
-    def _get_response_headers_for_code(self, status_code: str, *arguments: Any, **options: Any) -> Any:
-        headers = super()._get_response_headers_for_code(status_code, *arguments, **options)
-        return headers | HEADERS_BY_STATUS.get(status_code, {})
 
 
 def iter_common_errors(operation: Operation) -> Iterator[ErrorDocument]:

@@ -112,6 +112,11 @@ def read_integer(
     return number or 0, {name: [error]} if error else {}
 
 
+def read_limit(query: Query | Request) -> tuple[int, FieldErrors]:
+    """Returns the size of a page, and its errors."""
+    return read_integer(query, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+
+
 def read_cursor(
     query: Query | Request, name: str, decode: Callable[[str], T], message: str
 ) -> tuple[T | None, FieldErrors]:

@@ -30,9 +30,11 @@ def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
+LIMIT_SCHEMA = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}
+
+
 def document_limit(description: str) -> OpenApiParameter:
-    schema = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}
-    return OpenApiParameter("limit", schema, description=description)
+    return OpenApiParameter("limit", LIMIT_SCHEMA, description=description)
 
 
 def request_header(name: str, description: str) -> OpenApiParameter:
@@ -41,6 +43,14 @@ def request_header(name: str, description: str) -> OpenApiParameter:
 
 def response_header(name: str, description: str, *statuses: int) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, response=list(statuses), description=description)
+
+
+# The parts of pages.
+URL_FIELD: dict[str, Any] = {"allow_null": True, "help_text": "Null if this is the last page."}
+CURSOR_PARAMETER = OpenApiParameter(
+    "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
+)
+PAGE_LINK = response_header("Link", "The next and the previous page (RFC 8288).", 200)
 
 
 class RejectUnknownSchema(OpenApiSerializerExtension):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 import msgspec
+from django.db import models
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -129,3 +130,20 @@ class NonBlankField(StringField):
         if isinstance(data, str) and not data.strip():
             self.fail("blank")
         return super().run_validation(data)
+
+
+class StrictModelSerializer(serializers.ModelSerializer[Any]):
+    """A ModelSerializer whose fields do not coerce."""
+
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.BooleanField: StrictBooleanField,
+        models.CharField: StringField,
+        models.IntegerField: StrictIntegerField,
+    }
+
+
+def make_optional(meta: Any) -> dict[str, dict[str, Any]]:
+    """Returns the `extra_kwargs` of a serializer for changes, in which every field of this `Meta` is optional."""
+    options = getattr(meta, "extra_kwargs", {})
+    return {name: {**options.get(name, {}), "required": False} for name in meta.fields}

@@ -1,21 +1,27 @@
-"""The base of all viewsets: the order of refusals, and the reading of bodies."""
+"""The bases of all viewsets: the order of refusals, the reading of bodies, and resources with conditions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import Any, ClassVar, cast
 
-from django.http import HttpResponse
-from rest_framework.exceptions import MethodNotAllowed, ParseError, UnsupportedMediaType
+from django.db import transaction
+from django.http import Http404, HttpResponse
+from django_filters.rest_framework.backends import DjangoFilterBackend
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import MethodNotAllowed, NotFound, ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
-from rest_framework.viewsets import GenericViewSet
+from rest_framework.viewsets import GenericViewSet, ModelViewSet
 
+from library_site.api.conditions import PreconditionFailed, get_conditions
 from library_site.api.parsers import MergePatchParser, parse_json
+from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
 from library_site.http.origins import require_own_origin
-from library_site.http.refusals import FAILURE_KEY
+from library_site.http.refusals import FAILURE_KEY, Refusal
 
 LARGE_BODY_BYTES = 64 * 1024
 LARGE_BODY_LOCK = Lock()
@@ -24,7 +30,16 @@ LARGE_BODY_LOCK = Lock()
 class APIViewSet(GenericViewSet[Any]):
     """A viewset names the serializers of its bodies, by action; `serializer_class` is that of its responses."""
 
-    body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]]
+    body_serializers: ClassVar[Mapping[str, type[Serializer[Any]]]] = {}
+    # What errors and the OpenAPI documents call a row; its plural has an s unless `plural` says otherwise.
+    noun: ClassVar[str] = ""
+    plural: ClassVar[str] = ""
+    # What is raised where the path names no row.
+    not_found: ClassVar[type[Refusal] | None] = None
+    # For the documents: a row, the variables of the paths, and whether there are ETags.
+    example: ClassVar[Any] = None
+    path_parameters: ClassVar[Sequence[OpenApiParameter]] = ()
+    has_conditions: ClassVar[bool] = False
 
     def initial(self, request: Request, *arguments: Any, **options: Any) -> None:
         """Answers 405 first, then 400 (version), 401, 403 and 429, then 413 and 415. Only then the action runs, which
@@ -57,6 +72,22 @@ class APIViewSet(GenericViewSet[Any]):
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
         """REST framework's own response would describe the serializers. Every response has Allow in any case."""
         return make_empty_response()
+
+    def get_object(self) -> Any:
+        """Raises what `not_found` says."""
+        try:
+            return super().get_object()
+        except Http404 as error:
+            raise self.build_not_found() from error
+
+    def build_not_found(self) -> Exception:
+        return self.not_found() if self.not_found else NotFound(self.get_not_found_message())
+
+    def get_not_found_message(self) -> str:
+        return f"{self.noun[:1].upper()}{self.noun[1:]} not found"
+
+    def get_plural(self) -> str:
+        return self.plural or f"{self.noun}s"
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return self.body_serializers.get(str(self.action)) or super().get_serializer_class()
@@ -98,6 +129,119 @@ class APIViewSet(GenericViewSet[Any]):
 
     def parse_body(self, body: bytes) -> Any:
         return parse_json(body)
+
+
+class ResourceViewSet(APIViewSet, ModelViewSet[Any]):
+    """A model with a `version`, which its ETag has. Writes and reads keep the conditions of the request."""
+
+    has_conditions = True
+
+    def check_query(self, query: Request | Query) -> None:
+        """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""
+        check_parameters(query, self.list_parameters())
+
+    def list_parameters(self) -> Sequence[str]:
+        """The parameters that the query of this action may have: those of the filters and of the pages."""
+        return [*self.list_filters(), *self.list_page_parameters()] if self.action == "list" else []
+
+    def list_filters(self) -> Sequence[str]:
+        names = []
+        for backend in cast("Any", self.filter_backends):
+            if issubclass(backend, DjangoFilterBackend):
+                filterset = backend().get_filterset_class(self, cast("Any", self).queryset)
+                names += list(filterset.base_filters) if filterset else []
+            else:
+                names += [item["name"] for item in backend().get_schema_operation_parameters(self)]
+        return names
+
+    def list_page_parameters(self) -> Sequence[str]:
+        paginator = cast("Any", self.paginator)
+        parameters: Sequence[str] | None = getattr(paginator, "parameters", None)
+        if parameters is None:
+            return [item["name"] for item in paginator.get_schema_operation_parameters(self)] if paginator else []
+        return parameters
+
+    def list(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        self.check_query(request)
+        return super().list(request)
+
+    def retrieve(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        instance = self.get_object()
+        self.check_query(request)
+        data, etag = self.get_serializer(instance).data, self.make_etag(instance)
+        if get_conditions(request).is_not_modified(etag):
+            return make_empty_response(304, {"ETag": etag})
+        return Response(data, headers={"ETag": etag})
+
+    def create(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        self.check_query(request)
+        serializer = self.validate_body(request)
+        self.perform_create(serializer)
+        instance: Any = serializer.instance
+        response = self.show(instance, 201, {"Location": f"{request.path.rstrip('/')}/{instance.pk}"})
+        for name, value in cast("Any", self).get_success_headers(response.data).items():
+            response[name] = value
+        return response
+
+    def update(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        """Only the fields of the body change, also those of a PUT."""
+        instance = self.get_object()
+        self.check_query(request)
+        serializer = self.validate_body(request, instance)
+        self.require_state(instance)
+        self.perform_update(serializer)
+        return self.show(serializer.instance)
+
+    def partial_update(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        return self.update(request, *arguments, **options)
+
+    def destroy(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        instance = self.get_object()
+        self.check_query(request)
+        self.require_state(instance)
+        self.perform_destroy(instance)
+        return make_empty_response()
+
+    @transaction.atomic
+    def perform_update(self, serializer: Any) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        serializer.instance = self.lock(serializer.instance)
+        serializer.save(version=serializer.instance.version + 1)
+
+    @transaction.atomic
+    def perform_destroy(self, instance: Any) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        self.lock(instance).delete()
+
+    def lock(self, instance: Any) -> Any:
+        """Returns the row as it is until the transaction ends. Raises NotFound, PreconditionFailed."""
+        locked = self.get_queryset().select_for_update().filter(pk=instance.pk).first()
+        if locked is None:
+            raise self.build_not_found()
+        self.require_state(locked)
+        return locked
+
+    def show(self, instance: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        """Returns a response that shows an instance after a write."""
+        serializer = cast("Any", self.serializer_class)(instance, context=self.get_serializer_context())
+        return Response(serializer.data, status, headers={"ETag": self.make_etag(instance), **(headers or {})})
+
+    def make_etag(self, instance: Any) -> str:
+        return f'"{self.request.version}-{instance.id}-{instance.version}"'
+
+    def require_state(self, instance: Any) -> None:
+        """Raises PreconditionFailed if the request asks for another state."""
+        get_conditions(self.request).require_state(self.make_etag(instance))
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """A condition on one row names what the row is."""
+        if isinstance(exc, PreconditionFailed) and self.has_state():
+            exc = PreconditionFailed(self.noun)
+        return super().handle_exception(exc)
+
+    def has_state(self) -> bool:
+        """Whether the path names a row, which can have a state."""
+        return bool(self.kwargs)
 
 
 def get_body(request: Request) -> bytes:

@@ -73,6 +73,10 @@ class Version:
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
 
     @cached_property
+    def name(self) -> str:
+        return f"v{self.number}"
+
+    @cached_property
     def modules(self) -> list[ModuleType]:
         """The modules of `urls`. They can be imported only after Django is set up."""
         return [import_module(name) for name in self.urls]

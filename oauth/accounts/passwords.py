@@ -14,10 +14,10 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 
+from library_site.http.callers import get_client_ip
 from oauth import api_keys
 from oauth.accounts import mails
 from oauth.accounts.forms import NewPasswordForm, PasswordChangeForm, ResetRequestForm
-from oauth.callers import get_client_ip
 from oauth.models import APIKey
 from oauth.passwords import lockout
 

@@ -28,7 +28,7 @@ CREATE TRIGGER ledger_{action} AFTER {action} ON books_book FOR EACH ROW EXECUTE
 """
 UNTOUCHED_SQL = (
     "SELECT (SELECT count(*) FROM ledger) + (SELECT count(*) FROM books_change)"
-    " + (SELECT count(*) FROM webhooks_event WHERE subject IS NOT NULL)"
+    " + (SELECT count(*) FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%')"
 )
 HISTORY_SQL = """
 SELECT book_id, version, kind, CAST(before AS text), CAST(after AS text) FROM books_change ORDER BY id
@@ -73,7 +73,9 @@ def count_changes() -> Counter[tuple[str, int]]:
 
 def count_events() -> Counter[tuple[str, int]]:
     """Returns how many events of each kind were stored for each book."""
-    return Counter(fetch_rows("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL"))
+    return Counter(
+        fetch_rows("SELECT kind, subject FROM webhooks_event WHERE subject IS NOT NULL AND kind LIKE 'book.%'")
+    )
 
 
 def list_changes() -> dict[int, list[Any]]:

@@ -17,10 +17,10 @@ from books.files.catalogues.lookup import find_remembered, has_catalogues, look_
 from books.files.parsing import COMPLETED_MEMBERS
 from books.isbn import normalize_isbn
 from books.search.doubts import doubt_isbn
+from library_site.http.callers import get_address_key
 from library_site.http.refusals import Refusal
 from library_site.http.streams import get_stream_limit
 from library_site.rate_limit.counters import get_counter
-from oauth.callers import get_address_key
 
 # Seconds for which a lookup keeps a thread of the server.
 LOOKUP_SECONDS = 4

@@ -8,7 +8,8 @@ from rest_framework import serializers
 from books.members import REQUIRED_MEMBERS
 from books.models import Book
 from books.read_model import BookListSerializer, ReadSerializer
-from books.serializers import NewBookSerializer, NoCoercionSerializer, make_optional
+from books.serializers import NewBookSerializer
+from library_site.api.serializers import StrictModelSerializer, make_optional
 
 
 @extend_schema_field({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$"})
@@ -19,7 +20,7 @@ class NaiveUTCField(serializers.DateTimeField):
         super().__init__(**{"format": "%Y-%m-%dT%H:%M:%S.%f", **options})
 
 
-class BookSerializer(ReadSerializer, NoCoercionSerializer):
+class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 
     created_at = NaiveUTCField()

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from books.api.filters import BookFilter
-from books.api.v1.documents.books import document_books
+from books.api.v1.documents.books import BOOK_EXAMPLE, document_books
 from books.api.v1.pagination import SkipLimitPagination
 from books.api.v1.serializers import BookCreateSerializer, BookSerializer, BookUpdateSerializer
 from books.api.views import BookViewSet
@@ -18,13 +18,13 @@ DELETED = b'{"message": "Book deleted successfully"}'
 @document_books
 class BookViewSetV1(BookViewSet):
     serializer_class = BookSerializer
+    example = BOOK_EXAMPLE
     body_serializers = {"create": BookCreateSerializer, "update": BookUpdateSerializer}
     filterset_class = BookFilter
     pagination_class = SkipLimitPagination
-    version_name = "v1"
 
-    def destroy(self, request: Request, book_id: str) -> HttpResponse:
-        super().destroy(request, book_id)
+    def destroy(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:
+        super().destroy(request, *arguments, **options)
         return HttpResponse(DELETED, "application/json")
 
     def options(self, request: Request, *arguments: Any, **options: Any) -> HttpResponse:

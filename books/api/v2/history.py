@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from django.http import HttpResponse
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from books.api import history
 from books.api.v2.documents.history import document_history
@@ -24,8 +24,8 @@ class HistoryViewSet(APIViewSet):
     body_serializers = {}
     representation: ClassVar[Representation] = REPRESENTATION
 
-    def list(self, request: Request) -> HttpResponse:
+    def list(self, request: Request) -> Response:
         return history.read_changes(self.representation, ChangeFilterSerializer, request)
 
-    def retrieve(self, request: Request, book_id: str) -> HttpResponse:
+    def retrieve(self, request: Request, book_id: str) -> Response:
         return history.read_book_history(self.representation, book_id, request)

@@ -7,26 +7,30 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from books.api import operations
 from books.api.filters import SEARCH_FORM
-from books.api.idempotency import idempotent
 from books.api.operations import (
     build_texts,
     check_filter,
     describe_preview,
+    find_state_problems,
     flatten_problems,
     list_retry_headers,
     represent_operation,
+    represent_row,
 )
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
 from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
 from books.models import Operation
-from books.operations.lifecycle import find_operation
+from books.operations.lifecycle import find_operation, list_own_operations, list_undos
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
 from books.read_model import Representation
-from library_site.api.query import check_parameters, read_boolean
+from library_site.api.idempotency import idempotent
+from library_site.api.pagination import NewestFirstPagination
+from library_site.api.query import check_parameters, get_parameter, read_boolean
 from library_site.api.responses import json_response
 from library_site.api.viewsets import APIViewSet
 from oauth.credentials import Credential
@@ -41,6 +45,7 @@ class OperationViewSet(APIViewSet):
     scope = "write"
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationSerializer
+    pagination_class = NewestFirstPagination
     body_serializers = {"create": OperationRequestSerializer}
     representation: ClassVar[Representation] = REPRESENTATION
 
@@ -54,8 +59,14 @@ class OperationViewSet(APIViewSet):
         operation = operations.begin_operation(change, events, get_credential(request), timezone.now())
         return answer_accepted(request, operation)
 
-    def list(self, request: Request) -> HttpResponse:
-        return operations.read_own_operations(request, get_credential(request))
+    def list(self, request: Request) -> Response:
+        """Those that the user of the credential began, through whatever."""
+        paginator, state = cast("Any", self.paginator), get_parameter(request, "state")
+        check_parameters(request, ["state", *paginator.parameters])
+        paginator.check(request, find_state_problems(state))
+        rows = self.paginate_queryset(list_own_operations(get_credential(request).user_id, state)) or []
+        undos = {undo.undo_of_id: undo.pk for undo in list_undos(rows)}
+        return self.get_paginated_response([represent_row(row, undos.get(row.pk)) for row in rows])
 
     def retrieve(self, request: Request, operation_id: int) -> HttpResponse:
         check_parameters(request, [])

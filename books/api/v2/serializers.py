@@ -10,15 +10,17 @@ from books.members import MAX_LENGTHS, MEMBERS
 from books.models import FOLDED_COLUMNS, Actor, Book, Change, Operation
 from books.read_model import BookListSerializer, ReadSerializer, Representation
 from books.rows import BookRow
-from books.serializers import NoCoercionSerializer, NonBlankBookSerializer, make_optional
+from books.serializers import NonBlankBookSerializer
 from library_site.api.serializers import (
     RejectUnknownMixin,
     RFC3339Field,
     StrictBooleanField,
     StrictChoiceField,
     StrictIntegerField,
+    StrictModelSerializer,
     StringField,
     UTCDateTimeField,
+    make_optional,
 )
 
 
@@ -27,7 +29,7 @@ class ISBN13FilterField(serializers.CharField):
     """ISO 2108, without hyphens; null where the isbn is no ISBN."""
 
 
-class BookSerializer(ReadSerializer, NoCoercionSerializer):
+class BookSerializer(ReadSerializer, StrictModelSerializer):
     """A book as every answer shows it."""
 
     isbn13 = ISBN13FilterField(allow_null=True)

@@ -13,14 +13,18 @@ from rest_framework.serializers import Serializer
 
 from books.api import bulk
 from books.api.bulk_body import split_body
-from books.api.conditional import PreconditionFailed, get_conditions
 from books.api.exports import choose_format, export_books
 from books.api.filters import BookSearchFilter, get_filters
-from books.api.idempotency import idempotent
 from books.api.ids import require_known_book
 from books.api.links import book_url, get_list_path
 from books.api.pagination import KeysetPagination
-from books.api.v2.documents.books import document_books, document_bulk, document_restore, document_revert
+from books.api.v2.documents.books import (
+    BOOK_EXAMPLE,
+    document_books,
+    document_bulk,
+    document_restore,
+    document_revert,
+)
 from books.api.v2.serializers import (
     BookChangeSerializer,
     BookCreateSerializer,
@@ -39,6 +43,8 @@ from books.read_model import ReadSerializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
+from library_site.api.conditions import PreconditionFailed, get_conditions
+from library_site.api.idempotency import idempotent
 from library_site.api.query import FieldErrors, Query, check_parameters, read_boolean, read_list
 from library_site.api.responses import json_response
 from library_site.api.suggestions import suggest_names
@@ -47,6 +53,7 @@ from library_site.api.suggestions import suggest_names
 @document_books
 class BookViewSetV2(BookViewSet):
     serializer_class = BookSerializer
+    example = BOOK_EXAMPLE
     body_serializers = {
         "create": BookCreateSerializer,
         "update": BookReplaceSerializer,
@@ -56,7 +63,6 @@ class BookViewSetV2(BookViewSet):
     }
     filterset_class = BookSearchFilter
     pagination_class = KeysetPagination
-    version_name = "v2"
     operations: ClassVar[bulk.ItemSerializers] = {
         "create": BulkCreateSerializer(),
         "update": BulkUpdateSerializer(),
@@ -98,11 +104,8 @@ class BookViewSetV2(BookViewSet):
         return super().list(request)
 
     @idempotent
-    def create(self, request: Request) -> Any:
-        return super().create(request)
-
-    def partial_update(self, request: Request, book_id: str) -> Any:
-        return self.update(request, book_id)
+    def create(self, request: Request, *arguments: Any, **options: Any) -> Any:
+        return super().create(request, *arguments, **options)
 
     @document_bulk
     @idempotent
@@ -137,6 +140,10 @@ class BookViewSetV2(BookViewSet):
         self.require_deleted(pk)
         book = build_instance(changes.restore_book(pk, self.get_actor(), timezone.now()))
         return self.show(book, 201, {"Location": f"{get_list_path(request)}/{book.id}"})
+
+    def has_state(self) -> bool:
+        """A deleted book has none."""
+        return super().has_state() and self.action != "restore"
 
     def require_deleted(self, pk: int) -> None:
         """Raises BookExists, and PreconditionFailed: a deleted book has no state that If-Match could name."""

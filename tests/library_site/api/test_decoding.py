@@ -15,7 +15,7 @@ from library_site.api.serializers import StringField
 from tests.support.books import build_book
 
 DECODERS = [
-    pytest.param(serializer, make_decoder(serializer), id=f"{version.version_name} {action}")
+    pytest.param(serializer, make_decoder(serializer), id=f"{version.__name__} {action}")
     for version in (BookViewSetV1, BookViewSetV2)
     for action, serializer in version.body_serializers.items()
     if action in ("create", "update", "partial_update")

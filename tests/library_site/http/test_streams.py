@@ -9,9 +9,9 @@ from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpRe
 from django.test import Client, RequestFactory
 
 from library_site.http import streams
+from library_site.http.callers import get_address_key
 from library_site.http.streams import StreamLimit, TooManyStreams, TooManyStreamsOfAddress
 from oauth import throttling
-from oauth.callers import get_address_key
 from oauth.throttling import bound_streams
 from tests.support.books_admin import LIST
 from tests.support.pages import parse_error

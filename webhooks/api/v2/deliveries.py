@@ -1,25 +1,18 @@
 """The deliveries of an endpoint in version 2."""
 
-from typing import NamedTuple
+from typing import Any, cast
 
 import msgspec
 from django.db import transaction
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
-from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
+from rest_framework.exceptions import ErrorDetail, NotFound
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from library_site.api.query import (
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
-    FieldErrors,
-    build_link,
-    check_parameters,
-    read_integer,
-)
+from library_site.api.pagination import NewestFirstPagination
+from library_site.api.query import FieldErrors, check_parameters
 from library_site.api.responses import NO_STORE, json_response
-from library_site.db.integers import BIGINT_MAX
-from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
 from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoint
@@ -29,30 +22,21 @@ from webhooks.models import Attempt, Delivery
 FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
 
-class DeliveryQuery(NamedTuple):
-    """The parameters of a list; `cursor` is the last id of the page before."""
-
-    filters: dict[str, str]
-    cursor: int
-    limit: int
-
-
 @document_deliveries
 class DeliveryViewSet(WebhookViewSet):
     queryset = Delivery.objects.order_by("-pk")
+    pagination_class = NewestFirstPagination
     body_serializers = {}
 
-    def list(self, request: Request, webhook_id: int) -> HttpResponse:
-        """The newest first."""
+    def list(self, request: Request, webhook_id: int) -> Response:
         endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [*FILTER_FIELDS, "cursor", "limit"])
-        filters, cursor, limit = read_query(request)
-        older = build_condition([F("id")], (cursor,), descending=True)
-        rows = select_events(endpoint.deliveries.filter(older, **filters)).defer("event__body").order_by("-pk")
-        page = cut_page(list(rows[: limit + 1]), limit, Start((cursor,)), get_id_key)
-        next_link = build_link(request, cursor=str(*page.behind)) if page.behind else None
-        results = DeliverySerializer(page.rows, many=True).data
-        return json_response({"results": results, "next": next_link, "previous": None}, headers=NO_STORE)
+        paginator = cast("Any", self.paginator)
+        check_parameters(request, [*FILTER_FIELDS, *paginator.parameters])
+        texts = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
+        paginator.check(request, find_invalid_choices(texts))
+        filters = {FILTER_FIELDS[name]: text for name, text in texts.items()}
+        rows = self.paginate_queryset(select_events(endpoint.deliveries.filter(**filters)).defer("event__body"))
+        return self.get_paginated_response(DeliverySerializer(rows, many=True).data)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
         delivery = self.get_delivery(request, webhook_id, delivery_id)
@@ -80,16 +64,6 @@ class DeliveryViewSet(WebhookViewSet):
 
 def select_events(deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
     return deliveries.select_related("event")
-
-
-def read_query(request: Request) -> DeliveryQuery:
-    """Raises ValidationError."""
-    limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
-    cursor, cursor_errors = read_integer(request, "cursor", BIGINT_MAX, 1, BIGINT_MAX)
-    parameters = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
-    if errors := find_invalid_choices(parameters) | limit_errors | cursor_errors:
-        raise ValidationError(errors)
-    return DeliveryQuery({FILTER_FIELDS[name]: value for name, value in parameters.items()}, cursor, limit)
 
 
 def find_invalid_choices(parameters: dict[str, str]) -> FieldErrors:

@@ -12,7 +12,15 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
-from library_site.api.schema import document_answer, document_limit, request_example, response_header
+from library_site.api.schema import (
+    CURSOR_PARAMETER,
+    PAGE_LINK,
+    URL_FIELD,
+    document_answer,
+    document_limit,
+    request_example,
+    response_header,
+)
 from library_site.http.refusals import Failure
 from webhooks import endpoints, signing
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
@@ -87,11 +95,11 @@ class WebhookPageSerializer(serializers.Serializer[None]):
 
 @extend_schema_serializer(many=False)
 class DeliveryPageSerializer(serializers.Serializer[None]):
-    """The list is read in one direction: `previous` is always null."""
+    """The deliveries of a webhook."""
 
     results = DeliverySerializer(many=True)
-    next = serializers.URLField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
+    next = serializers.URLField(**URL_FIELD)
+    previous = serializers.URLField(**URL_FIELD)
 
 
 class WebhookSecretSerializer(serializers.Serializer[None]):
@@ -286,12 +294,9 @@ document_deliveries = extend_schema_view(
                 OpenApiParameter(name, {"type": "string", "enum": values}, description=f"Its {name}.")
                 for name, values in FILTER_CHOICES.items()
             ),
-            OpenApiParameter(
-                "cursor",
-                {"type": "string", "pattern": "^[0-9]+$"},
-                description="Where the page begins, as `next` has it.",
-            ),
             LIMIT,
+            CURSOR_PARAMETER,
+            PAGE_LINK,
         ],
         responses={
             200: document_answer(

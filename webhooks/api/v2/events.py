@@ -7,13 +7,11 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import (
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
     FieldErrors,
     build_link,
     check_parameters,
     read_cursor,
-    read_integer,
+    read_limit,
     read_list,
 )
 from library_site.api.responses import NO_STORE, json_response
@@ -35,7 +33,7 @@ class EventViewSet(WebhookViewSet):
     def follow(self, request: Request) -> HttpResponse:
         """Raises CursorTooOld."""
         check_parameters(request, KNOWN_PARAMETERS, ["kinds"])
-        limit, limit_errors = read_integer(request, "limit", DEFAULT_PAGE_SIZE, 1, MAX_PAGE_SIZE)
+        limit, limit_errors = read_limit(request)
         kinds, kinds_errors = read_kinds(request)
         after, cursor_errors = read_cursor(request, "after", StreamCursor.decode, "It is no cursor of this stream.")
         if errors := cursor_errors | limit_errors | kinds_errors:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of version 2: every status that can occur, with examples."""
+"""What the OpenAPI document of version 2 says of books besides what follows from their views."""
 
 from typing import Any
 
@@ -15,37 +15,20 @@ from rest_framework import serializers
 
 from books.api.bulk import MAX_BODY_BYTES, BulkFailed
 from books.api.bulk_body import MAX_ITEMS
-from books.api.conditional import PreconditionFailed
-from books.api.idempotency import IDEMPOTENCY_KEY_PATTERN
-from books.api.refusals import BookPreconditionFailed
-from books.api.schema import (
-    BOOK_ID_PARAMETER,
-    CHANGE_PARAMETERS,
-    CREATE_OPERATION,
-    DELETE_OPERATION,
-    ETAG_DESCRIPTION,
-    IF_MATCH_HEADER,
-    IF_NONE_MATCH_HEADER,
-    LINK_HEADER,
-    READ_HEADERS,
-    READ_OPERATION,
-)
+from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
 from books.api.v2.serializers import (
-    BookChangeSerializer,
-    BookCreateSerializer,
-    BookReplaceSerializer,
     BookSerializer,
     BulkCreateSerializer,
     BulkDeleteSerializer,
     BulkUpdateSerializer,
-    RevertRequestSerializer,
 )
 from books.files.formats.registry import STREAMED_FORMATS
 from books.members import EXAMPLE, MEMBER_TABLE
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
+from library_site.api.conditions import PreconditionFailed
 from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
-from library_site.api.query import INVALID_INTEGER
-from library_site.api.schema import document_answer, request_example, request_header, response_header
+from library_site.api.operation_schema import NOT_MODIFIED, document_state, iter_condition_headers
+from library_site.api.schema import PAGE_LINK, document_answer, request_example, request_header, response_header
 from library_site.api.serializers import RejectUnknownMixin
 from library_site.http.refusals import Failure, Problem
 from library_site.http.streams import TooManyStreamsOfAddress
@@ -77,33 +60,17 @@ class BulkResultsSerializer(serializers.Serializer[Any]):
     results = BulkResultSerializer(many=True)
 
 
-def document_book(description: str) -> OpenApiResponse:
-    return document_answer(BookSerializer, description, BOOK_EXAMPLE)
-
-
-NOT_MODIFIED = OpenApiResponse(description="The state is one that `If-None-Match` names.")
-NOT_FOUND = document_refusal(BookNotFound)
 HOLDER_EXAMPLE = "The book at http://127.0.0.1:8000/api/v2/books/1 has it"
 CONFLICT = document_refusal(
     IsbnInUse,
     "Another book has the isbn (`Link` leads to it), or another change met this one.",
     Problem("body", "isbn", HOLDER_EXAMPLE, "unique"),
 )
-PRECONDITION_FAILED = document_refusal(
-    BookPreconditionFailed, "The book is in another state than the request asks for."
-)
-INVALID_BOOK_ID = document_invalid("book_id", str(INVALID_INTEGER), "path")
 FIELDS_PARAMETER = OpenApiParameter(
     "fields",
     {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(BookSerializer.Meta.fields)}},
     description="The members to show, repeated or with commas between them; all if it is absent. A book of the answer"
     " has these alone, also where the schema requires others.",
-)
-IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
-    "Idempotency-Key",
-    {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY_PATTERN.pattern}$"},
-    OpenApiParameter.HEADER,
-    description="The same key within 24 hours gets the first answer again.",
 )
 
 
@@ -142,18 +109,6 @@ RESULTS_EXAMPLE = {
     ],
 }
 
-# PUT and PATCH have the same parameters and answers.
-UPDATE_SCHEMA: dict[str, Any] = {
-    "tags": ["Books"],
-    "parameters": CHANGE_PARAMETERS,
-    "responses": {
-        200: document_book("The book after the change."),
-        **NOT_FOUND,
-        **CONFLICT,
-        **PRECONDITION_FAILED,
-    },
-}
-
 FILE_TYPES = ", ".join(f"`{media_type}`" for media_type in STREAMED_FORMATS)
 LIST_DESCRIPTION = (
     "In pages; follow `next` to read on. A book must match all filters that are given. With an `Accept` that prefers"
@@ -163,16 +118,13 @@ LIST_DESCRIPTION = (
 
 document_books = extend_schema_view(
     list=extend_schema(
-        operation_id="list_books",
-        summary="List books",
         description=LIST_DESCRIPTION,
-        tags=["Books"],
         parameters=[
             FIELDS_PARAMETER,
             request_header("If-None-Match", "Answer 304 if the page is the one that the client has."),
             request_header("If-Match", "Go on only if the page is the one that the client has."),
             response_header("ETag", "The state of the page.", 200, 304),
-            response_header("Link", "The next and the previous page (RFC 8288).", 200),
+            PAGE_LINK,
         ],
         responses={
             200: document_answer(BOOK_SCHEMA, "The books.", BOOK_EXAMPLE),
@@ -182,58 +134,21 @@ document_books = extend_schema_view(
             **INVALID_LIMIT,
         },
     ),
-    create=extend_schema(
-        **CREATE_OPERATION,
-        request=BookCreateSerializer,
-        parameters=[
-            IDEMPOTENCY_KEY_HEADER,
-            response_header("Location", "The address of the new book.", 201),
-            LINK_HEADER,
-            response_header("ETag", ETAG_DESCRIPTION, 201),
-        ],
-        responses={201: document_book("The new book."), **CONFLICT},
-    ),
-    retrieve=extend_schema(
-        **READ_OPERATION,
-        parameters=[
-            BOOK_ID_PARAMETER,
-            FIELDS_PARAMETER,
-            *READ_HEADERS,
-        ],
-        responses={
-            200: document_answer(BOOK_SCHEMA, "The book.", BOOK_EXAMPLE),
-            304: NOT_MODIFIED,
-            **NOT_FOUND,
-            **PRECONDITION_FAILED,
-            **INVALID_BOOK_ID,
-        },
-    ),
+    create=extend_schema(**CREATE_OPERATION, responses=CONFLICT),
+    retrieve=extend_schema(**READ_OPERATION, parameters=[FIELDS_PARAMETER], responses=INVALID_BOOK_ID),
     update=extend_schema(
-        operation_id="replace_book",
-        summary="Replace a book",
         description="All five members are required; `available` does not change if it is absent.",
-        request=BookReplaceSerializer,
         examples=[request_example("Another genre", {**EXAMPLE, "genre": "Novel"})],
-        **UPDATE_SCHEMA,
+        parameters=[LINK_HEADER],
+        responses=CONFLICT,
     ),
     partial_update=extend_schema(
-        operation_id="change_book",
-        summary="Change a book",
         description="Only the members present in the body change (JSON Merge Patch, RFC 7396).",
-        request=BookChangeSerializer,
         examples=[request_example("Lent", {"available": False})],
-        **UPDATE_SCHEMA,
+        parameters=[LINK_HEADER],
+        responses=CONFLICT,
     ),
-    destroy=extend_schema(
-        **DELETE_OPERATION,
-        responses={
-            204: OpenApiResponse(description="The book is gone."),
-            **NOT_FOUND,
-            **CONFLICT,
-            **PRECONDITION_FAILED,
-            **INVALID_BOOK_ID,
-        },
-    ),
+    destroy=extend_schema(**DELETE_OPERATION, responses={**CONFLICT, **INVALID_BOOK_ID}),
 )
 
 document_revert = extend_schema(
@@ -241,14 +156,13 @@ document_revert = extend_schema(
     summary="Bring an earlier state back",
     description="The book gets the members that it had at this version, as a change like others: with a version and an"
     " event of its own. What is equal already does not change.",
-    request=RevertRequestSerializer,
     examples=[request_example("The first state", {"version": 1})],
-    **{
-        **UPDATE_SCHEMA,
-        "responses": {
-            **UPDATE_SCHEMA["responses"],
-            **document_invalid("version", "No state of the book with this version is known."),
-        },
+    parameters=[LINK_HEADER, *iter_condition_headers("update", "book")],
+    responses={
+        200: document_answer(BookSerializer, "The book after the change.", BOOK_EXAMPLE),
+        **CONFLICT,
+        **document_state("book"),
+        **document_invalid("version", "No state of the book with this version is known."),
     },
 )
 
@@ -256,19 +170,14 @@ document_restore = extend_schema(
     operation_id="restore_book",
     summary="Restore a deleted book",
     description="It comes back under its old id, with a higher version than before and an event `book.created`.",
-    tags=["Books"],
-    request=None,
     parameters=[
-        BOOK_ID_PARAMETER,
-        IF_MATCH_HEADER,
-        IF_NONE_MATCH_HEADER,
+        *iter_condition_headers("destroy", "book"),
         response_header("Location", "The address of the book.", 201),
-        response_header("ETag", ETAG_DESCRIPTION, 201),
+        *iter_condition_headers("create", "book"),
         LINK_HEADER,
     ],
     responses={
         201: document_answer(BookSerializer, "The book.", {**BOOK_EXAMPLE, "version": 3}),
-        **NOT_FOUND,
         **document_refusal(BookExists, "The book is there, or another book has its isbn (`Link` leads to it)."),
         **document_refusal(PreconditionFailed, "The state is another than the request asks for."),
         **INVALID_BOOK_ID,
@@ -279,13 +188,9 @@ document_bulk = extend_schema(
     operation_id="change_books",
     summary="Change many books at once",
     description="In one transaction: nothing changes unless all operations succeed, and every failure is named.",
-    tags=["Books"],
     request=BulkRequestSerializer,
     examples=[request_example("Three changes", OPERATIONS_EXAMPLE)],
-    parameters=[
-        IDEMPOTENCY_KEY_HEADER,
-        OpenApiParameter("dry_run", bool, default=False, description="Report, and change nothing."),
-    ],
+    parameters=[OpenApiParameter("dry_run", bool, default=False, description="Report, and change nothing.")],
     responses={
         200: OpenApiResponse(
             BulkResultsSerializer,

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import (
-    OpenApiParameter,
     OpenApiResponse,
     extend_schema,
     extend_schema_serializer,
@@ -17,7 +16,7 @@ from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
 from books.writing.changes import BookNotFound
 from library_site.api.error_documents import INVALID_LIMIT, document_refusal
-from library_site.api.schema import document_answer, document_limit, response_header
+from library_site.api.schema import CURSOR_PARAMETER, PAGE_LINK, URL_FIELD, document_answer, document_limit
 
 TAGS = ["History"]
 NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
@@ -42,7 +41,6 @@ CREATION_EXAMPLE = {
     "before": None,
     "after": None,
 }
-URL_FIELD: dict[str, Any] = {"allow_null": True, "help_text": "Null if this is the last page."}
 
 
 @extend_schema_serializer(many=False)
@@ -69,10 +67,6 @@ def page_schema(
     return document_answer(serializer, "The changes, the newest first.", example)
 
 
-CURSOR_PARAMETER = OpenApiParameter(
-    "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
-)
-PAGE_LINK = response_header("Link", "The next and the previous page (RFC 8288).", 200)
 PAGE_PARAMETER_DOCUMENTS = [document_limit("Changes a page."), CURSOR_PARAMETER, PAGE_LINK]
 
 document_history = extend_schema_view(

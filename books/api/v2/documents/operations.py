@@ -12,15 +12,19 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from books.api.idempotency import KeyInUse
-from books.api.v2.documents.books import IDEMPOTENCY_KEY_HEADER
-from books.api.v2.documents.history import CURSOR_PARAMETER, PAGE_LINK, URL_FIELD
 from books.api.v2.serializers import OperationPreviewSerializer, OperationRequestSerializer, OperationSerializer
 from books.models import Operation
 from books.operations.lifecycle import OperationEnded, OperationNotFound, OperationUndone
-from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
-from library_site.api.schema import document_answer, document_limit, request_example, response_header
-from library_site.http.refusals import Failure
+from library_site.api.error_documents import INVALID_LIMIT, document_invalid, document_refusal
+from library_site.api.schema import (
+    CURSOR_PARAMETER,
+    PAGE_LINK,
+    URL_FIELD,
+    document_answer,
+    document_limit,
+    request_example,
+    response_header,
+)
 
 TAGS = ["Operations"]
 WAITING_EXAMPLE = {
@@ -67,10 +71,6 @@ OPERATION_ID_PARAMETER = OpenApiParameter("operation_id", {"type": "integer"}, O
 LOCATION = response_header("Location", "The address of the operation.", 202)
 RETRY_AFTER = response_header("Retry-After", "Seconds after which to ask, while the operation is under way.", 200, 202)
 NOT_FOUND = document_refusal(OperationNotFound)
-KEY_IN_USE = ErrorDocument(
-    "Another request with this `Idempotency-Key` is not answered yet.",
-    Failure(409, KeyInUse.default_detail),
-)
 
 
 @extend_schema_serializer(many=False)
@@ -117,7 +117,6 @@ document_operations = extend_schema_view(
             request_example("Drafts are deleted", DELETE_EXAMPLE),
         ],
         parameters=[
-            IDEMPOTENCY_KEY_HEADER,
             OpenApiParameter("dry_run", bool, default=False, description="Report, and change nothing."),
             LOCATION,
             RETRY_AFTER,
@@ -125,7 +124,6 @@ document_operations = extend_schema_view(
         responses={
             200: document_answer(OperationPreviewSerializer, "What would change.", PREVIEW_EXAMPLE),
             202: document_operation("The operation waits for a worker.", WAITING_EXAMPLE),
-            409: KEY_IN_USE,
             **document_invalid("filter.year_min", "Input should be a valid integer."),
         },
     ),

@@ -22,9 +22,9 @@ from pytest_django import Settings
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
-from books.api.idempotency import idempotent
 from books.models import StoredResponse
 from books.writing.changes import ConcurrentChange
+from library_site.api.idempotency import idempotent
 from library_site.api.viewsets import APIViewSet
 from library_site.http.refusals import Refusal
 from library_site.jobs.expiry import delete_expired

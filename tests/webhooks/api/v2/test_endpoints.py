@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
@@ -21,7 +20,7 @@ from tests.support.endpoints import (
     create_made_endpoint,
     create_owner,
 )
-from tests.support.pages import parse_error
+from tests.support.pages import parse_error, walk_pages
 from webhooks import endpoints
 from webhooks.encryption import decrypt, encrypt
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
@@ -444,14 +443,14 @@ def test_deliveries_are_listed_from_the_newest_on(api: httpx.Client, owner: User
     endpoint = create_made_endpoint(owner)
     create_made_endpoint(owner)
     deliveries = [deliver_new_book(api, endpoint) for _ in range(5)]
-    address: str | None = f"{settings.PUBLIC_URL}{HOOKS}/{endpoint.pk}/deliveries?limit=2"
-    ids: list[int] = []
-    while address:
-        page = api.get(address, headers=key_header).json()
-        assert page["previous"] is None
-        ids += [row["id"] for row in page["results"]]
-        address = page["next"]
-    assert ids == [row.pk for row in reversed(deliveries)]
+    address = f"{HOOKS}/{endpoint.pk}/deliveries?limit=2"
+    api.headers.update(key_header)
+    pages = [[row["id"] for row in page["results"]] for page in walk_pages(api, address)]
+    newest_first = [row.pk for row in reversed(deliveries)]
+    assert pages == [newest_first[:2], newest_first[2:4], newest_first[4:]]
+    second = api.get(api.get(address).json()["next"])
+    assert [row["id"] for row in api.get(second.json()["previous"]).json()["results"]] == newest_first[:2]
+    assert second.links["prev"]["url"] == second.json()["previous"]
 
 
 def test_a_delivery_shows_its_attempts_and_its_body(api: httpx.Client, owner: User, key_header: dict[str, str]) -> None:

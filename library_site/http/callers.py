@@ -1,22 +1,22 @@
 """Identifies the caller of a request, for everything that is stored or counted per caller."""
 
+from hashlib import sha256
 from typing import Any
 
 from django.http import HttpRequest
 from rest_framework.request import Request
 
 from library_site.http.client_addresses import get_client_network, is_address
-from oauth.credentials import sha256_hex
 
 
 def get_caller_key(request: Request) -> str:
     """A stable name for the request's credential, else for its user, else for its address. It reveals no secret."""
-    return sha256_hex(describe_caller(request))
+    return hash_name(describe_caller(request))
 
 
 def get_address_key(request: HttpRequest | Request) -> str:
     """A stable name for the address of a request, whatever its credential."""
-    return sha256_hex(describe_address(request))
+    return hash_name(describe_address(request))
 
 
 def describe_caller(request: Request) -> str:
@@ -34,6 +34,10 @@ def describe_address(request: HttpRequest | Request) -> str:
 def is_anonymous(request: Request) -> bool:
     """Whether the caller is known by an address only, which different people may share."""
     return request.auth is None and (request.user is None or not request.user.is_authenticated)
+
+
+def hash_name(name: str) -> str:
+    return sha256(name.encode()).hexdigest()
 
 
 def get_client_ip(request: Any) -> str:

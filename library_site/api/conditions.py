@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.utils.http import parse_etags
 from rest_framework.request import Request
 
-from library_site.http.refusals import Refusal
+from library_site.http.refusals import Failure, Refusal
 
 
 class PreconditionFailed(Refusal):
@@ -14,6 +14,14 @@ class PreconditionFailed(Refusal):
 
     status = 412
     message = "The state is another than the request asks for"
+
+    def __init__(self, noun: str = "") -> None:
+        super().__init__(noun)
+        self.noun = noun
+
+    def to_failure(self, request: object) -> Failure:
+        message = f"The {self.noun} is not in the state the request asks for" if self.noun else self.message
+        return Failure(self.status, message)
 
 
 class Conditions(NamedTuple):

@@ -10,19 +10,21 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import APIException, ErrorDetail, ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from books.models import StoredResponse
+from library_site.api.error_documents import ErrorDocument
 from library_site.api.viewsets import get_body, lock_large_body
-from library_site.http.refusals import Refusal
-from oauth.callers import get_caller_key, is_anonymous
-from oauth.credentials import sha256_hex
+from library_site.http.callers import get_caller_key, hash_name, is_anonymous
+from library_site.http.refusals import Failure, Refusal
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 IDEMPOTENCY_KEY_PATTERN = re.compile(r"[!-~]{1,255}")
@@ -48,6 +50,17 @@ class KeyReused(APIException):
     default_code = "key_of_another_request"
 
 
+KEY_IN_USE = ErrorDocument(
+    "Another request with this `Idempotency-Key` is not answered yet.", Failure(409, KeyInUse.default_detail)
+)
+IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
+    IDEMPOTENCY_HEADER,
+    {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY_PATTERN.pattern}$"},
+    OpenApiParameter.HEADER,
+    description="The same key within 24 hours gets the first answer again.",
+)
+
+
 def idempotent(action: Action) -> Action:
     """Decorates an action of a viewset: a repeated request gets the stored response, and is not carried out again."""
 
@@ -61,13 +74,16 @@ def idempotent(action: Action) -> Action:
         parse_error = find_parse_error(view, request)
         with transaction.atomic():
             lock_key(key)
-            if stored_response := StoredResponse.objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
+            if stored_response := get_model().objects.filter(key=key, stored_at__gt=now - RESPONSE_LIFETIME).first():
                 return replay_response(stored_response, fingerprint)
             response = run_once(view, action, parse_error, request, *arguments, **options)
             store_response(key, fingerprint, response, now)
         return response
 
-    return wrapper
+    # What the OpenAPI documents say of it.
+    vars(wrapper)["error_documents"] = [KEY_IN_USE]
+    documented: Action = extend_schema(parameters=[IDEMPOTENCY_KEY_HEADER])(wrapper)
+    return documented
 
 
 def validate_key(key: str) -> str:
@@ -86,7 +102,7 @@ def hash_key(key: str, request: Request, fingerprint: str) -> str:
     gets the answer to another request, or is refused because of it.
     """
     parts = [get_caller_key(request), key, *([fingerprint] if is_anonymous(request) else [])]
-    return sha256_hex("\n".join(parts))
+    return hash_name("\n".join(parts))
 
 
 def lock_key(key: str) -> None:
@@ -134,7 +150,7 @@ def run_once(
 
 def store_response(key: str, fingerprint: str, response: HttpResponse, now: datetime) -> None:
     """Stores a response. It replaces one that is too old."""
-    StoredResponse.objects.update_or_create(
+    get_model().objects.update_or_create(
         key=key,
         defaults={
             "fingerprint": fingerprint,
@@ -146,7 +162,7 @@ def store_response(key: str, fingerprint: str, response: HttpResponse, now: date
     )
 
 
-def replay_response(stored_response: StoredResponse, fingerprint: str) -> HttpResponse:
+def replay_response(stored_response: Any, fingerprint: str) -> HttpResponse:
     """Returns the stored response. Raises KeyReused."""
     if stored_response.fingerprint != fingerprint:
         raise KeyReused
@@ -161,6 +177,11 @@ def hash_request(request: Request) -> str:
     return digest.hexdigest()
 
 
+def get_model() -> Any:
+    """Returns the model of the stored responses, whose table is in an app above this one."""
+    return apps.get_model(settings.STORED_RESPONSE_MODEL)
+
+
 def iter_expired(now: datetime) -> Iterator[tuple[str, QuerySet[Any]]]:
     """Yields the stored responses that are too old to be sent again, with their name in the report."""
-    yield "kept answers", StoredResponse.objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)
+    yield "kept answers", get_model().objects.filter(stored_at__lte=now - RESPONSE_LIFETIME)

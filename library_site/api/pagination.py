@@ -1,0 +1,105 @@
+"""Pages of lists in version 2: a cursor has the key of a row instead of an offset, so every page costs the same."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from django.db.models import F, QuerySet
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from library_site.api.cursors import IdCursor, PageCursor
+from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
+from library_site.api.responses import NO_STORE
+from library_site.api.schema import LIMIT_SCHEMA, query_parameter
+from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, get_id_key, lead_back, order_by
+
+
+class CursorPagination(BasePagination):
+    """Pages by `limit` and `cursor`, in the order of the ids. The response links to the next and the previous page."""
+
+    cursor_class: ClassVar[type[PageCursor]] = IdCursor
+    descending = False
+    headers: ClassVar[Mapping[str, str]] = {}
+    invalid_cursor_message = "It is no cursor of this list."
+    parameters: tuple[str, ...] = ("limit", "cursor")
+    page: Page[Any]
+
+    def find_errors(self, query: Request | Query) -> FieldErrors:
+        """Reads the parameters, and returns their errors by name."""
+        self.query = query
+        self.limit, limit_errors = read_limit(query)
+        start, cursor_errors = read_cursor(query, "cursor", self.decode, self.invalid_cursor_message)
+        self.start = start or Start()
+        return limit_errors | cursor_errors
+
+    def check(self, query: Request | Query, errors: Mapping[str, Any] = {}) -> None:
+        """Raises ValidationError, which names these errors of the query, too."""
+        if all_errors := {**errors, **self.find_errors(query)}:
+            raise ValidationError(all_errors)
+
+    def paginate_queryset(self, queryset: QuerySet[Any], request: Request | Query, view: APIView | None = None) -> Any:
+        """Raises ValidationError."""
+        self.check(request)
+        return self.paginate(partial(read_page, queryset, descending=self.descending))
+
+    def paginate(self, read: Callable[[Start, int], Page[Any]]) -> list[Any]:
+        """Returns the rows of the page that `read` returns for the start and the limit. Call `check` before."""
+        page = read(self.start, self.limit)
+        self.page = lead_back(page, self.start, descending=self.descending != self.start.backward)
+        return self.page.rows
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """Returns a JSON object, with the links in the header Link, too (RFC 8288)."""
+        next_url = self.build_link(self.page.behind, backward=False)
+        previous_url = self.build_link(self.page.before, backward=True)
+        links = [f'<{url}>; rel="{name}"' for name, url in (("next", next_url), ("prev", previous_url)) if url]
+        headers = {**({"Link": ", ".join(links)} if links else {}), **self.headers}
+        body = {"results": data, "next": next_url, "previous": previous_url, **self.get_extra_members()}
+        return Response(body, headers=headers)
+
+    def get_extra_members(self) -> Mapping[str, Any]:
+        return {}
+
+    def build_link(self, key: Key | None, *, backward: bool) -> str | None:
+        return build_link(self.query, cursor=self.encode(key, backward=backward)) if key else None
+
+    def encode(self, key: Key, *, backward: bool) -> str:
+        return self.cursor_class.build(key, backward=backward).encode()
+
+    def decode(self, text: str) -> Start:
+        """Raises ValueError."""
+        return self.cursor_class.decode(text).to_start()
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        url = {"type": ["string", "null"], "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["results", "next", "previous"],
+            "properties": {"results": schema, "next": url, "previous": url},
+        }
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        return [
+            query_parameter("limit", LIMIT_SCHEMA, f"{view.get_plural().capitalize()} a page."),
+            query_parameter("cursor", {"type": "string"}, "Where the page begins, as `next` and `previous` have it."),
+        ]
+
+
+class NewestFirstPagination(CursorPagination):
+    """Of lists that no cache may store, the newest first."""
+
+    descending = True
+    headers = NO_STORE
+
+
+def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool) -> Page[Any]:
+    """Reads a page in the order of the ids."""
+    is_descending = descending != start.backward
+    if start.key:
+        rows = rows.filter(build_condition([F("pk")], start.key, is_descending))
+    found = list(rows.order_by(*order_by([F("pk")], is_descending))[: limit + 1])
+    return cut_page(found, limit, start, get_id_key)
