@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -34,6 +35,10 @@ TONES: dict[Change.Kind, Tone] = {
 class Link(NamedTuple):
     text: str
     address: str
+
+    def __str__(self) -> str:
+        """Returns HTML, so that a template shows the link."""
+        return format_html('<a href="{}">{}</a>', self.address, self.text)
 
 
 class ValueLine(NamedTuple):
@@ -89,7 +94,7 @@ def describe_entry(entry: Entry, title: str, operation: Operation | None) -> Des
         Link(title, history_address(entry.book_id)),
         describe_names(entry.actor),
         describe_channel(entry, operation),
-        link_changing_operation(operation),
+        link_operation(operation) if operation else None,
         operation.changed if operation else None,
         compare_members(entry.before, entry.after),
         None if entry.kind in DELETIONS else state_address(entry.book_id, entry.version),
@@ -137,10 +142,8 @@ def link_channel(channel: Actor.Channel) -> Link:
     return Link(gettext(channel.label), changes_address(channel=channel.value))
 
 
-def link_changing_operation(operation: Operation | None) -> Link | None:
-    if operation is None:
-        return None
-    return Link(f"{describe_kind(operation)} {operation.pk}", reverse("admin:operation", args=[operation.pk]))
+def link_operation(operation: Operation) -> Link:
+    return Link(f"{describe_kind(operation)} {operation.pk}", operation_address(operation.pk))
 
 
 def describe_kind(operation: Operation) -> str:
@@ -161,6 +164,10 @@ def compare_members(left: Mapping[str, Any] | None, right: Mapping[str, Any] | N
 
 def format_value(value: Any) -> str:
     return (gettext("Yes") if value else gettext("No")) if isinstance(value, bool) else str(value)
+
+
+def operation_address(pk: int) -> str:
+    return reverse("admin:operation", args=[pk])
 
 
 def history_address(book_id: int) -> str:

@@ -85,7 +85,7 @@ class OperationProblem(models.Model):
         EXISTS = "exists", _("restored since")
 
     operation = models.ForeignKey(Operation, models.CASCADE, related_name="problems", db_index=False)
-    # The id of a book or, of an import, the number of a row.
+    # The id of a book.
     subject = models.BigIntegerField()
     reason = models.CharField(max_length=20, choices=Reason)
     detail = models.CharField(max_length=500, blank=True)

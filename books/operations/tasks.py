@@ -48,9 +48,7 @@ class Batch(NamedTuple):
 
 
 class RefusedItem(NamedTuple):
-    """An item that is left as it is. `subject` is the id of a book or the number of a row; `reason` one of
-    OperationProblem.Reason.
-    """
+    """A book that is left as it is. `subject` is its id; `reason` one of OperationProblem.Reason."""
 
     subject: int
     reason: str

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from books.admin.descriptions import operation_address
 from books.admin.list.filters import (
     LIST_FORM,
     LIST_PARAMETERS,
@@ -17,7 +18,6 @@ from books.admin.list.filters import (
     resolve_filters,
     select_listed,
 )
-from books.admin.operations.descriptions import operation_address
 from books.admin.views import SEE_BOOKS
 from books.files.downloads import stream_books, stream_file
 from books.files.export_tasks import EXPORT, iter_workbook

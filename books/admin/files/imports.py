@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from books.admin.descriptions import operation_address
 from books.admin.files.forms import MARKED_CHOICES, ImportRulesForm
 from books.admin.files.results import build_report, read_fields
 from books.admin.operations.descriptions import (
@@ -20,7 +21,6 @@ from books.admin.operations.descriptions import (
     describe_progress,
     format_state,
     is_under_way,
-    operation_address,
 )
 from books.admin.views import render_page
 from books.files.catalogues.completion import count_completed

@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import compare_members
+from books.admin.descriptions import compare_members, operation_address
 from books.admin.list.filters import LIST_FORM, ListFilterForm, change_query, list_unknown_names, resolve_filters
 from books.admin.list.words import describe_selection
-from books.admin.operations.descriptions import describe_edit, operation_address
+from books.admin.operations.descriptions import describe_edit
 from books.admin.operations.forms import BulkEditForm
 from books.admin.views import render_page
 from books.history.actors import find_actor

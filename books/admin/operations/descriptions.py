@@ -5,13 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.models import Count
-from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.admin.descriptions import changes_address, describe_kind, format_value, label_member, link_book
+from books.admin.descriptions import Link, format_value, label_member, link_book
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
@@ -27,9 +25,7 @@ TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning
 
 
 class ProblemLine(NamedTuple):
-    text: str
-    # None if the subject is no book.
-    address: str | None
+    book: Link
     reason: str
 
 
@@ -120,8 +116,7 @@ def list_problems(operation: Operation, behind: int) -> tuple[list[ProblemLine],
     """Returns a page of what was left as it was, and the position of the next page, None if there is none."""
     found = OperationProblem.objects.filter(operation=operation, pk__gt=behind).order_by("pk")
     page = cut_page(list(found[: MAX_LISTED_PROBLEMS + 1]), MAX_LISTED_PROBLEMS, Start((behind,)), get_id_key)
-    is_book = "filter" in (operation.parameters or {}) or bool(operation.undo_of_id)
-    return [describe_problem(problem, is_book) for problem in page.rows], page.behind[0] if page.behind else None
+    return [describe_problem(problem) for problem in page.rows], page.behind[0] if page.behind else None
 
 
 def count_problems(operation: Operation) -> list[tuple[str, int]]:
@@ -131,24 +126,7 @@ def count_problems(operation: Operation) -> list[tuple[str, int]]:
     return [(str(OperationProblem.Reason(reason).label), count) for reason, count in rows]
 
 
-def describe_problem(problem: OperationProblem, is_book: bool) -> ProblemLine:
+def describe_problem(problem: OperationProblem) -> ProblemLine:
     detail = ", ".join(label_member(name) for name in problem.detail.split(", ")) if problem.detail else ""
     reason = f"{problem.get_reason_display()}: {detail}" if detail else str(problem.get_reason_display())
-    if not is_book:
-        return ProblemLine(_("Row %(number)d") % {"number": problem.subject}, None, reason)
-    return ProblemLine(*link_book(problem.subject), reason)
-
-
-def link_operation(operation: Operation) -> str:
-    """Returns HTML."""
-    return format_html(
-        '<a href="{}">{} {}</a>', operation_address(operation.pk), describe_kind(operation), operation.pk
-    )
-
-
-def operation_address(pk: int) -> str:
-    return reverse("admin:operation", args=[pk])
-
-
-def changes_of_operation(pk: int) -> str:
-    return changes_address(operation=pk)
+    return ProblemLine(link_book(problem.subject), reason)

@@ -13,8 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from books.admin.descriptions import format_value, history_address, label_member
-from books.admin.operations.descriptions import operation_address
+from books.admin.descriptions import format_value, history_address, label_member, operation_address
 from books.admin.views import find_librarian, render_page
 from books.members import MEMBERS
 from books.models import Book

@@ -13,8 +13,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from books.admin.descriptions import operation_address
 from books.admin.operations.bulk_edit import InvalidFilter, ask, is_across, read_selected_books, render_preview
-from books.admin.operations.descriptions import operation_address
 from books.admin.views import BULK_EDIT, find_librarian
 from books.models import Book
 from books.operations.edits import Edit

@@ -13,18 +13,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from books.admin.descriptions import describe_kind, describe_names
+from books.admin.descriptions import changes_address, describe_names, link_operation, operation_address
 from books.admin.list.words import describe_selection
 from books.admin.operations.descriptions import (
-    changes_of_operation,
     count_problems,
     describe_edit,
     describe_progress,
     format_state,
     is_under_way,
-    link_operation,
     list_problems,
-    operation_address,
 )
 from books.admin.views import (
     BULK_EDIT,
@@ -82,7 +79,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     undo = lifecycle.find_undo(operation)
     # It can expire with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
-    title = capfirst(f"{describe_kind(operation)} {operation.pk}")
+    title = capfirst(link_operation(operation).text)
     behind = parse_integer(request.GET.get("behind", "")) or 0
     problems, next_problem = list_problems(operation, min(max(behind, 0), BIGINT_MAX))
     return render_page(
@@ -104,7 +101,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         may_end=may_end(request, operation),
         may_undo=may_end(request, operation) and may_undo(request) and can_undo(operation, undo),
         may_view_history=request.user.has_perm(VIEW_HISTORY),
-        changes_address=changes_of_operation(operation.pk),
+        changes_address=changes_address(operation=operation.pk),
     )
 
 

@@ -1,4 +1,4 @@
-"""Times in templates."""
+"""Numbers and times in templates."""
 
 from datetime import datetime
 
@@ -6,8 +6,10 @@ from django import template
 from django.utils import timezone
 
 from library_site.admin.moments import format_age, format_moment
+from library_site.admin.paginator import format_count
 
 register = template.Library()
+register.filter("count", format_count)
 register.filter("moment", format_moment)
 
 
