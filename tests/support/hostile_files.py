@@ -154,8 +154,8 @@ def pile_accents(size: int) -> bytes:
 
 def double_strings(size: int) -> bytes:
     """Each abbreviation is the one before it twice."""
-    lines = [f"@string{{a{number + 1} = a{number} # a{number}}}" for number in range(20)]
-    return ("@string{a0 = {0123456789}}\n" + "\n".join(lines) + "\n@book{x, title = a20}\n").encode()
+    lines = [f"@string{{a{number + 1} = a{number} # a{number}}}" for number in range(40)]
+    return ("@string{a0 = {0123456789}}\n" + "\n".join(lines) + "\n@book{x, title = a40}\n").encode()
 
 
 def repeat_string(size: int) -> bytes:

@@ -8,18 +8,14 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines
-from books.files.formats.limits import Allowance
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
-    MAX_RECORD_BYTES,
     ExportedBook,
     Pages,
     Record,
     Table,
     TextRejectedFile,
-    UnreadableFile,
-    format_count,
     iter_texts,
     name_member,
 )
@@ -28,8 +24,6 @@ from books.members import MEMBER_TABLE
 ENTRY_START = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")
 # Entries that are no publications.
 DIRECTIVES = ("comment", "preamble", "string")
-# The characters that abbreviations may fill in for each character of the file.
-MAX_EXPANSION = 10
 CITATION_KEY_PATTERN = re.compile(r"book([0-9]+)")
 BLANKS = " \t\r\n"
 # It begins only at the first of several blanks, and no blank is tried twice.
@@ -106,9 +100,8 @@ def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
 
 
 def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
-    macros = Macros()
+    macros: dict[str, str] = {}
     for number, text in iter_entries(lines):
-        macros.allowance.add(MAX_EXPANSION * len(text))
         raw = encoding.encode(text.rstrip(BLANKS) + "\n")
         try:
             kind, key, fields = parse_entry(text, macros)
@@ -116,30 +109,9 @@ def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
             yield Record(number, {}, raw, name_member("record", str(error)))
             continue
         if kind == "string":
-            macros.define(fields)
+            macros |= fields
         elif kind not in DIRECTIVES:
             yield Record(number, read_values(key, fields), raw)
-
-
-class Macros:
-    """The abbreviations that a file defines. One may name others, so that a short file could fill the memory."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-        # Grows with what is read, so that the whole takes time in proportion to the file.
-        self.allowance = Allowance(MAX_RECORD_BYTES, _("Its abbreviations fill in too much."))
-        self.definitions = Allowance(MAX_RECORD_BYTES, _("Its abbreviations are too long together."))
-
-    def define(self, texts: Mapping[str, str]) -> None:
-        """Raises UnreadableFile."""
-        self.definitions.take(sum(map(len, (*texts, *texts.values()))))
-        self.texts |= texts
-
-    def expand(self, name: str) -> str:
-        """Returns the text of an abbreviation, or what is none as it is. Raises UnreadableFile."""
-        text = self.texts.get(name.lower(), name)
-        self.allowance.take(len(text))
-        return text
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -148,7 +120,7 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     An entry that begins while another is open ends that one, so that a lost brace costs one entry.
     """
     pieces: list[str] = []
-    start, depth, size = 0, 0, 0
+    start, depth = 0, 0
     # An entry that begins with a parenthesis ends with one.
     end = ""
     for number, line in enumerate(lines, 1):
@@ -156,24 +128,20 @@ def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         if match and pieces:
             yield start, "".join(pieces)
         if match:
-            start, pieces, depth, size = number, [], 0, 0
+            start, pieces, depth = number, [], 0
             end = ")" if match[0].endswith("(") else ""
         if match or pieces:
             pieces.append(line)
             # BibTeX counts braces behind a backslash, too.
             depth += line.count("{") - line.count("}")
-            size += len(line)
             if depth <= 0 and line.rstrip(BLANKS).endswith(end):
                 yield start, "".join(pieces)
                 pieces = []
-        if size > MAX_RECORD_BYTES:
-            limits = {"line": start, "count": format_count(MAX_RECORD_BYTES)}
-            raise UnreadableFile(_("The entry on line %(line)s has no end within %(count)s characters.") % limits)
     if pieces:
         yield start, "".join(pieces)
 
 
-def parse_entry(text: str, macros: Macros) -> tuple[str, str, dict[str, str]]:
+def parse_entry(text: str, macros: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
     """Returns the kind, the key and the fields of an entry, in TeX. Raises InvalidEntry."""
     match = ENTRY_START.match(text)
     kind = match[1].lower() if match else ""
@@ -188,7 +156,7 @@ def parse_entry(text: str, macros: Macros) -> tuple[str, str, dict[str, str]]:
     return kind, key.strip(BLANKS), parse_fields(body, macros)
 
 
-def parse_fields(body: str, macros: Macros) -> dict[str, str]:
+def parse_fields(body: str, macros: Mapping[str, str]) -> dict[str, str]:
     fields: dict[str, str] = {}
     place = skip_blanks(body, 0, ",")
     while place < len(body):
@@ -209,7 +177,7 @@ def skip_blanks(text: str, place: int, others: str = "") -> int:
     return place
 
 
-def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
+def parse_value(body: str, place: int, macros: Mapping[str, str]) -> tuple[str, int]:
     """Returns the value, whose parts `#` joins, and the place behind it."""
     parts: list[str] = []
     while True:
@@ -219,7 +187,7 @@ def parse_value(body: str, place: int, macros: Macros) -> tuple[str, int]:
             parts.append(body[place + 1 : end])
             place = end + 1
         elif match := NAME_PATTERN.match(body, place):
-            parts.append(macros.expand(match[0]))
+            parts.append(macros.get(match[0].lower(), match[0]))
             place = match.end()
         else:
             raise InvalidEntry(_("It has a field without a value."))

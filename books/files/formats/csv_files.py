@@ -14,14 +14,12 @@ from books.files.formats.encodings import Encoding, find_encoding, iter_lines, s
 from books.files.formats.headers import build_header
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
-    MAX_RECORD_BYTES,
     REPORT_COLUMNS,
     ExportedBook,
     Pages,
     Record,
     Table,
     UnreadableFile,
-    build_endless_refusal,
     get_values,
     name_member,
 )
@@ -82,25 +80,6 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     return Table(header.columns, records, description, found.warning, layout, header.list_notes())
 
 
-class RowLines:
-    """The lines of a file. Those of a row, whose cells may have line ends, must not be too long together."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self.lines = lines
-        self.start = 1
-        self.size = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self.lines:
-            self.size += len(line)
-            if self.size > MAX_RECORD_BYTES:
-                raise build_endless_refusal(self.start)
-            yield line
-
-    def begin_row(self, line: int) -> None:
-        self.start, self.size = line, 0
-
-
 def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
     """Returns the separator, and whether the first line says only that: else it is the one that this line has most.
 
@@ -123,15 +102,14 @@ def require_separator(separator: str) -> None:
 
 def iter_numbered_rows(lines: Iterator[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yields the line on which each row begins, and its cells as they are in the file."""
-    row_lines, line = RowLines(lines), 1
+    line = 1
     # Strict: otherwise a quote that is never closed would make the rest of the file one cell.
-    reader = csv.reader(row_lines, delimiter=separator, strict=True)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for cells in reader:
             if cells:
                 yield line, cells
             line = reader.line_num + 1
-            row_lines.begin_row(line)
     except csv.Error as error:
         sentence = READER_ERRORS[0] if str(error) == UNCLOSED_QUOTE else str(error)
         raise UnreadableFile(_("Line %(line)s: %(error)s.") % {"line": line, "error": _(sentence)}) from error

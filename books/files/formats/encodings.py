@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, UnreadableFile, format_count
+from books.files.formats.records import CHUNK_BYTES, UnreadableFile
 from library_site.db.texts import make_storable
 
 ASCII_BYTES = bytes(range(128))
@@ -113,11 +113,8 @@ def iter_lines(stream: BinaryIO, encoding: Encoding) -> Iterator[str]:
     text = TextIOWrapper(stream, encoding.codec, "surrogateescape", newline="")
     number = 0
     try:
-        while line := text.readline(MAX_RECORD_BYTES):
+        for line in text:
             number += 1
-            if len(line) == MAX_RECORD_BYTES:
-                limits = {"line": number, "count": format_count(MAX_RECORD_BYTES)}
-                raise UnreadableFile(_("Line %(line)s is longer than %(count)s characters.") % limits)
             yield line
     except UnicodeDecodeError as error:
         place = {"line": number + 1, "encoding": encoding.name}

@@ -8,24 +8,22 @@ from typing import Any, BinaryIO
 import msgspec
 from django.utils.translation import gettext as _
 
-from books.files.formats.limits import MAX_NESTING, require_few_columns
 from books.files.formats.records import (
     CHUNK_BYTES,
-    MAX_RECORD_BYTES,
     REPORT_COLUMNS,
     Pages,
     Record,
     Table,
     TextRejectedFile,
     UnreadableFile,
-    build_endless_refusal,
-    format_count,
     name_member,
 )
 
 BOM = b"\xef\xbb\xbf"
 # The members of so many objects are the columns.
 HEAD_RECORDS = 100
+# Who asked for the records could not read deeper values.
+MAX_NESTING = 32
 encoder = msgspec.json.Encoder()
 # A file of one array: what its first bytes look like, its strings and brackets, and what may be between its objects.
 ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
@@ -40,7 +38,6 @@ def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
     names: dict[str, None] = {}
     for record in islice(iter_records(stream, is_array), HEAD_RECORDS):
         names |= dict.fromkeys(record.values)
-        require_few_columns(names)
     columns = [name for name in names if name]
     return Table(columns, iter_records(stream, is_array), "JSON, UTF-8" if is_array else "JSON lines, UTF-8")
 
@@ -73,8 +70,6 @@ class ArrayReader:
             self.buffer += chunk
             yield from self.read_buffer()
             self.drop(self.start if self.depth > 1 else self.position)
-            if len(self.buffer) > MAX_RECORD_BYTES:
-                raise build_endless_refusal(self.line)
         if self.depth or self.buffer.strip():
             line = self.count_lines(len(self.buffer) if self.depth < 2 else 0)
             raise UnreadableFile(_("Line %(line)s: the array is damaged, or has no end.") % {"line": line})
@@ -118,12 +113,7 @@ class ArrayReader:
 
 
 def iter_lines(stream: BinaryIO) -> Iterator[Record]:
-    number = 0
-    while raw := stream.readline(MAX_RECORD_BYTES):
-        number += 1
-        if len(raw) == MAX_RECORD_BYTES:
-            limits = {"line": number, "count": format_count(MAX_RECORD_BYTES)}
-            raise UnreadableFile(_("Line %(line)s is longer than %(count)s bytes.") % limits)
+    for number, raw in enumerate(stream, 1):
         text = raw.removeprefix(BOM) if number == 1 else raw
         if text.strip():
             record = parse_line(number, text)

@@ -22,13 +22,10 @@ from books.files.formats.marc_fields import build_record, describe_unimarc, read
 from books.files.formats.records import (
     CHUNK_BYTES,
     COLUMNS,
-    MAX_RECORD_BYTES,
     Pages,
     Record,
     Table,
     TextRejectedFile,
-    UnreadableFile,
-    format_count,
     name_member,
 )
 
@@ -49,8 +46,6 @@ UNICODE = b"a"
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
-# To put so many accents in order takes time by the square of their number. In some alphabets these bytes are letters.
-MANY_ACCENTS = re.compile(rb"[\xe0-\xfe]{100}")
 # Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
 NOTE_TAG = "998"
 NOTE_LEADER = "00000nam a2200000   4500"
@@ -118,9 +113,6 @@ def iter_pieces(stream: BinaryIO) -> Iterator[bytes]:
         *pieces, rest = (rest + chunk).split(END_OF_RECORD)
         for piece in pieces:
             yield from split_joined_records(piece + END_OF_RECORD)
-        if len(rest) > MAX_RECORD_BYTES:
-            limit = {"count": format_count(MAX_RECORD_BYTES)}
-            raise UnreadableFile(_("A record has no end within %(count)s bytes.") % limit)
     if rest.strip(PADDING):
         yield from split_joined_records(rest)
 
@@ -136,8 +128,6 @@ def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tu
     encoding = find_encoding(data) if chosen is None or NOTE_PATTERN.match(data) else chosen
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
-    if encoding is MARC_8 and MANY_ACCENTS.search(data):
-        raise DamagedRecord(_("It has more accents on a letter than can be read."))
     # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
     messages = StringIO()
     try:
@@ -193,8 +183,7 @@ def require_whole_directory(data: bytes) -> None:
     covered_bytes = 0
     for entry in entries:
         length, start = int(entry[3:7]), int(entry[7:12])
-        # No byte is read twice: many entries may name the same long field.
-        field = fields[start : start + length] if covered_bytes + length <= len(fields) else b""
+        field = fields[start : start + length]
         if len(field) != length or field.find(END_OF_FIELD) != length - 1:
             raise DamagedRecord(_("Its directory does not fit field %(tag)s.") % {"tag": entry[:3].decode()})
         covered_bytes += length

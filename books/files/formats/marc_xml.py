@@ -11,17 +11,14 @@ from defusedxml.ElementTree import iterparse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from books.files.formats.limits import require_few_names, require_flat
 from books.files.formats.marc_fields import build_record, describe_unimarc, read_values
 from books.files.formats.records import (
     COLUMNS,
-    MAX_RECORD_BYTES,
     Pages,
     Record,
     Table,
     TextRejectedFile,
     UnreadableFile,
-    format_count,
     name_member,
 )
 
@@ -31,22 +28,6 @@ TAIL = b"</collection>\n"
 EMPTY_LEADER = " " * 24
 
 
-class BoundedStream:
-    """A stream whose reader must take a whole record out of each MAX_RECORD_BYTES: it keeps in memory what it read."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.unused_bytes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        if self.unused_bytes > MAX_RECORD_BYTES:
-            limit = {"count": format_count(MAX_RECORD_BYTES)}
-            raise UnreadableFile(_("There is no whole record within %(count)s bytes.") % limit)
-        chunk = self.stream.read(size)
-        self.unused_bytes += len(chunk)
-        return chunk
-
-
 def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
     return Table(COLUMNS, iter_records(stream), "MARCXML")
 
@@ -54,12 +35,11 @@ def read_marc_xml(stream: BinaryIO, encoding_name: str = "") -> Table:
 def iter_records(stream: BinaryIO) -> Iterator[Record]:
     """Raises UnreadableFile at the first error of the XML, behind which nothing can be read."""
     stream.seek(0)
-    bounded_stream, number = BoundedStream(stream), 0
+    number = 0
     try:
-        for element in iter_record_elements(bounded_stream):
+        for element in iter_record_elements(stream):
             number += 1
             yield parse_element(number, element)
-            bounded_stream.unused_bytes = 0
     except ParseError as error:
         line, column = error.position
         sentence = ngettext(
@@ -76,7 +56,7 @@ def iter_records(stream: BinaryIO) -> Iterator[Record]:
         raise UnreadableFile(_("The XML names an encoding that is not known. Store it as UTF-8.")) from error
 
 
-def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
+def iter_record_elements(stream: BinaryIO) -> Iterator[Element]:
     ancestors: list[Element] = []
     for event, element in iter_elements(stream):
         if event == "start":
@@ -91,19 +71,12 @@ def iter_record_elements(stream: BoundedStream) -> Iterator[Element]:
                 ancestor.clear()
 
 
-def iter_elements(stream: BoundedStream | BinaryIO) -> Iterator[tuple[str, Element]]:
+def iter_elements(stream: BinaryIO) -> Iterator[tuple[str, Element]]:
     """Yields each element at its start and at its end. Raises what `iter_records` says in a person's words.
 
     With `forbid_dtd` no entity can be defined, whose replacement could fill the memory.
     """
-    depth = 0
-    names: set[str] = set()
-    for event, element in iterparse(stream, events=("start", "end"), forbid_dtd=True):
-        depth += 1 if event == "start" else -1
-        names.update((element.tag, *element.keys()) if event == "start" else ())
-        require_flat(depth)
-        require_few_names(names)
-        yield event, element
+    yield from iterparse(stream, events=("start", "end"), forbid_dtd=True)
 
 
 def get_name(element: Element) -> str:

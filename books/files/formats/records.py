@@ -6,7 +6,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 from django.utils.formats import number_format
-from django.utils.translation import gettext as _
 
 from books.members import MEMBER_TABLE, MEMBERS, Member
 
@@ -17,8 +16,6 @@ EXPORTED_COLUMNS = (*COLUMNS, "created_at")
 get_values = attrgetter(*COLUMNS)
 # A file of refused rows begins with these columns, where the format has columns.
 REPORT_COLUMNS = ("line", "reason")
-# Longer lines and records are not read: they would have to fit into memory.
-MAX_RECORD_BYTES = 2**20
 # What a reader reads at a time.
 CHUNK_BYTES = 2**16
 # Longer texts of records without valid values are cut off where they are shown.
@@ -27,11 +24,6 @@ MAX_SHOWN_TEXT = 200
 
 class UnreadableFile(Exception):
     """The file, or the rest of it, cannot be read; the message says where and why."""
-
-
-def build_endless_refusal(line: int) -> UnreadableFile:
-    limits = {"line": line, "count": format_count(MAX_RECORD_BYTES)}
-    return UnreadableFile(_("The record on line %(line)s has no end within %(count)s characters.") % limits)
 
 
 def name_member(name: str, sentence: str) -> str:

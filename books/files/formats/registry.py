@@ -14,7 +14,6 @@ from books.files.formats.bibtex import BibTeXRejectedFile, read_bibtex, write_bi
 from books.files.formats.csv_files import CSVRejectedFile, read_csv, write_csv
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
 from books.files.formats.json_lines import JSONLinesRejectedFile, read_json_lines, write_json_lines
-from books.files.formats.limits import bound_table
 from books.files.formats.records import Pages, RejectedFile, Table, UnreadableFile
 from books.files.formats.ris import RISRejectedFile, read_ris, write_ris
 
@@ -41,11 +40,11 @@ class Format:
         return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
 
     def read(self, stream: BinaryIO, encoding_name: str) -> Table:
-        """Raises UnreadableFile, also for a file that is too large or too nested."""
+        """Raises UnreadableFile."""
         if encoding_name and self.encodings and encoding_name not in self.encodings:
             names = {"format": self.label, "encoding": ENCODINGS[encoding_name].name}
             raise UnreadableFile(_("%(format)s is not read as %(encoding)s.") % names)
-        return bound_table(self.reader(stream, encoding_name))
+        return self.reader(stream, encoding_name)
 
 
 def import_later(module: str, name: str) -> Callable[..., Any]:

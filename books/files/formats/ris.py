@@ -10,13 +10,11 @@ from books.files.formats.encodings import Encoding, find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
-    MAX_RECORD_BYTES,
     ExportedBook,
     Pages,
     Record,
     Table,
     TextRejectedFile,
-    build_endless_refusal,
     iter_texts,
     name_member,
 )
@@ -45,19 +43,16 @@ def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
 def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yields the number of the first line and the lines of each record, and of what stands between records."""
     piece: list[str] = []
-    start, size, last_tag = 1, 0, ""
+    start, last_tag = 1, ""
     for number, line in enumerate(lines, 1):
         tag = get_tag(line)
         if piece and (tag == BEGIN or last_tag == END_TAG):
             yield start, piece
-            piece, size = [], 0
+            piece = []
         if piece or (line.strip() and not NUMBER_PATTERN.fullmatch(line)):
             start = start if piece else number
             piece.append(line)
-            size += len(line)
         last_tag = tag
-        if size > MAX_RECORD_BYTES:
-            raise build_endless_refusal(start)
     if piece:
         yield start, piece
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 from django.conf import settings
 from django.utils.translation import get_language
+from django.utils.translation import gettext as _
 
-from books.files.formats.limits import build_refusal
 from books.files.formats.records import Record, UnreadableFile
 from books.files.sandbox import messages
 from books.files.sandbox.streams import ReadChunk
@@ -34,6 +34,11 @@ START_SECONDS = 20.0
 
 class ReaderFailed(Exception):
     """A reader failed by a fault of its own; the message says which."""
+
+
+def build_refusal() -> UnreadableFile:
+    """Returns the error of a file that exceeds a limit of its reader."""
+    return UnreadableFile(_("The file takes too much time or memory to be read. Divide it, or export it anew."))
 
 
 class StoredFile(NamedTuple):

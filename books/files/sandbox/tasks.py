@@ -12,14 +12,16 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import show_storable, show_undecodable
-from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile
+from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_member
 from books.files.formats.registry import FORMATS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
 SHOWN_RECORDS = 5
-# All names of columns together: they are stored and shown.
-MAX_COLUMN_CHARACTERS = 100_000
+# Columns are stored and shown: so many, and so many characters of all their names.
+MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
+# What one operation takes, and what it takes of a record: a text in a message has up to twelve bytes for a character.
+MAX_RECORDS, MAX_RECORD_CHARACTERS = 10_000_000, 2**20
 BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
 PIECE_BYTES = 2**16
 SPOOL_BYTES = 2**20
@@ -85,6 +87,8 @@ def require_storable_columns(table: Table) -> None:
     """Raises UnreadableFile for columns that rules, which name them, could not be stored with."""
     if any("\0" in column for column in table.columns):
         raise UnreadableFile(_("The name of a column has a NUL character."))
+    if len(table.columns) > MAX_COLUMNS:
+        raise UnreadableFile(_("The file has more than %(count)s columns.") % {"count": format_count(MAX_COLUMNS)})
     if sum(map(len, table.columns)) > MAX_COLUMN_CHARACTERS:
         raise UnreadableFile(_("The names of the columns are too long."))
 
@@ -110,7 +114,10 @@ def show_cell(value: Any) -> str:
 
 def send_count(source: PartSource) -> Iterator[bytes]:
     _format, table = source.read_table()
-    yield str(sum(1 for _record in table.records)).encode()
+    count = sum(1 for _record in table.records)
+    if count > MAX_RECORDS:
+        raise UnreadableFile(_("The file has more than %(count)s records.") % {"count": format_count(MAX_RECORDS)})
+    yield str(count).encode()
 
 
 def read_records(source: PartSource) -> Iterator[bytes]:
@@ -118,12 +125,29 @@ def read_records(source: PartSource) -> Iterator[bytes]:
     batch: list[Record] = []
     characters = 0
     for record in table.records:
+        length = sum(len(name) + measure(value) for name, value in record.values.items())
+        if length > MAX_RECORD_CHARACTERS:
+            record, length = reject_long_record(record), 0
         batch.append(record)
-        characters += sum(len(value) for value in record.values.values() if isinstance(value, str))
+        characters += length
         if len(batch) == BATCH_RECORDS or characters > BATCH_CHARACTERS:
             yield messages.encode_records(batch)
             batch, characters = [], 0
     yield messages.encode_records(batch)
+
+
+def measure(value: Any) -> int:
+    """Returns about how many characters the value has in a message."""
+    if isinstance(value, str):
+        return len(value)
+    return len(json.dumps(value)) if isinstance(value, dict | list) else 0
+
+
+def reject_long_record(record: Record) -> Record:
+    limit = {"count": format_count(MAX_RECORD_CHARACTERS)}
+    return record._replace(
+        values={}, problem=name_member("record", _("It has more than %(count)s characters.") % limit)
+    )
 
 
 def write_rejected(source: PartSource) -> Iterator[bytes]:

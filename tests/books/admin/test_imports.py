@@ -289,7 +289,7 @@ def test_a_file_that_no_reader_survives_fails_in_words(head: Client, monkeypatch
         patch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
         run_operations()
     shown = head.get(page(file, "mapping")).content.decode()
-    assert "The file is too large or too nested to be read." in shown
+    assert "The file takes too much time or memory to be read." in shown
     content = b"title,author,year,isbn,genre\nA,B,1950,9780306406157,C\n"
     assert count_kinds(choose(head, upload(head, content))) == {"new": 1}
 
@@ -305,7 +305,7 @@ def test_records_that_come_back_are_not_read_by_a_reader_that_failed(
     choose(head, file)
     monkeypatch.setattr("books.files.sandbox.tasks.require_storable_columns", raise_memory_error)
     answer = head.get(page(file, "refused"), follow=True)
-    assert ".csv: The file is too large or too nested to be read." in answer.content.decode()
+    assert ".csv: The file takes too much time or memory to be read." in answer.content.decode()
 
 
 def begin(browser: Client, size: int, fingerprint: str = "") -> Any:

@@ -13,7 +13,7 @@ from openpyxl import Workbook, load_workbook
 
 from books.files.formats import xlsx_files
 from books.files.formats.encodings import is_probably_windows_1252
-from books.files.formats.records import CHUNK_BYTES, MAX_RECORD_BYTES, ExportedBook, NumberText, UnreadableFile
+from books.files.formats.records import CHUNK_BYTES, ExportedBook, NumberText, UnreadableFile
 from books.files.formats.registry import FORMATS, find_format
 from tests.support.book_files import (
     MEMBERS,
@@ -122,16 +122,6 @@ def test_a_separator_in_quotes_is_no_separator() -> None:
     assert read_texts(b'"a,b,c";title\n1;2\n') == [["1", "2"]]
 
 
-def test_a_line_without_end_is_refused() -> None:
-    with pytest.raises(UnreadableFile, match="Line 2 is longer"):
-        read_records("csv", HEADER.encode() + b"x" * (MAX_RECORD_BYTES + 1))
-    with pytest.raises(UnreadableFile, match="Line 1 is longer"):
-        read_records("jsonl", b"{" * (MAX_RECORD_BYTES + 1))
-    for name, beginning in (("marc", b"00024"), ("ris", b"TY  - BOOK\n"), ("bibtex", b"@book{x,\n")):
-        with pytest.raises(UnreadableFile, match="no end within"):
-            read_records(name, beginning + b"x" * 500_000 + b"\nx" * 800_000)
-
-
 def test_a_cell_of_a_workbook_is_text_and_no_formula() -> None:
     data = write_books("xlsx", [build_exported_book(title="=1+1", author="#N/A", isbn="00123", genre="a\rb\x1d")])
     rows = list(load_workbook(BytesIO(data))["Sheet"].iter_rows(min_row=2))
@@ -171,7 +161,6 @@ def test_a_sheet_goes_on_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
         ("csv", HEADER.encode() + b'"never closed', "Line 2: a quotation mark"),
         ("marcxml", b"<collection><record></collection>", "line 1, column 23, behind 0 records"),
         ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", "entities"),
-        ("marcxml", b"<collection>" + b" " * 1_200_000, "no whole record"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, data: bytes, message: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.utils.translation import override
 
-from books.files.formats.records import MAX_RECORD_BYTES, NumberText, Record, UnreadableFile
+from books.files.formats.records import NumberText, Record, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.sandbox import client, messages, tasks
 from books.files.sandbox.client import ReaderFailed, StoredFile, Watch, start_process, start_reader
@@ -24,7 +24,7 @@ from tests.support.book_files import build_exported_book, write_books
 pytestmark = pytest.mark.database_independent
 CHUNK_BYTES = 1_000
 HEADER = b"title,author,year,isbn,genre\n"
-LIMIT_MESSAGE = "too large or too nested to be read"
+LIMIT_MESSAGE = "takes too much time or memory to be read"
 LIMITS = {
     "RLIMIT_CORE": (0, 0),
     "RLIMIT_CPU": (20, 21),
@@ -145,9 +145,34 @@ def test_large_records_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) ->
     assert max(sizes) < 400_000
 
 
-def test_names_of_columns_that_would_fill_pages_are_refused() -> None:
-    with pytest.raises(UnreadableFile, match="names of the columns are too long"):
-        client.read_head(build_source(b"title," + b"x" * 100_000 + b"\n"))
+def test_columns_that_would_fill_pages_are_refused() -> None:
+    allowed = b",".join(b"c%d" % number for number in range(1_000))
+    assert len(client.read_head(build_source(allowed)).columns) == 1_000
+    for header, reason in ((allowed + b",x", "more than 1,000 columns"), (b"x" * 100_001, "names of the columns")):
+        with pytest.raises(UnreadableFile, match=reason):
+            client.read_head(build_source(header))
+
+
+def test_more_records_than_an_operation_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "MAX_RECORDS", 2)
+    assert client.count_records(build_source(HEADER + b"A,B,1,2,C\n" * 2)) == 2
+    with pytest.raises(UnreadableFile, match="more than 2 records"):
+        client.count_records(build_source(HEADER + b"A,B,1,2,C\n" * 3))
+
+
+def test_a_record_that_is_too_long_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its names count, too, and what is nested in its values."""
+    monkeypatch.setattr(tasks, "MAX_RECORD_CHARACTERS", 20)
+    lines = [
+        b'{"isbn": "1"}',
+        b'{"isbn": "%b"}' % (b"2" * 17),
+        b'{"isbn": ["%b"]}' % (b"3" * 17),
+        b'{"%b": 4}' % (b"x" * 21),
+    ]
+    records = list(client.iter_file_records(build_source(b"\n".join([*lines, b'{"isbn": "%b"}' % (b"5" * 16)]))))
+    long = "record: It has more than 20 characters."
+    assert [record.problem for record in records] == ["", long, long, long, ""]
+    assert [record.values for record in records[1:4]] == [{}] * 3
 
 
 def test_the_records_that_come_back_are_asked_for_page_by_page() -> None:
@@ -244,7 +269,7 @@ def test_a_message_without_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_longest_record_fits_into_a_message() -> None:
     """A character beyond the basic plane takes twelve bytes in JSON."""
-    text = "\U0001d11e" * MAX_RECORD_BYTES
+    text = "\U0001d11e" * tasks.MAX_RECORD_CHARACTERS
     record = Record(1, {"title": text}, None)
     assert len(messages.encode_records([record])) + 12 * tasks.BATCH_CHARACTERS < messages.MAX_MESSAGE_BYTES
 

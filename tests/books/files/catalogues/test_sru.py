@@ -126,9 +126,8 @@ def test_the_diagnostic_of_a_record_refuses_nothing() -> None:
         ENTITIES.encode() + build_response(build_record()).partition(b"?>")[2],
         b'<!DOCTYPE x SYSTEM "http://169.254.169.254/">' + build_response().partition(b"?>")[2],
         b"<a>" * 1_000_000,
-        b"<a>" + b"".join(b"<b%d/>" % number for number in range(2_000)) + b"</a>",
     ],
-    ids=["empty", "html", "cut off", "latin-1", "encoding", "entity", "bomb", "external", "nested", "names"],
+    ids=["empty", "html", "cut off", "latin-1", "encoding", "entity", "bomb", "external", "nested"],
 )
 def test_what_is_no_xml_is_a_failure(content: bytes) -> None:
     assert read_failure(content) == "Its answer is no XML that can be read."
