@@ -1,8 +1,8 @@
 """Books mirrored from another library through its events."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import httpx
@@ -95,12 +95,6 @@ def test_mirrored_changes_publish_no_events(branch: Source) -> None:
     assert not Event.objects.exists()
 
 
-def test_a_change_of_an_unknown_book_adds_it(branch: Source) -> None:
-    book = build_remote_book(version=5)
-    mirror(branch, "updated", book)
-    assert read_mirror(branch) == select_mirrored(book)
-
-
 def test_a_source_that_is_not_mirrored_changes_nothing(db: None) -> None:
     source = create_source(mirrors=False)
     mirror(source, "created", build_remote_book())
@@ -108,6 +102,57 @@ def test_a_source_that_is_not_mirrored_changes_nothing(db: None) -> None:
     mirror(source, "deleted", build_remote_book())
     assert not Book.objects.exists()
     assert not MirroredBook.objects.exists()
+
+
+# Events by their kind and version, in the order in which they come, and what happens here; then the version of the book
+# that is here at the end, None if none is.
+SCENARIOS: list[tuple[str, int | None]] = [
+    ("created 1, updated 2, updated 3", 3),
+    ("updated 3, updated 2, created 1", 3),
+    ("updated 2, updated 3, created 1", 3),
+    ("created 1, updated 3, updated 3, updated 2", 3),
+    ("updated 5", 5),
+    *(
+        (f"created 1, deleted 2, {late}", None)
+        for late in ("created 1", "updated 2", "updated 3", "deleted 1", "deleted 2")
+    ),
+    ("deleted 1, created 2", None),
+    ("deleted 1, updated 2", None),
+    ("deleted 1, created 3", 3),
+    ("created 1, created 4, deleted 2", 4),
+    ("created 1, deleted 2, created 4, updated 5", 5),
+    ("created 1, deleted 2, updated 4, deleted 4", None),
+    # What is deleted here comes back by a change of the original alone.
+    ("created 1, delete, updated 1", None),
+    ("created 1, delete, updated 2", 2),
+    ("created 1, delete, deleted 1, created 1", None),
+    ("created 1, delete, restore, updated 2", 2),
+    ("created 1, delete, restore, deleted 1", None),
+    ("created 1, delete, restore, deleted 1, created 3", 3),
+    # The same deletion, sent again.
+    ("created 1, deleted 1, restore, deleted 1", 1),
+    ("created 1, deleted 1, restore, deleted 1, created 3", 3),
+]
+
+
+def test_the_copy_follows_the_latest_version_under_one_id(api: httpx.Client, db: None) -> None:
+    for number, (steps, expected) in enumerate(SCENARIOS):
+        source, pks = create_source(f"library {number}", mirrors=True), set[int]()
+        books = {version: build_remote_book(version=version) for version in range(1, 6)}
+        for step in steps.split(", "):
+            kind, _, version = step.partition(" ")
+            if kind == "delete":
+                api.delete(f"/api/books/{max(pks)}")
+            elif kind == "restore":
+                assert api.post(f"/api/v2/books/{max(pks)}/restore").status_code == 201, steps
+            else:
+                # A deletion needs no more than the id and the version.
+                book = books[int(version)]
+                mirror(source, kind, {"id": 7, "version": int(version)} if kind == "deleted" else book)
+            pks |= {*Book.objects.filter(mirrored__source=source).values_list("pk", flat=True)}
+        here = [*Book.objects.filter(pk__in=pks).values(*MIRRORED_MEMBERS)]
+        assert here == ([select_mirrored(books[expected])] if expected else []), steps
+        assert len(pks) <= 1, steps
 
 
 def test_books_of_different_libraries_may_have_the_same_id(branch: Source) -> None:
@@ -125,22 +170,6 @@ def test_books_of_different_libraries_may_have_the_same_id(branch: Source) -> No
     assert Book.objects.filter(pk=book_id).exists()
 
 
-@pytest.mark.parametrize("versions", [[1, 2, 3], [3, 2, 1], [2, 3, 1], [1, 3, 3, 2], [3, 3]])
-def test_the_latest_version_stays(branch: Source, versions: list[int]) -> None:
-    books = {version: build_remote_book(version=version) for version in set(versions)}
-    for version in versions:
-        mirror(branch, "created" if version == 1 else "updated", books[version])
-    assert read_mirror(branch) == select_mirrored(books[3])
-    assert Book.objects.count() == 1
-
-
-def test_an_event_of_the_current_version_changes_nothing(branch: Source) -> None:
-    book = build_remote_book(version=3)
-    mirror(branch, "created", book)
-    mirror(branch, "updated", build_remote_book(version=3))
-    assert read_mirror(branch) == select_mirrored(book)
-
-
 def test_a_change_without_new_values_still_raises_the_remote_version(branch: Source) -> None:
     book = build_remote_book()
     mirror(branch, "created", book)
@@ -149,61 +178,24 @@ def test_a_change_without_new_values_still_raises_the_remote_version(branch: Sou
     assert read_mirror(branch) == select_mirrored(book)
 
 
-@pytest.mark.parametrize("late_event", [("created", 1), ("updated", 2), ("updated", 3), ("deleted", 1), ("deleted", 2)])
-def test_a_late_event_does_not_restore_a_deleted_book(branch: Source, late_event: tuple[str, int]) -> None:
-    kind, version = late_event
-    mirror(branch, "created", build_remote_book())
-    mirror(branch, "deleted", build_remote_book(version=2))
-    mirror(branch, kind, build_remote_book(version=version))
-    assert not Book.objects.exists()
-
-
-@pytest.mark.parametrize("kind", ["created", "updated"])
-def test_a_book_that_was_deleted_first_is_not_added(branch: Source, kind: str) -> None:
-    mirror(branch, "deleted", build_remote_book())
-    mirror(branch, kind, build_remote_book(version=2))
-    assert not Book.objects.exists()
-
-
 def list_changes() -> list[tuple[int, str, str]]:
     """Returns the version, the kind and the channel of each change."""
     changes = Change.objects.order_by("id").select_related("actor")
     return [(change.version, change.get_kind_display(), change.actor.channel) for change in changes]
 
 
-@pytest.mark.parametrize("kind", ["created", "updated"])
-def test_a_book_that_is_restored_there_comes_back_under_its_old_id(branch: Source, kind: str) -> None:
+def test_a_book_that_is_restored_there_comes_back_with_its_history(branch: Source) -> None:
     mirror(branch, "created", build_remote_book(isbn=ISBN))
     copy = Book.objects.get()
     mirror(branch, "deleted", build_remote_book(version=2))
     book = build_remote_book(version=4, isbn="restored")
-    mirror(branch, kind, book)
+    mirror(branch, "updated", book)
     assert read_mirror(branch) == select_mirrored(book)
     restored = Book.objects.get()
     assert (restored.pk, restored.version, restored.created_at) == (copy.pk, 3, copy.created_at)
     assert restored.isbn13 is None
     assert list_changes() == [(1, "created", "mirror"), (2, "deleted", "mirror"), (3, "restored", "mirror")]
     assert not Event.objects.exists()
-    later = build_remote_book(version=5)
-    mirror(branch, "updated", later)
-    assert read_mirror(branch) == select_mirrored(later)
-    mirror(branch, "deleted", build_remote_book(version=5))
-    assert not Book.objects.exists()
-
-
-def test_a_deletion_of_before_a_restoration_is_too_late(branch: Source) -> None:
-    mirror(branch, "created", build_remote_book())
-    book = build_remote_book(version=4)
-    mirror(branch, "created", book)
-    mirror(branch, "deleted", build_remote_book(version=2))
-    assert read_mirror(branch) == select_mirrored(book)
-
-
-def test_a_book_of_which_the_deletion_came_first_is_added_when_it_is_restored(branch: Source) -> None:
-    mirror(branch, "deleted", build_remote_book())
-    book = build_remote_book(version=3)
-    mirror(branch, "created", book)
-    assert read_mirror(branch) == select_mirrored(book)
 
 
 @pytest.mark.unrecorded
@@ -231,123 +223,35 @@ def test_a_book_comes_back_when_its_isbn_is_free(branch: Source, api: httpx.Clie
     assert Book.objects.get().pk == pk
 
 
-def test_a_deletion_needs_no_more_than_the_book(branch: Source) -> None:
-    mirror(branch, "created", build_remote_book())
-    mirror(branch, "deleted", {"id": 7, "version": 1})
-    assert not Book.objects.exists()
-
-
-def delete_by_api(api: httpx.Client, pk: int) -> None:
-    api.delete(f"/api/books/{pk}")
-
-
-def delete_in_admin(api: httpx.Client, pk: int) -> None:
-    changes.delete_book(pk, None, ACTOR, timezone.now())
-
-
-each_deletion = pytest.mark.parametrize("delete", [delete_by_api, delete_in_admin])
-
-
-@each_deletion
-def test_a_book_that_was_deleted_here_is_restored_by_its_next_change(
-    branch: Source, api: httpx.Client, delete: Callable[[httpx.Client, int], None]
-) -> None:
-    mirror(branch, "created", build_remote_book())
-    pk = Book.objects.get().pk
-    delete(api, pk)
-    mirror(branch, "updated", build_remote_book())
-    assert not Book.objects.exists()
-    book = build_remote_book(version=2)
-    mirror(branch, "updated", book)
-    assert read_mirror(branch) == select_mirrored(book)
-    assert Book.objects.get().pk == pk
-
-
-def test_a_book_that_was_deleted_here_may_be_deleted_there(branch: Source, api: httpx.Client) -> None:
-    mirror(branch, "created", build_remote_book())
-    api.delete(f"/api/books/{Book.objects.get().pk}")
-    mirror(branch, "deleted", build_remote_book())
-    mirror(branch, "created", build_remote_book())
-    assert not Book.objects.exists()
-
-
-@each_deletion
-def test_a_book_that_was_deleted_and_restored_here_is_the_copy_again(
-    branch: Source, api: httpx.Client, delete: Callable[[httpx.Client, int], None]
-) -> None:
-    mirror(branch, "created", build_remote_book())
-    pk = Book.objects.get().pk
-    delete(api, pk)
-    assert api.post(f"/api/v2/books/{pk}/restore").status_code == 201
-    book = build_remote_book(version=2)
-    mirror(branch, "updated", book)
-    assert read_mirror(branch) == select_mirrored(book)
-    assert Book.objects.get().pk == pk
-
-
-def test_a_book_that_was_deleted_and_restored_here_is_deleted_with_its_original(
-    branch: Source, api: httpx.Client
-) -> None:
-    mirror(branch, "created", build_remote_book())
-    pk = Book.objects.get().pk
-    api.delete(f"/api/books/{pk}")
-    api.post(f"/api/v2/books/{pk}/restore")
-    mirror(branch, "deleted", build_remote_book())
-    assert not Book.objects.exists()
-    book = build_remote_book(version=3)
-    mirror(branch, "created", book)
-    assert read_mirror(branch) == select_mirrored(book)
-    assert Book.objects.get().pk == pk
-
-
-def test_a_book_that_was_deleted_there_and_restored_here_stays(branch: Source, api: httpx.Client) -> None:
-    mirror(branch, "created", build_remote_book())
-    pk = Book.objects.get().pk
-    mirror(branch, "deleted", build_remote_book())
-    assert api.post(f"/api/v2/books/{pk}/restore").status_code == 201
-    # The same deletion, sent again.
-    mirror(branch, "deleted", build_remote_book())
-    assert Book.objects.get().pk == pk
-    book = build_remote_book(version=3)
-    mirror(branch, "created", book)
-    assert read_mirror(branch) == select_mirrored(book)
-
-
 def test_the_books_of_a_deleted_source_stay(branch: Source) -> None:
     mirror(branch, "created", build_remote_book())
     branch.delete()
     assert Book.objects.count() == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_an_invalid_event_is_reported_with_its_problem(branch: Source) -> None:
+    problems: list[tuple[dict[str, Any], str]] = [
         ({"year": "1984"}, "year: Input should be a valid integer."),
         ({"available": "yes"}, "available: Input should be a valid boolean."),
         ({"id": "7"}, "id: Input should be a valid integer."),
         ({"id": 2**63}, "id: Ensure this value is less than or equal to 9223372036854775807."),
         ({"version": -1}, "version: Ensure this value is greater than or equal to 0."),
         ({"version": 2**63 - 1}, "version: Ensure this value is less than or equal to 9223372036854775806."),
-    ],
-)
-def test_an_invalid_book_is_reported_with_its_problem(branch: Source, changes: dict[str, Any], message: str) -> None:
-    received = receive_book_event(branch, "created", build_remote_book(**changes))
-    assert (received.state, received.attempted, received.error) == ("waiting", 1, f"InvalidBookEvent: {message}")
-    assert not Book.objects.exists()
-
-
-@pytest.mark.database_independent
-@pytest.mark.parametrize("kind", ["created", "updated", "deleted"])
-@pytest.mark.parametrize("data", [None, [], "book", {}, {"book": None}, {"book": []}, {"books": {}}])
-def test_an_event_without_a_book_is_reported(branch: Source, kind: str, data: Any) -> None:
-    received = receive_event(branch, build_event(event=f"book.{kind}", data=data))
-    assert (received.state, received.error) == ("waiting", "InvalidBookEvent: data.book is no object.")
-
-
-def test_all_problems_of_a_book_are_reported(branch: Source) -> None:
+    ]
+    for values, message in problems:
+        received = receive_book_event(branch, "created", build_remote_book(**values))
+        assert (received.state, received.attempted, received.error) == ("waiting", 1, f"InvalidBookEvent: {message}")
+    others: list[Any] = [None, [], "book", {}, {"book": None}, {"book": []}, {"books": {}}]
+    for kind, data in product(("created", "updated", "deleted"), others):
+        received = receive_event(branch, build_event(event=f"book.{kind}", data=data))
+        assert (received.state, received.error) == ("waiting", "InvalidBookEvent: data.book is no object."), (
+            kind,
+            data,
+        )
     received = receive_book_event(branch, "created", {"id": 7, "title": "Emma", "isbn": ISBN})
-    missing = [f"{name}: This field is required." for name in ("version", "author", "year", "genre", "available")]
-    assert sorted(received.error.removeprefix("InvalidBookEvent: ").replace(". ", ".|").split("|")) == sorted(missing)
+    missing = {f"{name}: This field is required" for name in ("version", "author", "year", "genre", "available")}
+    assert {*received.error.removeprefix("InvalidBookEvent: ").removesuffix(".").split(". ")} == missing
+    assert not Book.objects.exists()
 
 
 def test_an_event_waits_until_its_isbn_is_free(branch: Source, api: httpx.Client) -> None:
