@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, Book
 from books.search import texts
-from books.search.texts import filter_containing, isbn_prefix_condition
+from books.search.texts import MAX_INDEXED_TEXT, filter_containing, isbn_prefix_condition
 from books.writing import changes
 from library_site.db.sql import PreparedStatement
 from tests.support.books import ACTOR, build_book
@@ -62,61 +61,34 @@ def test_the_characters_of_a_text_have_no_special_meaning_in_an_index(text: str)
 
 
 @pytest.mark.usefixtures("db", "scarcity")
-@pytest.mark.parametrize("text", ["", "z", "zq", "...", "!?!", "q z", "zq!", "  ", "___"])
-def test_texts_without_an_index_entry_are_found(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "z", "zq", "...", "!?!", "q z", "zq!", "  ", "___", "a" * 200 + "c"])
+def test_texts_without_an_index_entry_and_long_ones_are_found(text: str) -> None:
     create_book(title=f"({text})", author="-", genre="-")
+    if len(text) > MAX_INDEXED_TEXT:
+        create_book(title=f"({text[:-1]}b)")
     assert find_titles(text) == [f"({text})"]
-
-
-@pytest.mark.usefixtures("db", "scarcity")
-def test_texts_that_differ_only_at_the_end_are_different() -> None:
-    create_book(title="a" * 200 + "b")
-    create_book(title="a" * 200 + "c")
-    assert find_titles("a" * 200 + "c") == ["a" * 200 + "c"]
 
 
 @pytest.mark.usefixtures("db")
 def test_the_index_follows_changes() -> None:
     book = create_book(title="Northanger Abbey", author="Anonymous")
     changes.change_book(book.pk, {"author": "Jane Austen"}, None, ACTOR, now=NOW)
-    assert (find_titles("anonymous"), find_titles("austen"), find_titles("northanger")) == (
-        [],
-        [book.title],
-        [book.title],
-    )
+    found = [find_titles(text) for text in ("anonymous", "austen", "northanger")]
+    assert found == [[], [book.title], [book.title]]
     changes.delete_book(book.pk, None, ACTOR, NOW)
     assert find_titles("northanger") == []
     require_index_in_step()
 
 
 @pytest.mark.usefixtures("db")
-@pytest.mark.parametrize("count", [3, 2_000])
-def test_the_index_follows_a_change_of_many_books(count: int) -> None:
+def test_the_index_follows_a_change_of_many_books() -> None:
+    count = 2_000
     changes.create_books([build_book(title=f"Volume {number}") for number in range(count)], ACTOR, now=NOW)
     assert len(find_titles("volume")) == count
     assert find_titles(f"volume {count - 1}") == [f"Volume {count - 1}"]
     pks = filter_containing(Book.objects.all(), "volume", "title").values_list("pk", flat=True)
     changes.delete_books([*changes.lock_books(pks).values()], ACTOR, now=NOW)
     assert find_titles("volume") == []
-    require_index_in_step()
-
-
-@pytest.mark.usefixtures("db")
-def test_the_index_follows_an_import(tmp_path: Path) -> None:
-    file = tmp_path / "in.csv"
-    file.write_text("title,author,year,isbn,genre\nLalka,Bolesław Prus,1890,9780306406157,Novel\n", encoding="utf-8")
-    call_command("import_books", file)
-    assert find_titles("bolesław") == ["Lalka"]
-
-
-@pytest.mark.usefixtures("db")
-@pytest.mark.unannounced
-@pytest.mark.unrecorded
-def test_the_index_follows_a_large_seeding() -> None:
-    call_command("seed_books", count=10_050)
-    book = create_book(title="Added afterwards")
-    assert find_titles("pride and prejudice") == ["Pride and Prejudice"]
-    assert find_titles("added after") == [book.title]
     require_index_in_step()
 
 
