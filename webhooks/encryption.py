@@ -23,11 +23,11 @@ def generate_secret() -> str:
     return SECRET_PREFIX + b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
-def encrypt(secret: str) -> str:
+def encrypt_secret(secret: str) -> str:
     return encryption.encrypt(secret, PURPOSE)
 
 
-def decrypt(encrypted_secret: str) -> str:
+def decrypt_secret(encrypted_secret: str) -> str:
     """Raises `library_site.encryption.DecryptionError`."""
     return encryption.decrypt(encrypted_secret, PURPOSE)
 
@@ -35,6 +35,6 @@ def decrypt(encrypted_secret: str) -> str:
 def can_sign(form: str, encrypted_secret: str) -> bool:
     """Tells whether the secret can be decrypted, and used in this form."""
     try:
-        return is_usable_secret(form, decrypt(encrypted_secret))
+        return is_usable_secret(form, decrypt_secret(encrypted_secret))
     except encryption.DecryptionError:
         return False

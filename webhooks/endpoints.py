@@ -20,7 +20,7 @@ from library_site.http.refusals import Refusal
 from oauth.accounts.languages import find_language
 from oauth.issuers import PERSON, Issuer
 from oauth.scopes import SCOPES, build_permission_condition
-from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt, generate_secret
+from webhooks.encryption import BASE64_SECRET_RULE, can_sign, encrypt_secret, generate_secret
 from webhooks.models import EVENT_RETENTION, Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 from webhooks.outbox import create_ping, notify_workers
 from webhooks.registry import ALL_KINDS, EVENT_KINDS
@@ -112,7 +112,7 @@ def create_endpoint(
     if own_endpoints(owner).count() >= MAX_ENDPOINTS_PER_USER:
         raise TooManyEndpoints
     endpoint = Endpoint.objects.create(owner=owner, created_at=now, **creator._asdict(), **values)
-    endpoint.secrets.create(sealed=encrypt(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
+    endpoint.secrets.create(sealed=encrypt_secret(new_secret), state=EndpointSecret.State.ACTIVE, created_at=now)
     return own_endpoints(owner).get(pk=endpoint.pk), new_secret
 
 
@@ -189,12 +189,12 @@ def mail_owner(endpoint: Endpoint) -> None:
     log.warning("Endpoint %s is disabled. %s", endpoint.pk, endpoint.reason)
     if endpoint.owner and endpoint.owner.email:
         try:
-            send_mail(*write_mail(endpoint, endpoint.owner), None, [endpoint.owner.email])
+            send_mail(*write_disabled_mail(endpoint, endpoint.owner), None, [endpoint.owner.email])
         except (SMTPException, OSError, ValueError) as error:
             log.error("The owner of endpoint %s could not be mailed: %s", endpoint.pk, type(error).__name__)  # noqa: TRY400
 
 
-def write_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
+def write_disabled_mail(endpoint: Endpoint, owner: User) -> tuple[str, str]:
     """Returns subject and text in the owner's language."""
     values = {"url": endpoint.url, "days": EVENT_RETENTION.days}
     with override(find_language(owner)):
@@ -216,7 +216,7 @@ def add_endpoint_secret(endpoint: Endpoint, secret: str | None, now: datetime) -
     EndpointSecret.objects.update_or_create(
         endpoint=endpoint,
         state=EndpointSecret.State.PENDING,
-        defaults={"sealed": encrypt(new_secret), "created_at": now},
+        defaults={"sealed": encrypt_secret(new_secret), "created_at": now},
     )
     return new_secret
 

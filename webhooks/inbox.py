@@ -17,7 +17,7 @@ from library_site.jobs import leases
 from library_site.jobs.errors import describe_error
 from library_site.jobs.leases import POISONED_REASON, finish_rows, has_due, lock_leased
 from library_site.jobs.retries import EVENT_RETRIES, retry_row
-from webhooks.encryption import decrypt, encrypt, generate_secret
+from webhooks.encryption import decrypt_secret, encrypt_secret, generate_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.outbox import notify_workers
 from webhooks.signing import is_usable_secret
@@ -62,7 +62,7 @@ def iter_secrets(source: Source) -> Iterator[str]:
     """The secrets that the source may sign with in its form. One that cannot be decrypted is only logged."""
     for row in SourceSecret.objects.filter(source=source):
         try:
-            secret = decrypt(row.sealed)
+            secret = decrypt_secret(row.sealed)
             # The others are older than form C: nothing was ever signed with them in that form.
             if is_usable_secret(source.form, secret):
                 yield secret
@@ -73,7 +73,7 @@ def iter_secrets(source: Source) -> Iterator[str]:
 def add_source_secret(source: Source, secret: str | None, now: datetime) -> str:
     """Adds a secret that the source may sign with: this one, or a generated one. Returns it."""
     new_secret = secret or generate_secret()
-    SourceSecret.objects.create(source=source, sealed=encrypt(new_secret), created_at=now)
+    SourceSecret.objects.create(source=source, sealed=encrypt_secret(new_secret), created_at=now)
     return new_secret
 
 

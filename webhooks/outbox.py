@@ -117,10 +117,10 @@ def build_event(data: EventData, now: datetime) -> StoredEvent:
 
 
 def make_head(kind: str, now: datetime) -> EventHead:
-    return EventHead(make_uuid(), kind, format_time(now), settings.EVENT_API_VERSION)
+    return EventHead(make_uuid(), kind, format_event_time(now), settings.EVENT_API_VERSION)
 
 
-def format_time(utc_time: datetime) -> str:
+def format_event_time(utc_time: datetime) -> str:
     """In the format of RFC 3339."""
     return utc_time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 

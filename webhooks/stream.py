@@ -46,7 +46,7 @@ class StreamCursor(Cursor):
     read_at: Moment
 
 
-class Page(NamedTuple):
+class EventPage(NamedTuple):
     """The bodies of events. `end` is where to read on, `has_more` whether more events follow already."""
 
     bodies: Sequence[bytes]
@@ -54,7 +54,7 @@ class Page(NamedTuple):
     has_more: bool
 
 
-def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> Page:
+def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, now: datetime) -> EventPage:
     """Events of these kinds after a cursor, or the oldest in the stream. Raises CursorTooOld."""
     if after and after.read_at < max([now - EVENT_RETENTION - READING_GRACE, *list_restorations()]):
         raise CursorTooOld
@@ -62,7 +62,7 @@ def read_page(after: StreamCursor | None, kinds: Collection[str], limit: int, no
     rows = events.filter(kind__in=kinds).order_by("transaction", "id").values_list(*ROW_COLUMNS)[: limit + 1]
     page = cut_page(list(rows), limit, Start(), get_row_key)
     end = StreamCursor(*page.behind) if page.behind else last_position(events, after, now)
-    return Page([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.behind))
+    return EventPage([bytes(body) for body, *_ in page.rows], end, has_more=bool(page.behind))
 
 
 def get_row_key(row: tuple[Any, ...]) -> Key:

@@ -139,7 +139,7 @@ class Worker:
         if self.in_flight.total() >= self.concurrency:
             return []
         claim = await self.run_in_thread(
-            self.claim_executor, partial(leases.claim_due, self.concurrency, dict(self.in_flight))
+            self.claim_executor, partial(leases.claim_deliveries, self.concurrency, dict(self.in_flight))
         )
         self.mail_owners(claim.disabled_endpoints, group)
         return claim.deliveries
@@ -289,7 +289,7 @@ def find_due_queues() -> tuple[bool, ...]:
 
 @cache
 def due_queues_sql() -> tuple[str, tuple[Any, ...]]:
-    due = (select_due_deliveries(), select_due(Received), mails.select_due(Now()))
+    due = (select_due_deliveries(), select_due(Received), mails.select_due_mails(Now()))
     statements = [queue.order_by().values("pk").query.sql_with_params() for queue in due]
     sql = ", ".join(f"EXISTS ({statement})" for statement, _ in statements)
     return f"SELECT {sql}", tuple(chain.from_iterable(parameters for _, parameters in statements))

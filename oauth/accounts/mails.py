@@ -87,10 +87,10 @@ def invite(user: User, now: datetime) -> None:
 
 def send_due(now: datetime) -> int:
     """Sends the mails that are due. Returns their number. Must not run in a transaction: a mail server can be slow."""
-    return sum(send(mail, now) for mail in select_due(now).order_by("due_at")[:BATCH] if claim(mail, now))
+    return sum(send(mail, now) for mail in select_due_mails(now).order_by("due_at")[:BATCH] if claim(mail, now))
 
 
-def select_due(now: datetime | Now) -> QuerySet[AccountMail]:
+def select_due_mails(now: datetime | Now) -> QuerySet[AccountMail]:
     return AccountMail.objects.filter(due_at__lte=now)
 
 
@@ -107,7 +107,9 @@ def send(mail: AccountMail, now: datetime) -> bool:
     try:
         for user, address in find_recipients(mail):
             with override(find_language(user, mail.language or settings.LANGUAGE_CODE)):
-                send_mail(*write_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user, mail.created_at), None, [address])
+                send_mail(
+                    *write_account_mail(MAIL_KINDS[AccountMail.Kind(mail.kind)], user, mail.created_at), None, [address]
+                )
     except (SMTPException, OSError, ValueError) as error:
         log.warning("A mail about an account could not be sent: %s", type(error).__name__)
         return False
@@ -126,7 +128,7 @@ def find_recipients(mail: AccountMail) -> list[tuple[User, str]]:
     return [(user, mail.address or user.email) for user in users if mail.address or user.email]
 
 
-def write_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, str]:
+def write_account_mail(kind: MailKind, user: User, at: datetime) -> tuple[str, str]:
     """Returns subject and text. The link is built from PUBLIC_URL: a request could name any host.
 
     `at` is when the mail was asked for.

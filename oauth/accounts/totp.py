@@ -44,7 +44,7 @@ def find_factor(user: User) -> SecondFactor | None:
     return SecondFactor.objects.filter(user=user).first()
 
 
-def generate_secret() -> str:
+def generate_totp_secret() -> str:
     """The text that apps take: base32."""
     return b32encode(os.urandom(SECRET_BYTES)).decode()
 

@@ -60,7 +60,7 @@ def get_setup_secret(request: HttpRequest) -> str:
     try:
         return encryption.decrypt(request.session[SETUP_KEY], totp.PURPOSE)
     except (KeyError, encryption.DecryptionError):
-        secret = totp.generate_secret()
+        secret = totp.generate_totp_secret()
         request.session[SETUP_KEY] = encryption.encrypt(secret, totp.PURPOSE)
         return secret
 

@@ -17,7 +17,7 @@ from oauth.scopes import ALL_SCOPES, DEFAULT_SCOPE, NO_SCOPES, SCOPES, ScopeSet,
 from oauth.server import redirect_uris, registration
 
 
-class ScopesField(forms.MultipleChoiceField):
+class ScopesFormField(forms.MultipleChoiceField):
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:
@@ -26,13 +26,13 @@ class ScopesField(forms.MultipleChoiceField):
 
     def offer(self, scopes: ScopeSet) -> None:
         """Offers only these scopes."""
-        self.choices = partial(list_choices, scopes)
+        self.choices = partial(list_scope_choices, scopes)
 
     def clean(self, value: Any) -> ScopeSet:
         return frozenset(super().clean(value))
 
 
-def list_choices(scopes: ScopeSet) -> list[tuple[str, str]]:
+def list_scope_choices(scopes: ScopeSet) -> list[tuple[str, str]]:
     """Called when a form is rendered: the sentences are in the reader's language."""
     return [(name, f"{name}: {SCOPES[name].sentence}") for name in format_scopes(scopes).split()]
 
@@ -53,7 +53,7 @@ class AppForm(forms.ModelForm):
             " https, or http at 127.0.0.1, [::1] or localhost."
         ),
     )
-    scopes = ScopesField(
+    scopes = ScopesFormField(
         label=_("Scopes"), help_text=_("What the app may ask people for. Each person decides what it gets of that.")
     )
 
@@ -74,12 +74,12 @@ class APIKeyForm(forms.ModelForm):
         validators=[registration.validate_name],
         help_text=_("Such as the program that uses the key. The history names it."),
     )
-    scopes = ScopesField(label=_("Scopes"), help_text=_("What a program with this key may do."))
+    scopes = ScopesFormField(label=_("Scopes"), help_text=_("What a program with this key may do."))
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         field = self.fields.get("scopes")
-        if isinstance(field, ScopesField) and "owner" not in self.fields:
+        if isinstance(field, ScopesFormField) and "owner" not in self.fields:
             field.offer(get_user_scopes(self.creator))
 
     def clean(self) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def seconds_until_allowed(request: HttpRequest, client: str) -> int:
     return int(COOLOFF.total_seconds()) if is_locked else 0
 
 
-def record_failure(request: HttpRequest, client: str) -> None:
+def record_failed_attempt(request: HttpRequest, client: str) -> None:
     AxesProxyHandler.user_login_failed("oauth", {"client": client}, strip_parameters(request))
 
 

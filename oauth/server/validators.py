@@ -32,7 +32,10 @@ class RequestValidator(OAuth2Validator):
         """Only a known public client that sends no secret needs no authentication."""
         application = self._load_application(request.client_id, request) if request.client_id else None
         return (
-            uses_basic_auth(request) or bool(request.client_secret) or application is None or not is_public(application)
+            uses_basic_auth(request)
+            or bool(request.client_secret)
+            or application is None
+            or not is_public_client(application)
         )
 
     def authenticate_client(self, request: Request, *arguments: Any, **options: Any) -> bool:
@@ -46,16 +49,16 @@ class RequestValidator(OAuth2Validator):
             return False
         application = self._load_application(client_id, request)
         # Without a secret, Django would still compute a hash, which is slow.
-        return bool(secret and application and not is_public(application)) and check_password(
+        return bool(secret and application and not is_public_client(application)) and check_password(
             secret, application.client_secret
         )
 
     def rotate_refresh_token(self, request: Request) -> bool:
         """Only for public clients (RFC 9700, 4.14.2): the specification's response has no new refresh token."""
-        return is_public(request.client)
+        return is_public_client(request.client)
 
     def is_pkce_required(self, client_id: str, request: Request) -> bool:
-        return is_public(request.client)
+        return is_public_client(request.client)
 
     def validate_redirect_uri(
         self, client_id: str, redirect_uri: str, request: Request, *arguments: Any, **options: Any
@@ -214,7 +217,7 @@ def is_usable(token: RefreshToken, authorization: Authorization, now: datetime) 
     )
 
 
-def is_public(application: Application) -> bool:
+def is_public_client(application: Application) -> bool:
     return bool(application.client_type == Application.CLIENT_PUBLIC)
 
 

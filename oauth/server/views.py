@@ -50,7 +50,7 @@ def client_endpoint(endpoint: View) -> View:
                 error.status, "temporarily_unavailable", error.message, Retry_After=error.headers["Retry-After"]
             )
         if lockout.is_failed_guess(client, response):
-            lockout.record_failure(request, client)
+            lockout.record_failed_attempt(request, client)
         return response
 
     return wrapper

@@ -36,7 +36,7 @@ from tests.support.endpoints import claim_deliveries, publish_event
 from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_endpoint_form
 from webhooks.management.personal_data import ANONYMOUS_URL
 from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
-from webhooks.outbox import format_time
+from webhooks.outbox import format_event_time
 
 pytestmark = pytest.mark.django_db
 
@@ -288,7 +288,7 @@ def export(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
     authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
-    factor, _ = totp.turn_on(ada.user, totp.generate_secret(), 0, timezone.now())
+    factor, _ = totp.turn_on(ada.user, totp.generate_totp_secret(), 0, timezone.now())
     AccountMail.objects.filter(kind=AccountMail.Kind.FACTOR_ON).delete()
     mail = AccountMail.objects.get()
     rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
@@ -303,8 +303,8 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
             "is_active": True,
             "is_staff": True,
             "is_superuser": False,
-            "date_joined": format_time(ada.user.date_joined),
-            "last_login": ada.user.last_login and format_time(ada.user.last_login),
+            "date_joined": format_event_time(ada.user.date_joined),
+            "last_login": ada.user.last_login and format_event_time(ada.user.last_login),
             "language": "de",
             "groups": ["Developers", "Librarians"],
             "permissions": [],
@@ -315,9 +315,9 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "name": "Ada's scanner",
                 "prefix": key.prefix,
                 "scopes": "read write webhooks",
-                "created_at": format_time(key.created_at),
+                "created_at": format_event_time(key.created_at),
                 "expires_at": None,
-                "last_used_at": key.last_used_at and format_time(key.last_used_at),
+                "last_used_at": key.last_used_at and format_event_time(key.last_used_at),
                 "revoked_at": None,
                 "authorization_id": None,
             }
@@ -328,8 +328,8 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "name": "Ada's app",
                 "client_type": "confidential",
                 "redirect_uris": "http://127.0.0.1/callback",
-                "created": format_time(app.created),
-                "updated": format_time(app.updated),
+                "created": format_event_time(app.created),
+                "updated": format_event_time(app.updated),
             }
         ],
         "authorizations": [
@@ -338,7 +338,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "app": "Bookshop",
                 "client_id": "bookshop",
                 "scopes": "read write",
-                "created_at": format_time(authorization.created_at),
+                "created_at": format_event_time(authorization.created_at),
                 "refreshed_at": None,
                 "ended_at": None,
             }
@@ -346,23 +346,27 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
         "codes": 0,
         "access_tokens": 1,
         "refresh_tokens": 1,
-        "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_time(rights.changed_at)}],
-        "second_factor": {"created_at": format_time(factor.created_at), "wrong_codes": 0, "recovery_code_count": 10},
+        "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_event_time(rights.changed_at)}],
+        "second_factor": {
+            "created_at": format_event_time(factor.created_at),
+            "wrong_codes": 0,
+            "recovery_code_count": 10,
+        },
         "mails": [
             {
                 "kind": "reset",
                 "address": "ada@desk.example",
                 "network": "192.0.2.7",
-                "created_at": format_time(mail.created_at),
+                "created_at": format_event_time(mail.created_at),
                 "sent_at": None,
                 "language": "en-us",
             }
         ],
         "sessions": 2,
-        "failed_sign_ins": [{"address": "127.0.0.1", "count": 1, "last_at": format_time(attempt.attempt_time)}],
+        "failed_sign_ins": [{"address": "127.0.0.1", "count": 1, "last_at": format_event_time(attempt.attempt_time)}],
         "admin_log": [
             {
-                "at": format_time(entry.action_time),
+                "at": format_event_time(entry.action_time),
                 "action": "Addition",
                 "type": type_name,
                 "object": title,
@@ -385,7 +389,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "in_flight_limit": 20,
                 "state": "active",
                 "reason": "",
-                "created_at": format_time(endpoint.created_at),
+                "created_at": format_event_time(endpoint.created_at),
                 "expires_at": None,
             }
         ],
@@ -397,7 +401,7 @@ def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest
                 "book": change.book_id,
                 "version": 1,
                 "kind": "created",
-                "at": format_time(change.at),
+                "at": format_event_time(change.at),
                 "channel": channel,
                 "actor": {"user": USERNAME, "app": app_name, "api_key": key_name, "source": None},
                 "operation": None,
@@ -421,7 +425,7 @@ def test_secrets_are_not_exported(ada: Scenario, capsys: pytest.CaptureFixture[s
     text = str(export(USERNAME, capsys))
     secrets = [ada.user.password, APIKey.objects.get().digest, EndpointSecret.objects.get().sealed]
     secrets += [AccessToken.objects.get().token_checksum, RefreshToken.objects.get().token_checksum]
-    totp_secret = totp.generate_secret()
+    totp_secret = totp.generate_totp_secret()
     factor, codes = totp.turn_on(ada.user, totp_secret, 0, timezone.now())
     secrets += [totp_secret, factor.encrypted_secret, *codes, *RecoveryCode.objects.values_list("digest", flat=True)]
     secrets += [oauth_flows.SECRET, *ada.headers[0].values(), *Session.objects.values_list("pk", flat=True)]

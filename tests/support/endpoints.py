@@ -11,7 +11,7 @@ from oauth import api_keys
 from oauth.models import APIKey
 from webhooks.delivery import leases
 from webhooks.delivery.leases import LeasedDelivery
-from webhooks.encryption import encrypt
+from webhooks.encryption import encrypt_secret
 from webhooks.models import Endpoint
 from webhooks.outbox import EventData, publish
 
@@ -38,7 +38,7 @@ def create_endpoint(owner: User | None = None, **members: Any) -> Endpoint:
     endpoint = Endpoint.objects.create(
         owner=owner or create_owner(), created_at=timezone.now(), **{"url": "https://receiver.example/hook", **members}
     )
-    endpoint.secrets.create(sealed=encrypt(SECRET), state="active", created_at=timezone.now())
+    endpoint.secrets.create(sealed=encrypt_secret(SECRET), state="active", created_at=timezone.now())
     return endpoint
 
 
@@ -55,4 +55,4 @@ def publish_event(number: int = 1) -> None:
 
 def claim_deliveries(limit: int = 10) -> list[LeasedDelivery]:
     """Claims due deliveries as a worker that is sending nothing yet."""
-    return leases.claim_due(3 * limit, {}).deliveries
+    return leases.claim_deliveries(3 * limit, {}).deliveries

@@ -22,7 +22,7 @@ class Phone(NamedTuple):
 
 
 def set_up_phone(user: User) -> Phone:
-    secret = totp.generate_secret()
+    secret = totp.generate_totp_secret()
     factor, codes = totp.turn_on(user, secret, 0, timezone.now())
     return Phone(secret, codes, factor)
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tests.support.responses import REQUEST_ID
 from webhooks import inbox
-from webhooks.encryption import encrypt
+from webhooks.encryption import encrypt_secret
 from webhooks.models import Received, Source, SourceSecret
 from webhooks.signing import EVENT, sign
 
@@ -23,7 +23,7 @@ SOURCE_NAME, SECRET = "branch", "whsec_dGhlIGtleSBvZiB0aGUgYnJhbmNoJ3Mgc291cmNl"
 def create_source(name: str = SOURCE_NAME, secrets: tuple[str, ...] = (SECRET,), **members: Any) -> Source:
     source = Source.objects.create(name=name, created_at=timezone.now(), **members)
     for secret in secrets:
-        SourceSecret.objects.create(source=source, sealed=encrypt(secret), created_at=timezone.now())
+        SourceSecret.objects.create(source=source, sealed=encrypt_secret(secret), created_at=timezone.now())
     return source
 
 

@@ -25,7 +25,7 @@ def test_secrets_are_long_and_never_the_same() -> None:
     [("B", OLD_SECRET, True), ("C", OLD_SECRET, False), ("C", SECRET, True)],
 )
 def test_form_c_signs_with_its_own_secrets_alone(form: str, secret: str, *, is_good: bool) -> None:
-    assert encryption.can_sign(form, encryption.encrypt(secret)) is is_good
+    assert encryption.can_sign(form, encryption.encrypt_secret(secret)) is is_good
 
 
 @pytest.mark.parametrize("form", ["A", "B", "C"])
@@ -42,11 +42,11 @@ def test_a_new_secret_is_one_of_standard_webhooks() -> None:
 
 @pytest.mark.parametrize("secret", ["whsec_secret", "", "ü\0€", "s" * 10_000])
 def test_an_encrypted_secret_can_be_decrypted(secret: str) -> None:
-    assert encryption.decrypt(encryption.encrypt(secret)) == secret
+    assert encryption.decrypt_secret(encryption.encrypt_secret(secret)) == secret
 
 
 def test_ciphertext_shows_neither_the_secret_nor_that_two_are_the_same() -> None:
-    first, second = encryption.encrypt("whsec_secret"), encryption.encrypt("whsec_secret")
+    first, second = encryption.encrypt_secret("whsec_secret"), encryption.encrypt_secret("whsec_secret")
     assert first != second
     assert "whsec" not in first + second
     assert first.isascii()
@@ -58,45 +58,45 @@ def test_a_stored_secret_can_be_decrypted_by_every_release() -> None:
         "gAAAAABrAngKfb72TsXF6yaM_bIcuHTPW2YV7AbGLszvgG1QXjqcQqYFedVUVDpEPVvGTDkJ3i46oW0o"
         "Helf6b4cqaJKy4foIjTtT6Fry6WLryEDbDymR5E="
     )
-    assert encryption.decrypt(stored) == "whsec_of-an-old-endpoint"
+    assert encryption.decrypt_secret(stored) == "whsec_of-an-old-endpoint"
 
 
 @override_settings(SECRET_KEY="old")
 def test_a_fallback_secret_key_still_decrypts() -> None:
-    encrypted = encryption.encrypt("whsec_secret")
+    encrypted = encryption.encrypt_secret("whsec_secret")
     with override_settings(SECRET_KEY="new", SECRET_KEY_FALLBACKS=["older", "old"]):
-        assert encryption.decrypt(encrypted) == "whsec_secret"
-        encrypted_again = encryption.encrypt(encryption.decrypt(encrypted))
+        assert encryption.decrypt_secret(encrypted) == "whsec_secret"
+        encrypted_again = encryption.encrypt_secret(encryption.decrypt_secret(encrypted))
     with override_settings(SECRET_KEY="new"):
-        assert encryption.decrypt(encrypted_again) == "whsec_secret"
+        assert encryption.decrypt_secret(encrypted_again) == "whsec_secret"
 
 
 @override_settings(SECRET_KEY="old")
 def test_a_removed_secret_key_no_longer_decrypts() -> None:
-    encrypted = encryption.encrypt("whsec_secret")
+    encrypted = encryption.encrypt_secret("whsec_secret")
     with override_settings(SECRET_KEY="new"), pytest.raises(DecryptionError):
-        encryption.decrypt(encrypted)
+        encryption.decrypt_secret(encrypted)
 
 
 @pytest.mark.parametrize("encrypted", ["", "whsec_secret", "gAAAAA", "ü", "\0", "=" * 100])
 def test_other_text_is_not_decrypted(encrypted: str) -> None:
     with pytest.raises(DecryptionError):
-        encryption.decrypt(encrypted)
+        encryption.decrypt_secret(encrypted)
 
 
 def test_changed_ciphertext_is_not_decrypted() -> None:
-    encrypted = encryption.encrypt("whsec_secret")
+    encrypted = encryption.encrypt_secret("whsec_secret")
     for position in range(0, len(encrypted) - 4, 7):
         changed_text = encrypted[:position] + ("A" if encrypted[position] != "A" else "B") + encrypted[position + 1 :]
         with pytest.raises(DecryptionError):
-            encryption.decrypt(changed_text)
+            encryption.decrypt_secret(changed_text)
 
 
 def test_a_value_signed_by_django_is_not_decrypted() -> None:
     with pytest.raises(DecryptionError):
-        encryption.decrypt(signing.dumps("whsec_secret", key=settings.SECRET_KEY))
+        encryption.decrypt_secret(signing.dumps("whsec_secret", key=settings.SECRET_KEY))
 
 
 def test_a_secret_of_another_purpose_is_not_decrypted() -> None:
     with pytest.raises(DecryptionError):
-        encryption.decrypt(encrypt("whsec_secret", "second factor"))
+        encryption.decrypt_secret(encrypt("whsec_secret", "second factor"))

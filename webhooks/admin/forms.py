@@ -22,20 +22,20 @@ from webhooks.signing import MIN_KEY_BYTES, is_usable_secret
 from webhooks.ssrf import INVALID_URL_MESSAGE, MAX_URL_LENGTH, validate_url
 
 
-def list_choices() -> list[tuple[str, str]]:
+def list_kind_choices() -> list[tuple[str, str]]:
     """Called when a form is created: the admin is imported before the apps register their kinds."""
     kinds = [(kind.name, f"{kind.name}: {gettext(kind.sentence)}") for kind in EVENT_KINDS.values()]
     all_kinds = gettext("All that happens.")
     return [(ALL_KINDS, f"{ALL_KINDS}: {all_kinds}"), *kinds]
 
 
-class KindsField(forms.MultipleChoiceField):
+class KindsFormField(forms.MultipleChoiceField):
     """A choice of kinds, or of ALL_KINDS; its value is one text, as in Endpoint.kinds."""
 
     widget = forms.CheckboxSelectMultiple
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(choices=list_choices, **options)
+        super().__init__(choices=list_kind_choices, **options)
 
     def clean(self, value: Any) -> str:
         kinds = super().clean(value)
@@ -48,7 +48,7 @@ class EndpointForm(forms.ModelForm):
         max_length=Endpoint._meta.get_field("url").max_length,
         widget=forms.TextInput(attrs={"class": "vLargeTextField"}),
     )
-    kinds = KindsField(label=_("Events"))
+    kinds = KindsFormField(label=_("Events"))
     in_flight_limit = forms.IntegerField(
         label=_("In flight"),
         min_value=MIN_IN_FLIGHT,
@@ -83,7 +83,9 @@ class EndpointForm(forms.ModelForm):
 
 
 class ReplayForm(forms.Form):
-    kinds = KindsField(label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes."))
+    kinds = KindsFormField(
+        label=_("Events"), initial=[ALL_KINDS], help_text=_("All means those that the endpoint takes.")
+    )
     after = forms.SplitDateTimeField(label=_("From"), validators=[require_utc])
     before = forms.SplitDateTimeField(
         label=_("To"), required=False, validators=[require_utc], help_text=_("Empty for until now.")

@@ -72,7 +72,7 @@ def record_results(results: Sequence[AttemptResult], chance: Callable[[], float]
         if not result.is_delivered and not is_dead(result):
             retry_row(Delivery, result.delivery.pk, get_next_delay(result, chance()))
     # Last: other workers may wait for the row until the end of the transaction.
-    add_counts(Counter(map(name_result, current)))
+    add_delivery_counts(Counter(map(name_result, current)))
     return disabled_endpoints
 
 
@@ -92,7 +92,7 @@ def insert_attempts(results: Collection[AttemptResult]) -> None:
             cursor.execute(INSERT_ATTEMPTS_SQL.format(UNNEST_SQL), [list(column) for column in zip(*rows, strict=True)])
 
 
-def add_counts(counts: Counter[str]) -> None:
+def add_delivery_counts(counts: Counter[str]) -> None:
     """Adds to what metrics report; `counts` is by the names of `name_result`."""
     if counts:
         execute(ADD_COUNTS_SQL, [COUNT_SHARD, *(counts[name] for name in ("sent", "failed", "dead"))])

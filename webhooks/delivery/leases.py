@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Now
 
 from library_site.db.sql import fetch_all, now_plus
 from library_site.jobs.leases import is_poisoned, lease_rows
-from webhooks.encryption import can_sign, decrypt
+from webhooks.encryption import can_sign, decrypt_secret
 from webhooks.endpoints import UNREADABLE_SECRET, disable_endpoints, reachable_endpoints
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event, SignatureForm
 
@@ -33,7 +33,7 @@ DUE_UNION_SQL = (
 )
 
 # A worker decrypts each secret once, and checks it once.
-decrypt_cached = lru_cache(maxsize=10_000)(decrypt)
+decrypt_cached = lru_cache(maxsize=10_000)(decrypt_secret)
 can_sign_cached = lru_cache(maxsize=10_000)(can_sign)
 
 
@@ -56,7 +56,7 @@ class LeasedDelivery(NamedTuple):
     is_poisoned: bool = False
 
 
-class Claim(NamedTuple):
+class DeliveryClaim(NamedTuple):
     """The deliveries to send, and the endpoints that were disabled because their secret cannot be used."""
 
     deliveries: list[LeasedDelivery]
@@ -100,14 +100,14 @@ class Backlog(NamedTuple):
     oldest: datetime | None
 
 
-def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
+def claim_deliveries(concurrency: int, in_flight: Mapping[int, int]) -> DeliveryClaim:
     """Claims due deliveries, in equal shares for the endpoints, and within the limit of each endpoint.
 
     `in_flight` has the number of deliveries that this worker has claimed, by endpoint; `concurrency` limits their sum.
     """
     # Checked without a transaction, which on SQLite would make writers wait.
     if not select_due_deliveries().exists():
-        return Claim([], [])
+        return DeliveryClaim([], [])
     with transaction.atomic():
         locked_endpoints = list(map(LockedEndpoint._make, fetch_all(*endpoints_due_sql())))
         endpoints = {
@@ -125,7 +125,7 @@ def claim_due(concurrency: int, in_flight: Mapping[int, int]) -> Claim:
         )
         events_by_id = {pk: (str(uuid), kind, bytes(body), trace) for pk, uuid, kind, body, trace in events}
     deliveries = [build_delivery(row, lease, endpoints[row.endpoint_id], events_by_id[row.event_id]) for row in rows]
-    return Claim(deliveries, disabled_endpoints)
+    return DeliveryClaim(deliveries, disabled_endpoints)
 
 
 def build_delivery(

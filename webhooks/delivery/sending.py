@@ -105,7 +105,9 @@ async def post_delivery(sender: Sender, delivery: LeasedDelivery, extra_headers:
     # A receiver can cause any kind of error; each is recorded, and the delivery is retried.
     except Exception as error:
         cause = getattr(error, "os_error", error)
-        return build_result(error=describe_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress))
+        return build_result(
+            error=describe_sending_error(cause, error), is_permanent=isinstance(cause, ForbiddenAddress)
+        )
 
 
 def sign_headers(delivery: LeasedDelivery, timestamp: int) -> dict[str, str]:
@@ -127,5 +129,5 @@ def parse_retry_after(retry_after: str, now: datetime) -> float | None:
         return None
 
 
-def describe_error(*errors: BaseException) -> str:
+def describe_sending_error(*errors: BaseException) -> str:
     return next(message for kind, message in ERROR_MESSAGES if any(isinstance(error, kind) for error in errors))

@@ -60,7 +60,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}.") from error
-        if settings.BACKUP_PING_URL and not ping(settings.BACKUP_PING_URL):
+        if settings.BACKUP_PING_URL and not ping_monitor(settings.BACKUP_PING_URL):
             self.stderr.write("BACKUP_PING_URL does not answer. The backup is made.")
 
     def copy(self, file: Path, verify: bool) -> None:
@@ -107,7 +107,7 @@ def encrypt_files(paths: Sequence[Path]) -> None:
     """Replaces each file by an encrypted one. Raises BackupFailed, and leaves none of them then: they hold secrets."""
     try:
         for path in paths:
-            encrypt(path)
+            encrypt_backup(path)
     except BaseException:
         for path in paths:
             path.unlink(missing_ok=True)
@@ -115,7 +115,7 @@ def encrypt_files(paths: Sequence[Path]) -> None:
         raise
 
 
-def encrypt(path: Path) -> None:
+def encrypt_backup(path: Path) -> None:
     """Raises BackupFailed, OSError."""
     encrypted = name_encrypted(path)
     write_private(encrypted, b"")
@@ -128,7 +128,7 @@ def encrypt(path: Path) -> None:
     path.unlink()
 
 
-def ping(url: str) -> bool:
+def ping_monitor(url: str) -> bool:
     """Whether the page answers. It tells somebody when it was not called."""
     try:
         with urllib.request.urlopen(url, data=b"", timeout=PING_TIMEOUT):  # noqa: S310  # an operator's address of http

@@ -34,10 +34,10 @@ class Command(BaseCommand):
             raise CommandError(f"{path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CommandError(f"{path} holds no JWKS, and was left as it is.") from error
-        self.stdout.write(describe_change(path, kid, prepare, is_first, overlap))
+        self.stdout.write(describe_rotation(path, kid, prepare, is_first, overlap))
 
 
-def describe_change(path: Path, kid: str, prepare: bool, is_first: bool, overlap: int) -> str:
+def describe_rotation(path: Path, kid: str, prepare: bool, is_first: bool, overlap: int) -> str:
     if prepare:
         return (
             f"Added the key {kid} to {path}. It signs no tokens yet.\n"

@@ -32,7 +32,7 @@ from tests.support.openapi import (
     is_valid,
     list_undocumented_answers,
 )
-from webhooks.encryption import encrypt
+from webhooks.encryption import encrypt_secret
 from webhooks.models import Delivery, EndpointSecret, Event, SignatureForm
 from webhooks.signing import sign
 from webhooks.stream import StreamCursor
@@ -169,7 +169,7 @@ def test_real_answers_are_as_documented(
 
 def change_to_form_c(api: httpx.Client, webhook: str, key_header: dict[str, str]) -> httpx.Response:
     """Asks for form C, in which an older release's secret cannot sign."""
-    EndpointSecret.objects.update(sealed=encrypt(OLD_SECRET))
+    EndpointSecret.objects.update(sealed=encrypt_secret(OLD_SECRET))
     return api.patch(webhook, json={"signature_form": "C"}, headers=key_header)
 
 

@@ -29,14 +29,14 @@ from tests.support.webhooks_admin import (
     confirm_replay,
 )
 from webhooks import endpoints
-from webhooks.encryption import decrypt, encrypt
+from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, Event
 
 pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.database_independent]
 
 
 def decrypt_secrets(endpoint: Endpoint) -> dict[str, str]:
-    return {secret.state: decrypt(secret.sealed) for secret in endpoint.secrets.all()}
+    return {secret.state: decrypt_secret(secret.sealed) for secret in endpoint.secrets.all()}
 
 
 def test_a_developer_adds_an_endpoint(developer: Client, ada: User) -> None:
@@ -93,7 +93,7 @@ def test_the_page_of_a_new_secret_says_what_its_key_is(developer: Client, form: 
 
 def test_an_endpoint_with_an_old_secret_gets_form_c_after_a_new_one(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
-    endpoint.secrets.update(sealed=encrypt(OLD_SECRET))
+    endpoint.secrets.update(sealed=encrypt_secret(OLD_SECRET))
     page = f"{ENDPOINTS}{endpoint.pk}/change/"
     answer = developer.post(page, build_endpoint_form(form="C"))
     assert list(answer.context["adminform"].form.errors) == ["form"]

@@ -18,7 +18,7 @@ from webhooks import endpoints
 from webhooks.delivery import attempts, leases
 from webhooks.delivery.attempts import AttemptResult, record_results
 from webhooks.delivery.leases import LeasedDelivery
-from webhooks.encryption import encrypt
+from webhooks.encryption import encrypt_secret
 from webhooks.models import Attempt, Delivery, Endpoint
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -296,7 +296,7 @@ def test_in_form_c_a_pending_secret_signs_too() -> None:
 def test_a_pending_secret_that_cannot_sign_is_skipped() -> None:
     endpoint = create_endpoint(form="C")
     publish_event()
-    for sealed in ("nonsense", encrypt(OLD_SECRET)):
+    for sealed in ("nonsense", encrypt_secret(OLD_SECRET)):
         endpoint.secrets.update_or_create(
             state="pending", defaults={"sealed": sealed, "created_at": endpoint.created_at}
         )
@@ -307,9 +307,9 @@ def test_a_pending_secret_that_cannot_sign_is_skipped() -> None:
 def test_an_endpoint_whose_secret_is_of_another_form_is_disabled() -> None:
     """A process of the last release can add one while this release is installed."""
     endpoint = create_endpoint(form="C")
-    endpoint.secrets.update(sealed=encrypt(OLD_SECRET))
+    endpoint.secrets.update(sealed=encrypt_secret(OLD_SECRET))
     publish_event()
-    assert leases.claim_due(1, {}) == ([], [endpoint])
+    assert leases.claim_deliveries(1, {}) == ([], [endpoint])
     endpoint.refresh_from_db()
     assert (endpoint.state, endpoint.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
@@ -318,7 +318,7 @@ def test_an_endpoint_whose_secret_cannot_be_read_is_disabled() -> None:
     endpoint = create_endpoint()
     endpoint.secrets.update(sealed="nonsense")
     publish_event()
-    assert leases.claim_due(1, {}) == ([], [endpoint])
+    assert leases.claim_deliveries(1, {}) == ([], [endpoint])
     endpoint.refresh_from_db()
     assert (endpoint.state, endpoint.reason) == ("disabled", endpoints.UNREADABLE_SECRET)
 
@@ -342,11 +342,11 @@ def test_a_slow_endpoint_leaves_room_for_others() -> None:
     for number in range(20):
         publish_event(number)
     in_flight: Counter[int] = Counter()
-    while deliveries := leases.claim_due(12, in_flight).deliveries:
+    while deliveries := leases.claim_deliveries(12, in_flight).deliveries:
         in_flight.update(leased.endpoint_id for leased in deliveries)
     assert in_flight == {slow_endpoint.pk: 6}
     Delivery.objects.filter(lease=None).update(endpoint=other_endpoint)
-    assert {leased.endpoint_id for leased in leases.claim_due(12, in_flight).deliveries} == {other_endpoint.pk}
+    assert {leased.endpoint_id for leased in leases.claim_deliveries(12, in_flight).deliveries} == {other_endpoint.pk}
 
 
 def test_nothing_is_sent_to_an_owner_who_may_no_longer_have_endpoints() -> None:

@@ -22,7 +22,7 @@ from tests.support.endpoints import (
 )
 from tests.support.pages import parse_error, walk_pages
 from webhooks import endpoints
-from webhooks.encryption import decrypt, encrypt
+from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
 
@@ -67,8 +67,8 @@ def deliver_new_book(api: httpx.Client, endpoint: Endpoint) -> Delivery:
     return Delivery.objects.filter(endpoint=endpoint).latest("pk")
 
 
-def decrypt_secret(webhook_id: int, state: str = "active") -> str:
-    return decrypt(EndpointSecret.objects.get(endpoint=webhook_id, state=state).sealed)
+def read_secret(webhook_id: int, state: str = "active") -> str:
+    return decrypt_secret(EndpointSecret.objects.get(endpoint=webhook_id, state=state).sealed)
 
 
 def format_time(moment: datetime | None) -> str | None:
@@ -107,7 +107,7 @@ def test_a_new_webhook_shows_its_secret_once(api: httpx.Client, key_header: dict
         "key_encoding": "utf-8",
         "secret": hook["secret"],
     }
-    assert hook["secret"] == decrypt_secret(hook["id"])
+    assert hook["secret"] == read_secret(hook["id"])
     del hook["secret"]
     assert api.get(response.headers["Location"], headers=key_header).json() == hook
     assert api.get(HOOKS, headers=key_header).json() == {"results": [hook], "next": None, "previous": None}
@@ -120,7 +120,7 @@ def test_absent_members_have_defaults(api: httpx.Client, key_header: dict[str, s
 
 def test_a_client_may_choose_the_secret(api: httpx.Client, key_header: dict[str, str]) -> None:
     hook = create_webhook(api, key_header, secret=SECRET)
-    assert hook["secret"] == SECRET == decrypt_secret(hook["id"])
+    assert hook["secret"] == SECRET == read_secret(hook["id"])
     assert SECRET not in str(EndpointSecret.objects.values())
 
 
@@ -313,13 +313,13 @@ def test_a_secret_is_changed_in_two_steps(api: httpx.Client, key_header: dict[st
     assert first.headers["Cache-Control"] == "no-store"
     assert second.json() == {"secret": SECRET, "key_encoding": "utf-8"}
     assert first.json()["secret"] != SECRET
-    assert (decrypt_secret(hook["id"]), decrypt_secret(hook["id"], "pending")) == (hook["secret"], SECRET)
+    assert (read_secret(hook["id"]), read_secret(hook["id"], "pending")) == (hook["secret"], SECRET)
     assert api.get(address, headers=key_header).json()["pending_secret"] is True
     promotion = api.post(f"{address}/secret/promote", headers=key_header)
     assert promotion.json() == api.get(address, headers=key_header).json()
     assert (promotion.status_code, promotion.json()["pending_secret"]) == (200, False)
-    assert [decrypt(secret.sealed) for secret in EndpointSecret.objects.all()] == [SECRET]
-    assert decrypt_secret(hook["id"]) == SECRET
+    assert [decrypt_secret(secret.sealed) for secret in EndpointSecret.objects.all()] == [SECRET]
+    assert read_secret(hook["id"]) == SECRET
 
 
 @pytest.mark.parametrize(("form", "key_encoding"), [("A", "utf-8"), ("B", "utf-8"), ("C", "base64")])
@@ -333,7 +333,7 @@ def test_a_secret_says_what_its_key_is(
 
 def test_a_client_may_choose_a_secret_of_form_c(api: httpx.Client, key_header: dict[str, str]) -> None:
     hook = create_webhook(api, key_header, signature_form="C", secret=STANDARD_SECRET)
-    assert hook["secret"] == STANDARD_SECRET == decrypt_secret(hook["id"])
+    assert hook["secret"] == STANDARD_SECRET == read_secret(hook["id"])
 
 
 @pytest.mark.parametrize("secret", [SECRET, OLD_SECRET])
@@ -353,7 +353,7 @@ def test_a_new_webhook_gets_form_c_at_once(api: httpx.Client, key_header: dict[s
     api.post(f"{HOOKS}/{hook['id']}/secret", headers=key_header)
     changed = api.patch(f"{HOOKS}/{hook['id']}", json={"signature_form": "C"}, headers=key_header).json()
     assert (changed["signature_form"], changed["key_encoding"]) == ("C", "base64")
-    assert decrypt_secret(hook["id"]) == hook["secret"]
+    assert read_secret(hook["id"]) == hook["secret"]
 
 
 @pytest.mark.parametrize("state", ["active", "pending"])
@@ -363,7 +363,7 @@ def test_a_webhook_with_an_old_secret_gets_form_c_after_a_new_one(
     hook = create_webhook(api, key_header)
     address = f"{HOOKS}/{hook['id']}"
     api.post(f"{address}/secret", headers=key_header)
-    EndpointSecret.objects.filter(state=state).update(sealed=encrypt(OLD_SECRET))
+    EndpointSecret.objects.filter(state=state).update(sealed=encrypt_secret(OLD_SECRET))
     refusal = api.patch(address, json={"signature_form": "C", "description": "New"}, headers=key_header)
     assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "CONFLICT")
     assert (Endpoint.objects.get().form, Endpoint.objects.get().description) == ("B", "")
@@ -372,7 +372,7 @@ def test_a_webhook_with_an_old_secret_gets_form_c_after_a_new_one(
     assert api.patch(address, json={"signature_form": "C"}, headers=key_header).json()["signature_form"] == "C"
 
 
-@pytest.mark.parametrize("sealed", ["nonsense", encrypt(OLD_SECRET)])
+@pytest.mark.parametrize("sealed", ["nonsense", encrypt_secret(OLD_SECRET)])
 def test_a_webhook_keeps_or_leaves_form_c_whatever_its_secret_is(
     api: httpx.Client, key_header: dict[str, str], sealed: str
 ) -> None:
@@ -387,7 +387,7 @@ def test_without_a_pending_secret_none_is_promoted(api: httpx.Client, key_header
     hook = create_webhook(api, key_header)
     response = api.post(f"{HOOKS}/{hook['id']}/secret/promote", headers=key_header)
     assert (response.status_code, response.json()["error"]["code"]) == (409, "CONFLICT")
-    assert decrypt_secret(hook["id"]) == hook["secret"]
+    assert read_secret(hook["id"]) == hook["secret"]
 
 
 def test_a_bad_secret_is_refused(api: httpx.Client, key_header: dict[str, str]) -> None:
