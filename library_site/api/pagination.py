@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -15,7 +15,7 @@ from library_site.api.cursors import IdCursor, PageCursor
 from library_site.api.query import FieldErrors, Query, build_link, read_cursor, read_limit
 from library_site.api.responses import NO_STORE
 from library_site.api.schema import LIMIT_SCHEMA, query_parameter
-from library_site.db.keyset import Key, Page, Start, build_condition, cut_page, get_id_key, lead_back, order_by
+from library_site.db.keyset import Key, Page, Start, lead_back, read_page
 
 
 class CursorPagination(BasePagination):
@@ -94,12 +94,3 @@ class NewestFirstPagination(CursorPagination):
 
     descending = True
     headers = NO_STORE
-
-
-def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool) -> Page[Any]:
-    """Reads a page in the order of the ids."""
-    is_descending = descending != start.backward
-    if start.key:
-        rows = rows.filter(build_condition([F("pk")], start.key, is_descending))
-    found = list(rows.order_by(*order_by([F("pk")], is_descending))[: limit + 1])
-    return cut_page(found, limit, start, get_id_key)

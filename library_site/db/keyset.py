@@ -6,7 +6,7 @@ A key has the values of the columns that sort the rows, of which the last one is
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.db.models import F, Func, Model, OrderBy, Q
+from django.db.models import F, Func, Model, OrderBy, Q, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
@@ -41,6 +41,15 @@ def cut_page(rows: list[T], limit: int, start: Start, get_key: Callable[[T], Key
     back = get_key(rows[0]) if rows and start.key else None
     rows = rows[:limit]
     return Page(rows[::-1], end, back) if start.backward else Page(rows, back, end)
+
+
+def read_page(rows: QuerySet[Any], start: Start, limit: int, *, descending: bool) -> Page[Any]:
+    """Reads a page in the order of the ids."""
+    is_descending = descending != start.backward
+    if start.key:
+        rows = rows.filter(build_condition([F("pk")], start.key, is_descending))
+    found = list(rows.order_by(*order_by([F("pk")], is_descending))[: limit + 1])
+    return cut_page(found, limit, start, get_id_key)
 
 
 def lead_back(page: Page[T], start: Start, descending: bool) -> Page[T]:

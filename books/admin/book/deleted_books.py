@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from books.admin.book.forms import format_isbn_in_use
 from books.admin.book.history import find_known_book, redirect_unknown
 from books.admin.descriptions import describe_entries, history_address
-from books.admin.views import PAGE_SIZE, build_links, find_librarian, read_start, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import find_librarian, render_page
 from books.history.cursors import TimeCursor
 from books.history.deletions import read_deleted_page
 from books.models import Book
@@ -18,14 +19,13 @@ from books.writing import changes
 
 
 def show_deleted_books(request: HttpRequest) -> HttpResponse:
-    start = read_start(request.GET, TimeCursor)
-    page = read_deleted_page(start, PAGE_SIZE)
+    pager = Pager(request.GET, TimeCursor, is_newest_first=True)
     return render_page(
         request,
         "deleted_books",
         _("Deleted books"),
-        changes=describe_entries(page.rows),
-        links=build_links(request.GET, TimeCursor, start, page),
+        changes=describe_entries(pager.read(read_deleted_page, PAGE_SIZE)),
+        pager=pager,
         may_restore=request.user.has_perm("books.add_book"),
     )
 

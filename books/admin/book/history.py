@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -24,7 +25,8 @@ from books.admin.descriptions import (
     link_book,
     state_address,
 )
-from books.admin.views import PAGE_SIZE, VIEW_HISTORY, build_links, read_start, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import VIEW_HISTORY, render_page
 from books.history.cursors import VersionCursor
 from books.history.entries import Entry, read_book_page
 from books.history.records import MERGED_INTO
@@ -85,9 +87,8 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
     book = find_known_book(object_id)
     if book is None:
         return redirect_unknown(request)
-    start = read_start(request.GET, VersionCursor)
-    page = read_book_page(book.pk, start, PAGE_SIZE)
-    links = build_links(request.GET, VersionCursor, start, page)
+    pager = Pager(request.GET, VersionCursor, is_newest_first=True)
+    entries = pager.read(partial(read_book_page, book.pk), PAGE_SIZE)
     return render_page(
         request,
         "history",
@@ -97,12 +98,12 @@ def show_history(request: HttpRequest, object_id: str) -> HttpResponse:
             " and restore an earlier one: that is a change too, and nothing is lost."
         ),
         book=book,
-        changes=list(zip(describe_entries(page.rows), find_gaps(book, start, page), strict=True)),
-        links=links,
-        oldest=page.rows[-1] if page.rows and not links.older else None,
-        first_state=find_first_state(book, page.rows[-1:]) if not links.older else None,
+        changes=list(zip(describe_entries(entries), find_gaps(book, pager), strict=True)),
+        pager=pager,
+        oldest=entries[-1] if entries and pager.is_last else None,
+        first_state=find_first_state(book, entries[-1:]) if pager.is_last else None,
         kept_days=settings.HISTORY_KEPT_DAYS,
-        versions_form=VersionsForm(initial={"version": find_previous_version(book, page), "other": book.version}),
+        versions_form=VersionsForm(initial={"version": find_previous_version(book, entries), "other": book.version}),
         merged_books=list_merged(book.pk),
         may_restore=book.is_restorable and request.user.has_perm("books.add_book"),
     )
@@ -133,9 +134,9 @@ def list_merged(pk: int) -> list[Link]:
     return [link_book(book_id) for book_id in merges.values_list("book_id", flat=True)[:PAGE_SIZE]]
 
 
-def find_previous_version(book: KnownBook, page: Page[Entry]) -> int:
+def find_previous_version(book: KnownBook, entries: Sequence[Entry]) -> int:
     """Returns the version of the state before the last one."""
-    versions = (entry.version for entry in page.rows if entry.kind not in DELETIONS)
+    versions = (entry.version for entry in entries if entry.kind not in DELETIONS)
     return next((version for version in versions if version < book.version), max(1, book.version - 1))
 
 
@@ -189,10 +190,10 @@ def redirect_unknown(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:index"))
 
 
-def find_gaps(book: KnownBook, start: Start, page: Page[Entry]) -> Iterator[Gap | None]:
+def find_gaps(book: KnownBook, pager: Pager) -> Iterator[Gap | None]:
     """Yields the versions that are missing after each entry."""
-    upper = find_version_after(book, start, page)
-    for entry in page.rows:
+    upper = find_version_after(book, pager.start, pager.page)
+    for entry in pager.page.rows:
         yield Gap(entry.version + 1, upper - 1) if upper and upper - entry.version > 1 else None
         upper = entry.version
 

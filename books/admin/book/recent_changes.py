@@ -1,6 +1,7 @@
 """The changes of all books, the newest first."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -10,13 +11,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import Description, Link, describe_entries
-from books.admin.views import PAGE_SIZE, build_links, read_start, render_page
+from books.admin.pager import PAGE_SIZE, Pager
+from books.admin.views import render_page
 from books.history.cursors import TimeCursor
-from books.history.entries import CHANGE_KINDS, Entry, Filters, read_recent_page
+from books.history.entries import CHANGE_KINDS, Filters, read_recent_page
 from books.models import Actor
 from library_site.admin.moments import require_utc
 from library_site.db.integers import BIGINT_MAX
-from library_site.db.keyset import Page
 
 # By their names in addresses.
 # As browsers write and read the value of such an input.
@@ -61,9 +62,10 @@ def group_changes(changes: Sequence[Description]) -> list[ChangeGroup]:
 
 def show_recent_changes(request: HttpRequest) -> HttpResponse:
     form = ChangeFilterForm(request.GET)
-    start = read_start(request.GET, TimeCursor)
-    page = read_recent_page(form.build_filters(), start, PAGE_SIZE) if form.is_valid() else Page[Entry]([])
-    changes = describe_entries(page.rows)
+    pager = Pager(request.GET, TimeCursor, is_newest_first=True)
+    is_valid = form.is_valid()
+    entries = pager.read(partial(read_recent_page, form.build_filters()), PAGE_SIZE) if is_valid else []
+    changes = describe_entries(entries)
     return render_page(
         request,
         "recent_changes",
@@ -76,5 +78,5 @@ def show_recent_changes(request: HttpRequest) -> HttpResponse:
         form=form,
         changes=changes,
         groups=group_changes(changes),
-        links=build_links(request.GET, TimeCursor, start, page),
+        pager=pager,
     )

@@ -1,22 +1,36 @@
 """The genres of all books: to see which are written in several ways, and to rename one."""
 
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from msgspec import Meta
 
+from books.admin.pager import Pager
 from books.admin.views import BULK_EDIT, CHANGE_BOOK, render_page
 from books.members import MAX_LENGTHS
-from books.search.genres import count_genres
+from books.search.genres import GenreCount, count_genres
+from library_site.api.cursors import PageCursor
+from library_site.db.keyset import Page, Start
 
 GENRES_OF_A_PAGE = 100
 # A character can have some more after it is folded.
 MAX_FOLDED_LENGTH = 4 * MAX_LENGTHS["genre"]
 
 
+class GenreCursor(PageCursor):
+    """A position in the genres, in the order of folded texts."""
+
+    # With four bytes a character, in base64.
+    max_length = 6 * MAX_FOLDED_LENGTH
+    # PostgreSQL cannot store NUL.
+    folded: Annotated[str, Meta(max_length=MAX_FOLDED_LENGTH, pattern="^[^\\0]+$")]
+
+
 def show_genres(request: HttpRequest) -> HttpResponse:
-    behind = request.GET.get("behind", "").replace("\0", "")[:MAX_FOLDED_LENGTH]
-    genres = count_genres(behind, GENRES_OF_A_PAGE + 1)
-    shown = genres[:GENRES_OF_A_PAGE]
+    pager = Pager(request.GET, GenreCursor)
+    genres = pager.read(read_genres, GENRES_OF_A_PAGE)
     return render_page(
         request,
         "genres",
@@ -25,7 +39,14 @@ def show_genres(request: HttpRequest) -> HttpResponse:
             "A genre is what its books say. Rename one to change it in all of them, also to make one of two spellings."
         ),
         may_rename=request.user.has_perms([BULK_EDIT, CHANGE_BOOK]),
-        most=max((genre.books for genre in shown), default=1),
-        genres=[(genre, urlencode({"genre": genre.name})) for genre in shown],
-        next_query=urlencode({"behind": shown[-1].folded}) if len(genres) > len(shown) else "",
+        most=max((genre.books for genre in genres), default=1),
+        genres=[(genre, urlencode({"genre": genre.name})) for genre in genres],
+        pager=pager,
     )
+
+
+def read_genres(start: Start, limit: int) -> Page[GenreCount]:
+    """Reads forward alone."""
+    [folded] = start.key or ("",)
+    genres = count_genres(folded, limit + 1)
+    return Page(genres[:limit], behind=(genres[limit - 1].folded,) if len(genres) > limit else None)

@@ -10,15 +10,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from books.admin.descriptions import Link, format_value, label_member, link_book
+from books.admin.pager import PAGE_SIZE, Pager
 from books.models import Operation, OperationProblem
 from books.operations.edits import read_edit
 from books.operations.lifecycle import UNDER_WAY
 from books.operations.tasks import get_kind
 from library_site.admin.badges import Tone, format_badge
-from library_site.db.keyset import Start, cut_page, get_id_key
 
-# So many problems are listed on a page.
-MAX_LISTED_PROBLEMS = 50
 # An operation that waits longer has probably no worker.
 LONG_WAIT = timedelta(seconds=10)
 TONES: dict[str, Tone] = {"done": "good", "failed": "bad", "cancelled": "warning"}
@@ -112,11 +110,10 @@ def estimate_seconds_left(operation: Operation, now: datetime) -> int | None:
     return max(1, round(seconds_each * max(0, (operation.matched or 0) - done)))
 
 
-def list_problems(operation: Operation, behind: int) -> tuple[list[ProblemLine], int | None]:
-    """Returns a page of what was left as it was, and the position of the next page, None if there is none."""
-    found = OperationProblem.objects.filter(operation=operation, pk__gt=behind).order_by("pk")
-    page = cut_page(list(found[: MAX_LISTED_PROBLEMS + 1]), MAX_LISTED_PROBLEMS, Start((behind,)), get_id_key)
-    return [describe_problem(problem) for problem in page.rows], page.behind[0] if page.behind else None
+def list_problems(operation: Operation, pager: Pager) -> list[ProblemLine]:
+    """Returns a page of what was left as it was."""
+    problems = OperationProblem.objects.filter(operation=operation)
+    return [describe_problem(problem) for problem in pager.read_rows(problems, PAGE_SIZE)]
 
 
 def count_problems(operation: Operation) -> list[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django import forms
@@ -14,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from books.admin.descriptions import format_value, history_address, label_member, operation_address
+from books.admin.pager import Pager
 from books.admin.views import find_librarian, render_page
 from books.members import MEMBERS
 from books.models import Book
@@ -21,12 +23,20 @@ from books.search.duplicates import MAX_PAIRS, SAME_ISBN, SAME_TITLE, Pair, chec
 from books.summaries import DUPLICATES, find_count_time, read_summary
 from books.writing.merging import merge_books
 from library_site.admin.paginator import BoundedCount
+from library_site.api.cursors import CursorInteger, PageCursor
 from library_site.db.integers import BIGINT_MAX, parse_integer
+from library_site.db.keyset import Page, Start, cut_page
 from library_site.http.refusals import Refusal
 
 PAIRS_OF_A_PAGE = 25
 PAIR_KINDS = {SAME_ISBN: gettext_lazy("Same ISBN"), SAME_TITLE: gettext_lazy("Same title and author")}
-START = Pair(0, 0)
+
+
+class PairCursor(PageCursor):
+    """A position in the pairs of a kind."""
+
+    first: CursorInteger
+    second: CursorInteger
 
 
 class PairTab(NamedTuple):
@@ -75,9 +85,8 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     tabs = [read_tab(kind, now) for kind in PAIR_KINDS]
     tab = choose_tab(tabs, request.GET.get("kind", ""))
-    behind = read_pair(request.GET.get("behind", "")) or START
-    pairs = [pair for pair in tab.pairs if pair > behind]
-    shown = pairs[:PAIRS_OF_A_PAGE]
+    pager = Pager(request.GET, PairCursor)
+    shown = pager.read(partial(read_pairs, tab.pairs), PAIRS_OF_A_PAGE)
     books = Book.objects.in_bulk({pk for pair in shown for pk in pair})
     return render_page(
         request,
@@ -88,7 +97,7 @@ def show_duplicates(request: HttpRequest) -> HttpResponse:
         tab=tab,
         tabs=tabs,
         counted_at=tab.counted_at,
-        behind=format_pair(shown[-1]) if len(pairs) > len(shown) else "",
+        pager=pager,
     )
 
 
@@ -98,6 +107,11 @@ def read_tab(kind: str, now: datetime) -> PairTab:
     pairs = check_pairs(kind, found)
     size = BoundedCount(MAX_PAIRS) if len(pairs) > MAX_PAIRS else len(pairs)
     return PairTab(kind, PAIR_KINDS[kind], pairs, size, find_count_time(summary, now))
+
+
+def read_pairs(pairs: Sequence[Pair], start: Start, limit: int) -> Page[Pair]:
+    beyond = [pair for pair in pairs if not start.key or (pair < start.key if start.backward else pair > start.key)]
+    return cut_page(sorted(beyond, reverse=start.backward)[: limit + 1], limit, start, tuple)
 
 
 def choose_tab(tabs: Sequence[PairTab], kind: str) -> PairTab:
@@ -158,7 +172,3 @@ def read_pair(text: str) -> Pair | None:
     numbers = [parse_integer(part) for part in text.split("-")]
     pks = [number for number in numbers if number is not None and 0 < number <= BIGINT_MAX]
     return Pair(*pks) if len(pks) == len(numbers) == 2 and pks[0] < pks[1] else None
-
-
-def format_pair(pair: Pair) -> str:
-    return f"{pair.first}-{pair.second}"

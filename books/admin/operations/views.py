@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -23,9 +22,9 @@ from books.admin.operations.descriptions import (
     is_under_way,
     list_problems,
 )
+from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import (
     BULK_EDIT,
-    PAGE_SIZE,
     UNDO_OTHERS,
     VIEW_HISTORY,
     has_any_permission,
@@ -38,17 +37,12 @@ from books.operations import lifecycle
 from books.operations.lifecycle import OperationNotFound
 from books.operations.selections import read_stored_filter
 from books.operations.undo import UndoTask
-from library_site.db.integers import BIGINT_MAX, parse_integer
-from library_site.db.keyset import Start, build_condition, cut_page, get_id_key
 from library_site.http.refusals import Refusal
 
 
 def show_operations(request: HttpRequest) -> HttpResponse:
-    """The newest first, in pages that begin before an id."""
-    before = parse_integer(request.GET.get("before", "")) or BIGINT_MAX
-    older = build_condition([F("id")], (min(before, BIGINT_MAX),), descending=True)
-    rows = Operation.objects.select_related("actor").filter(older).order_by("-pk")
-    page = cut_page(list(rows[: PAGE_SIZE + 1]), PAGE_SIZE, Start((before,)), get_id_key)
+    pager = Pager(request.GET, is_newest_first=True)
+    operations = pager.read_rows(Operation.objects.select_related("actor"), PAGE_SIZE)
     return render_page(
         request,
         "operations/list",
@@ -57,9 +51,8 @@ def show_operations(request: HttpRequest) -> HttpResponse:
             "An operation does something with many books in the background, one after the other. You can go on working,"
             " and close the page. It can be cancelled while it is under way, and undone afterwards."
         ),
-        operations=[describe_row(operation) for operation in page.rows],
-        older=page.behind[0] if page.behind else None,
-        is_first="before" not in request.GET,
+        operations=[describe_row(operation) for operation in operations],
+        pager=pager,
     )
 
 
@@ -80,8 +73,8 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     # It can expire with its changes.
     undone = Operation.objects.filter(pk=operation.undo_of_id or 0).first()
     title = capfirst(link_operation(operation).text)
-    behind = parse_integer(request.GET.get("behind", "")) or 0
-    problems, next_problem = list_problems(operation, min(max(behind, 0), BIGINT_MAX))
+    pager = Pager(request.GET)
+    problems = list_problems(operation, pager)
     return render_page(
         request,
         "operations/operation",
@@ -94,7 +87,7 @@ def show_operation(request: HttpRequest, operation_id: int) -> HttpResponse:
         problems=problems,
         workbook_address=find_workbook(request, operation),
         reasons=count_problems(operation) if problems else [],
-        next_problem=next_problem,
+        pager=pager,
         is_under_way=is_under_way(operation),
         undo=undo and link_operation(undo),
         undo_of=undone and link_operation(undone),

@@ -1,5 +1,6 @@
 """The genres of all books, counted whatever their capitals, and renamed."""
 
+import base64
 import re
 
 import pytest
@@ -28,7 +29,7 @@ def test_genres_are_counted_in_pages_whatever_their_capitals(
     ]
     page = follow_link(head, page, "Next page")
     assert [genre.name for genre, _ in page.context["genres"]] == ["Poetry", "Économie"]
-    assert 'href="?behind' not in read_text(page)
+    assert "Next page" not in read_text(page)
 
 
 def test_books_without_a_genre_are_counted_first(head: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,8 @@ def test_who_edits_no_list_sees_genres_without_rename(librarian: Client) -> None
     assert "bulk_edit" not in page
 
 
-@pytest.mark.parametrize("behind", ["\0", "x" * 5000, "%00", "%ED%A0%80"])
-def test_any_text_can_be_a_position(head: Client, behind: str) -> None:
-    assert head.get(f"{GENRES}?behind={behind}").status_code == 200
+@pytest.mark.parametrize("text", ['[false,"\\u0000"]', '[false,"\\ud800"]', '[true,"a"]', "x" * 5_000, "\0"])
+def test_any_text_can_be_a_position(head: Client, text: str) -> None:
+    cursor = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    for position in (cursor, text):
+        assert head.get(GENRES, {"cursor": position}).status_code == 200

@@ -204,7 +204,7 @@ def test_what_an_undo_left_is_listed(head: Client) -> None:
 
 
 def test_problems_are_listed_in_pages(head: Client, berta: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("books.admin.operations.descriptions.MAX_LISTED_PROBLEMS", 2)
+    monkeypatch.setattr("books.admin.operations.descriptions.PAGE_SIZE", 2)
     operation = begin_as(berta, Edit({"year": 2}))
     for subject in range(3):
         OperationProblem.objects.create(operation=operation, subject=subject, reason="changed_since")
@@ -213,7 +213,7 @@ def test_problems_are_listed_in_pages(head: Client, berta: User, monkeypatch: py
     assert page.context["reasons"] == [("changed since", 3)]
     page = follow_link(head, page, "Next page")
     assert [problem.book.text for problem in page.context["problems"]] == ["Book 2"]
-    assert head.get(f"{OPERATIONS}{operation.pk}/?behind={'9' * 40}").status_code == 200
+    assert head.get(f"{OPERATIONS}{operation.pk}/?cursor={'9' * 40}").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -300,9 +300,11 @@ def test_operations_are_listed_in_pages(head: Client, berta: User, monkeypatch: 
     assert [row["operation"].pk for row in page.context["operations"]] == [operations[2].pk, operations[1].pk]
     page = follow_link(head, page, "Older")
     assert [row["operation"].pk for row in page.context["operations"]] == [operations[0].pk]
-    assert follow_link(head, page, "Newest").status_code == 200
+    for words in ("Newest", "Newer"):
+        newest = follow_link(head, page, words)
+        assert [row["operation"].pk for row in newest.context["operations"]] == [operations[2].pk, operations[1].pk]
     for odd in ("x", "-1", "9" * 40, "%00"):
-        assert head.get(f"{OPERATIONS}?before={odd}").status_code == 200
+        assert head.get(f"{OPERATIONS}?cursor={odd}").status_code == 200
 
 
 def test_history_leads_to_the_operation(head: Client) -> None:

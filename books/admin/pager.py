@@ -1,0 +1,74 @@
+"""The pages of a list of the admin: one has a cursor in its address, and links to those beside it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from django.db.models import Model, QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from books.admin.descriptions import Link
+from library_site.api.cursors import IdCursor, InvalidCursor, PageCursor
+from library_site.db.keyset import Key, Page, Start, read_page
+
+PAGE_SIZE = 50
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+
+
+class Pager:
+    """Reads one page. A cursor that is none of this list begins it anew."""
+
+    page: Page[Any] = Page([])
+
+    def __init__(
+        self, query: QueryDict, cursor_class: type[PageCursor] = IdCursor, *, is_newest_first: bool = False
+    ) -> None:
+        self.query, self.cursor_class, self.is_newest_first = query, cursor_class, is_newest_first
+        try:
+            self.start = cursor_class.decode(query.get("cursor", "")).to_start()
+        except InvalidCursor:
+            self.start = Start()
+
+    def read(self, read: Callable[[Start, int], Page[T]], limit: int) -> Sequence[T]:
+        """Returns the rows of the page that `read` returns for a start and a limit."""
+        page = read(self.start, limit)
+        self.page = page
+        return page.rows
+
+    def read_rows(self, rows: QuerySet[M], limit: int) -> Sequence[M]:
+        """Returns a page of rows in the order of their ids."""
+        return self.read(partial(read_page, rows, descending=self.is_newest_first), limit)
+
+    @property
+    def is_first(self) -> bool:
+        return not self.start.key
+
+    @property
+    def is_last(self) -> bool:
+        return not self.page.behind
+
+    @property
+    def has_others(self) -> bool:
+        return bool(self.page.before or self.page.behind)
+
+    def list_links(self) -> Iterator[Link]:
+        """Yields the links to the first, the previous and the next page."""
+        words = (
+            (_("Newest"), _("Newer"), _("Older"))
+            if self.is_newest_first
+            else (_("First page"), _("Previous page"), _("Next page"))
+        )
+        if not self.is_first:
+            yield Link(words[0], self.build_address())
+        if self.page.before:
+            yield Link(words[1], self.build_address(self.page.before, backward=True))
+        if self.page.behind:
+            yield Link(words[2], self.build_address(self.page.behind))
+
+    def build_address(self, key: Key | None = None, *, backward: bool = False) -> str:
+        values = {name: value for name, value in self.query.items() if value and name != "cursor"}
+        cursor = {"cursor": self.cursor_class.build(key, backward=backward).encode()} if key else {}
+        return f"?{urlencode({**values, **cursor})}"
