@@ -1,10 +1,17 @@
-"""The rules for the members of a book (specification, Section 2), for the API, imports and mirrored books."""
+"""The rules for the fields of a book (specification, Section 2), for the API, imports and mirrored books, and what
+version 2 and events show of it.
+"""
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
 from books.members import MEMBERS, REQUIRED_MEMBERS
-from books.models import Book
-from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField
+from books.models import FOLDED_COLUMNS, Book
+from books.read_model import BookListSerializer, ReadSerializer
+from books.rows import BookRow
+from library_site.api.serializers import NonBlankField, StrictModelSerializer, StringField, UTCDateTimeField
 
 
 class NewBookSerializer(StrictModelSerializer):
@@ -27,3 +34,23 @@ class NonBlankBookSerializer(NewBookSerializer):
         field_class, options = super().build_standard_field(field_name, model_field)
         is_text = issubclass(field_class, StringField)
         return NonBlankField if is_text and not model_field.blank else field_class, options
+
+
+@extend_schema_field({"type": "string", "pattern": "^97[89][0-9]{10}$"})
+class ISBN13FilterField(serializers.CharField):
+    """ISO 2108, without hyphens; null where the isbn is no ISBN."""
+
+
+class BookSerializer(ReadSerializer, StrictModelSerializer):
+    """A book as every answer shows it."""
+
+    isbn13 = ISBN13FilterField(allow_null=True)
+    created_at = UTCDateTimeField()
+    updated_at = UTCDateTimeField()
+
+    class Meta:
+        model = Book
+        list_serializer_class = BookListSerializer
+        # All columns but those that only the search reads.
+        fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
+        extra_kwargs = {name: {"required": True} for name in MEMBERS}

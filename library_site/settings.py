@@ -317,8 +317,8 @@ EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "library@localhost")
 
 # Events (specification, Section 6)
+# The version whose book `books.writing.events` shows.
 EVENT_API_VERSION = 2
-EVENT_REPRESENTATION = f"books.api.v{EVENT_API_VERSION}.serializers.REPRESENTATION"
 # Whether receivers may be on this machine and in private networks.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 # With so many deliveries that wait, an owner can have no more events sent again.

@@ -40,6 +40,7 @@ from library_site.api.compiled_path import WRITE_KEY, CompiledRequest, CompiledR
 from library_site.api.conditions import NO_CONDITIONS, Conditions
 from library_site.api.decoding import BodyDecoder, NotCompilable, make_decoder
 from library_site.api.negotiation import JSONNegotiation, ServedVersioning
+from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from library_site.api.responses import encode_json
 from library_site.cached_settings import cached_settings
@@ -62,7 +63,7 @@ WRAPPERS = ("drf_spectacular.drainage", "drf_spectacular.utils", "library_site.a
 FRAMEWORKS = ("rest_framework.", "django_filters.", "django.")
 # Our own hooks for which the compiled routes stand in, by their class.
 OWN_HOOKS = {
-    "library_site.api.viewsets.APIViewSet": "initial perform_authentication check_permissions options"
+    "library_site.api.viewsets.APIViewSet": "initial perform_authentication get_object check_permissions options"
     " get_serializer_class get_parsers",
     "library_site.api.viewsets.ResourceViewSet": "list retrieve create update partial_update destroy",
     "books.api.views.BookViewSet": "list get_object perform_create perform_update perform_destroy handle_exception",
@@ -133,7 +134,8 @@ def view_has_known_classes(view: Any) -> Iterator[bool]:
     yield [*view.authentication_classes] == [BearerAuthentication, APIKeyAuthentication]
     yield [*view.permission_classes] == [LibraryAccess]
     yield [*view.throttle_classes] == ([CallerThrottle] if cached_settings.API_RATE_LIMIT else [])
-    yield [*view.renderer_classes] == [JSONRenderer]
+    yield ([*view.renderer_classes], [*view.parser_classes]) == ([JSONRenderer], [JSONParser])
+    yield view.lookup_field == "pk"
     yield (view.content_negotiation_class, view.versioning_class) == (JSONNegotiation, ServedVersioning)
     yield hasattr(view.pagination_class, "find_errors")
     yield issubclass(view.serializer_class, ModelSerializer)

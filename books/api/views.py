@@ -21,6 +21,7 @@ from books.api.refusals import word_refusal
 from books.api.schema import BOOK_ID_PARAMETER
 from books.history.actors import ActorRef, find_actor
 from books.models import Book
+from books.read_model import Representation, compile_serializer
 from books.rows import BookRow
 from books.writing import changes
 from books.writing.signals import build_instance
@@ -42,6 +43,10 @@ class BookViewSet(ResourceViewSet):
     filter_backends = [ListFilterBackend]
     lookup_url_kwarg = "book_id"
     filterset_class: ClassVar[type[BookFilter]]
+
+    @classmethod
+    def get_representation(cls) -> Representation:
+        return cast("Representation", compile_serializer(cast("Any", cls.serializer_class)))
 
     def check_query(self, query: Request | Query) -> None:
         """Raises an exception for a query that the version does not take. This one ignores unknown parameters."""
@@ -87,6 +92,8 @@ class BookViewSet(ResourceViewSet):
 
     def get_object(self) -> Any:
         """Raises BookNotFound, and ValidationError, which names all errors of a request with a malformed id."""
+        if self.lookup_field != "pk":
+            return super().get_object()
         pk = self.parse_book_id()
         book = find_book(self.filter_queryset(self.get_queryset()), pk)
         if book is None:
@@ -123,7 +130,7 @@ class BookViewSet(ResourceViewSet):
 
     def parse_book_id(self) -> int:
         """Raises ValidationError."""
-        return parse_book_id(self.kwargs["book_id"], self.find_other_errors)
+        return parse_book_id(self.kwargs[self.lookup_url_kwarg], self.find_other_errors)
 
     def find_other_errors(self) -> FieldErrors:
         """Returns the errors of the query and of the body."""

@@ -13,10 +13,10 @@ from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
 from books.api.history import represent_entry
-from books.api.v2.serializers import REPRESENTATION
 from books.fields import FormattedTimestamp
 from books.history.entries import Entry, iter_actor_entries
 from books.models import Actor, ImportFile, ListSettings, SavedView
+from books.writing.events import get_event_representation
 from oauth.management.users import Person
 
 VIEW_MEMBERS = ("name", "query", "columns")
@@ -44,7 +44,7 @@ def find_actors(person: Person) -> QuerySet[Actor]:
 
 
 def export_entry(entry: Entry) -> dict[str, Any]:
-    return {"book": entry.book_id, **represent_entry(REPRESENTATION, entry)}
+    return {"book": entry.book_id, **represent_entry(get_event_representation(), entry)}
 
 
 def forget(person: Person) -> Counter[str]:

@@ -1,15 +1,13 @@
 """The kinds of events about books, and their data: the book, and the previous values of the members that changed."""
 
-from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
-from django.conf import settings
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext_noop
 
-from books.read_model import Representation
+from books.read_model import Representation, compile_serializer
 from books.rows import BookRow
+from books.serializers import BookSerializer
 from library_site.api.responses import encode_json
 from webhooks.outbox import EventData
 from webhooks.registry import register_kind
@@ -28,14 +26,9 @@ BOOK_DELETED = register_kind(
 ALWAYS_CHANGED = {"updated_at", "version"}
 
 
-@cache
 def get_event_representation() -> Representation:
-    """The representation of a book in the latest API version.
-
-    A setting names it: `books.api` may import this module, but this module may not import `books.api`.
-    """
-    representation: Representation = import_string(settings.EVENT_REPRESENTATION)
-    return representation
+    """Returns what EVENT_API_VERSION shows of a book."""
+    return cast("Representation", compile_serializer(BookSerializer))
 
 
 def created_event(book: BookRow) -> EventData:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
 from threading import Lock
 from typing import Any, ClassVar, cast
 
@@ -17,7 +18,7 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.viewsets import GenericViewSet, ModelViewSet
 
 from library_site.api.conditions import PreconditionFailed, get_conditions
-from library_site.api.parsers import MergePatchParser, parse_json
+from library_site.api.parsers import MergePatchParser
 from library_site.api.query import Query, check_parameters
 from library_site.api.responses import make_empty_response
 from library_site.http.origins import require_own_origin
@@ -128,7 +129,9 @@ class APIViewSet(GenericViewSet[Any]):
         return self.parse_body(get_body(request))
 
     def parse_body(self, body: bytes) -> Any:
-        return parse_json(body)
+        """Raises ParseError. `initial` has found a parser for the body."""
+        parser: Any = self.get_content_negotiator().select_parser(self.request, self.request.parsers or [])
+        return parser.parse(BytesIO(body), self.request.content_type, self.request.parser_context)
 
 
 class ResourceViewSet(APIViewSet, ModelViewSet[Any]):

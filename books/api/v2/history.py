@@ -7,9 +7,9 @@ from rest_framework.response import Response
 
 from books.api import history
 from books.api.v2.documents.history import document_history
-from books.api.v2.serializers import REPRESENTATION, ChangeFilterSerializer
+from books.api.v2.serializers import ChangeFilterSerializer
+from books.api.views import BookViewSet
 from books.models import Change
-from books.read_model import Representation
 from library_site.api.viewsets import APIViewSet
 from oauth.permissions import HasViewScope
 
@@ -22,10 +22,11 @@ class HistoryViewSet(APIViewSet):
     scope = "write"
     queryset = Change.objects.order_by("at", "pk")
     body_serializers = {}
-    representation: ClassVar[Representation] = REPRESENTATION
+    # The version's viewset of books, as whose fields changes show theirs.
+    books: ClassVar[type[BookViewSet]] = BookViewSet
 
     def list(self, request: Request) -> Response:
-        return history.read_changes(self.representation, ChangeFilterSerializer, request)
+        return history.read_changes(self.books.get_representation(), ChangeFilterSerializer, request)
 
     def retrieve(self, request: Request, book_id: str) -> Response:
-        return history.read_book_history(self.representation, book_id, request)
+        return history.read_book_history(self.books.get_representation(), book_id, request)

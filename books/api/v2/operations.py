@@ -22,12 +22,12 @@ from books.api.operations import (
     represent_row,
 )
 from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
-from books.api.v2.serializers import REPRESENTATION, OperationRequestSerializer, OperationSerializer
+from books.api.v2.serializers import OperationSerializer
+from books.api.views import BookViewSet
 from books.models import Operation
 from books.operations.lifecycle import find_operation, list_own_operations, list_undos
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
-from books.read_model import Representation
 from library_site.api.idempotency import idempotent
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import check_parameters, get_parameter, read_boolean
@@ -46,8 +46,8 @@ class OperationViewSet(APIViewSet):
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationSerializer
     pagination_class = NewestFirstPagination
-    body_serializers = {"create": OperationRequestSerializer}
-    representation: ClassVar[Representation] = REPRESENTATION
+    # The version's viewset of books, as whose fields previews show theirs.
+    books: ClassVar[type[BookViewSet]] = BookViewSet
 
     @idempotent
     def create(self, request: Request) -> HttpResponse:
@@ -55,7 +55,7 @@ class OperationViewSet(APIViewSet):
         change, events = self.read_change(request)
         check_filter(change.selection)
         if dry_run:
-            return json_response(describe_preview(self.representation, change.preview()))
+            return json_response(describe_preview(self.books.get_representation(), change.preview()))
         operation = operations.begin_operation(change, events, get_credential(request), timezone.now())
         return answer_accepted(request, operation)
 

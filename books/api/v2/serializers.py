@@ -2,49 +2,22 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from books.api.filters import BookSearchFilter, build_members
 from books.members import MAX_LENGTHS, MEMBERS
-from books.models import FOLDED_COLUMNS, Actor, Book, Change, Operation
-from books.read_model import BookListSerializer, ReadSerializer, Representation
-from books.rows import BookRow
-from books.serializers import NonBlankBookSerializer
+from books.models import Actor, Change, Operation
+from books.serializers import BookSerializer, NonBlankBookSerializer
 from library_site.api.serializers import (
     RejectUnknownMixin,
     RFC3339Field,
     StrictBooleanField,
     StrictChoiceField,
     StrictIntegerField,
-    StrictModelSerializer,
     StringField,
     UTCDateTimeField,
     make_optional,
 )
-
-
-@extend_schema_field({"type": "string", "pattern": "^97[89][0-9]{10}$"})
-class ISBN13FilterField(serializers.CharField):
-    """ISO 2108, without hyphens; null where the isbn is no ISBN."""
-
-
-class BookSerializer(ReadSerializer, StrictModelSerializer):
-    """A book as every answer shows it."""
-
-    isbn13 = ISBN13FilterField(allow_null=True)
-    created_at = UTCDateTimeField()
-    updated_at = UTCDateTimeField()
-
-    class Meta:
-        model = Book
-        list_serializer_class = BookListSerializer
-        # All columns but those that only the search reads.
-        fields = tuple(name for name in BookRow._fields if name not in FOLDED_COLUMNS.values())
-        extra_kwargs = {name: {"required": True} for name in MEMBERS}
-
-
-REPRESENTATION = Representation(BookSerializer)
 
 
 class BookCreateSerializer(RejectUnknownMixin, NonBlankBookSerializer):

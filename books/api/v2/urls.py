@@ -12,26 +12,26 @@ from books.api.v2.operations import OperationViewSet
 from books.api.v2.views import BookViewSetV2
 
 
-def make_patterns(
-    books: type[BookViewSetV2], history: type[HistoryViewSet], operations: type[OperationViewSet]
-) -> list[URLPattern]:
-    """Returns the patterns of these views: a later version inherits the views and has the same addresses."""
+def make_patterns(books: type[BookViewSetV2]) -> list[URLPattern]:
+    """Returns the patterns of a version with this viewset: a later one inherits it and has the same addresses."""
     actions: dict[str, Any] = {"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"}
+    history = partial(HistoryViewSet.as_view, books=books)
+    operations = partial(OperationViewSet.as_view, books=books, body_serializers={"create": books.operation_serializer})
     return [
         path("books", books.as_view({"get": "list", "post": "create"}), name="books"),
         path("books/bulk", books.as_view({"post": "bulk"}), name="bulk"),
         path("books/<str:book_id>", books.as_view(actions), name="book"),
-        path("books/<str:book_id>/history", history.as_view({"get": "retrieve"}), name="book-history"),
+        path("books/<str:book_id>/history", history({"get": "retrieve"}), name="book-history"),
         path("books/<str:book_id>/revert", books.as_view({"post": "revert"}), name="book-revert"),
         path("books/<str:book_id>/restore", books.as_view({"post": "restore"}), name="book-restore"),
-        path("operations", operations.as_view({"get": "list", "post": "create"}), name="operations"),
-        path("operations/<int:operation_id>", operations.as_view({"get": "retrieve"}), name="operation"),
-        path("operations/<int:operation_id>/cancel", operations.as_view({"post": "cancel"}), name="operation-cancel"),
-        path("operations/<int:operation_id>/undo", operations.as_view({"post": "undo"}), name="operation-undo"),
-        path("changes", history.as_view({"get": "list"}), name="changes"),
+        path("operations", operations({"get": "list", "post": "create"}), name="operations"),
+        path("operations/<int:operation_id>", operations({"get": "retrieve"}), name="operation"),
+        path("operations/<int:operation_id>/cancel", operations({"post": "cancel"}), name="operation-cancel"),
+        path("operations/<int:operation_id>/undo", operations({"post": "undo"}), name="operation-undo"),
+        path("changes", history({"get": "list"}), name="changes"),
     ]
 
 
-urlpatterns = make_patterns(BookViewSetV2, HistoryViewSet, OperationViewSet)
+urlpatterns = make_patterns(BookViewSetV2)
 compiled_routes = partial(compile_routes, urlpatterns)
 body_limits = {"/books/bulk": MAX_BODY_BYTES}

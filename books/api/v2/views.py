@@ -29,10 +29,10 @@ from books.api.v2.serializers import (
     BookChangeSerializer,
     BookCreateSerializer,
     BookReplaceSerializer,
-    BookSerializer,
     BulkCreateSerializer,
     BulkDeleteSerializer,
     BulkUpdateSerializer,
+    OperationRequestSerializer,
     RevertRequestSerializer,
 )
 from books.api.views import BookViewSet, get_credential, make_book_row
@@ -40,6 +40,7 @@ from books.history.actors import find_actor
 from books.history.states import find_state
 from books.models import Actor
 from books.read_model import ReadSerializer
+from books.serializers import BookSerializer
 from books.writing import changes
 from books.writing.signals import build_instance
 from books.writing.statements import select_book
@@ -68,6 +69,7 @@ class BookViewSetV2(BookViewSet):
         "update": BulkUpdateSerializer(),
         "delete": BulkDeleteSerializer(),
     }
+    operation_serializer: ClassVar[type[Serializer[Any]]] = OperationRequestSerializer
 
     def check_query(self, query: Request | Query) -> None:
         """Raises UnknownParameter, and ValidationError for a parameter that is repeated."""

@@ -30,10 +30,11 @@ from books.api.v1.serializers import BookCreateSerializer
 from books.api.v1.serializers import BookSerializer as BookSerializerV1
 from books.api.v1.views import BookViewSetV1
 from books.api.v2 import urls as v2_urls
-from books.api.v2.serializers import BookSerializer as BookSerializerV2
 from books.api.v2.views import BookViewSetV2
 from books.api.views import BookViewSet
 from books.models import Book
+from books.serializers import BookSerializer as BookSerializerV2
+from library_site.api.parsers import JSONParser
 from library_site.api.renderers import JSONRenderer
 from oauth.authentication import BearerAuthentication
 from oauth.permissions import LibraryAccess
@@ -161,6 +162,31 @@ def test_a_hook_of_the_pagination_that_fails_fails_each_list(
     pagination = type("FailingPagination", (cast("Any", version.pagination_class),), {hook: fail})
     variants = serve(version, type("Paged", (version,), {"pagination_class": pagination}))
     assert [answer.status for answer in send(variants, version, LIST)] == ["500 Internal Server Error"] * 2
+
+
+class TitleParser(JSONParser):
+    """Takes the title for the whole book."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        return {**build_book(), "title": stream.read().decode()}
+
+
+@with_each_version
+def test_another_parser_reads_bodies(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("Parsing", (version,), {"parser_classes": [TitleParser]}))
+    for answer in send(variants, version, CREATE._replace(body=b"Emma")):
+        assert json.loads(answer.body)["title"] == "Emma"
+
+
+@with_each_version
+def test_another_field_finds_a_book(serve: Serve, version: type[BookViewSet]) -> None:
+    variants = serve(version, type("ByISBN", (version,), {"lookup_field": "isbn"}))
+    page = json.loads(send(variants, version, READ._replace(path="/books"))[0].body)
+    address = f"/books/{(page['results'] if isinstance(page, dict) else page)[0]['isbn']}"
+    for request in (READ, CHANGE, DELETE):
+        answers = send(variants, version, request._replace(path=address))
+        assert [answer.status[:2] for answer in answers] == ["20"] * 2
+    assert [answer.status for answer in send(variants, version, READ)] == ["404 Not Found"] * 2
 
 
 def hide_austen(view: Any) -> QuerySet[Any]:

@@ -17,13 +17,13 @@ from books.api.bulk import MAX_BODY_BYTES, BulkFailed
 from books.api.bulk_body import MAX_ITEMS
 from books.api.schema import CREATE_OPERATION, DELETE_OPERATION, INVALID_BOOK_ID, LINK_HEADER, READ_OPERATION
 from books.api.v2.serializers import (
-    BookSerializer,
     BulkCreateSerializer,
     BulkDeleteSerializer,
     BulkUpdateSerializer,
 )
 from books.files.formats.registry import STREAMED_FORMATS
 from books.members import EXAMPLE, MEMBER_TABLE
+from books.serializers import BookSerializer
 from books.writing.changes import BookExists, BookNotFound, IsbnInUse
 from library_site.api.conditions import PreconditionFailed
 from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
