@@ -82,30 +82,27 @@ def test_refused_records_are_read_again(name: str, books: list[ExportedBook]) ->
         ]
 
 
-@pytest.mark.parametrize(("name", "data"), DAMAGED_FILES.items())
-def test_a_damaged_record_costs_no_other(name: str, data: bytes) -> None:
-    first, damaged, last = read_records(name, data)
-    assert (first.values["isbn"], bool(damaged.problem), last.values["isbn"]) == ("1", True, "2")
-    records = read_records(name, refuse_records(name, data))
-    assert [record.values.get("isbn") for record in records] == ["1", None, "2"]
-    assert records[1].problem == damaged.problem
+def test_a_damaged_record_costs_no_other() -> None:
+    for name, data in DAMAGED_FILES.items():
+        first, damaged, last = read_records(name, data)
+        assert (first.values["isbn"], bool(damaged.problem), last.values["isbn"]) == ("1", True, "2")
+        records = read_records(name, refuse_records(name, data))
+        assert [record.values.get("isbn") for record in records] == ["1", None, "2"]
+        assert records[1].problem == damaged.problem
 
 
-@pytest.mark.parametrize(
-    ("data", "description"),
-    [
-        (b"title;author\n\xc3\xa9;x\n", "CSV with semicolons, UTF-8"),
-        (b"\xef\xbb\xbftitle,author\n\xc3\xa9,x\n", "CSV with commas, UTF-8 with a byte order mark"),
-        ("title\tauthor\né\tx\n".encode("utf-16"), "CSV with tabs, UTF-16 with a byte order mark"),
-        ("title\tauthor\né\tx\n".encode("utf-16-be"), "CSV with tabs, UTF-16"),
-    ],
-)
-def test_separator_and_encoding_are_found_and_said(data: bytes, description: str) -> None:
-    table = FORMATS["csv"].read(BytesIO(data), "")
-    assert (table.description, table.warning) == (description, "")
-    assert [dict(record.values) for record in table.records] == [{"title": "é", "author": "x"}]
-    refused = refuse_records("csv", data)
-    assert FORMATS["csv"].read(BytesIO(refused), "").description == description
+def test_separator_and_encoding_are_found_and_said() -> None:
+    files = {
+        b"title;author\n\xc3\xa9;x\n": "CSV with semicolons, UTF-8",
+        b"\xef\xbb\xbftitle,author\n\xc3\xa9,x\n": "CSV with commas, UTF-8 with a byte order mark",
+        "title\tauthor\né\tx\n".encode("utf-16"): "CSV with tabs, UTF-16 with a byte order mark",
+        "title\tauthor\né\tx\n".encode("utf-16-be"): "CSV with tabs, UTF-16",
+    }
+    for data, description in files.items():
+        for content in (data, refuse_records("csv", data)):
+            table = FORMATS["csv"].read(BytesIO(content), "")
+            assert (table.description, table.warning) == (description, "")
+            assert [dict(record.values) for record in table.records] == [{"title": "é", "author": "x"}]
 
 
 def test_windows_1252_is_offered_where_a_file_is_not_utf_8() -> None:
@@ -140,7 +137,7 @@ def test_numbers_of_a_workbook_are_marked() -> None:
 
 
 def test_further_sheets_with_the_same_columns_are_read() -> None:
-    data = write_workbook(["isbn"], ["1"], [None], second=[["isbn"], ["2"]])
+    data = write_workbook(["isbn"], ["1"], [None], second=[["isbn"], ["2", "beside the table"]])
     assert [(record.line, record.values["isbn"]) for record in read_records("xlsx", data)] == [(2, "1"), (4, "2")]
     assert len(read_records("xlsx", write_workbook(["isbn"], ["1"], second=[["note"], ["2"]]))) == 1
 
@@ -152,20 +149,18 @@ def test_a_sheet_goes_on_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [record.values["id"] for record in read_records("xlsx", data)] == ["1", "2", "3", "4", "5"]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("xlsx", b"PK\x03\x04 and nothing more", "no workbook"),
-        ("csv", b"", "names no columns"),
-        ("csv", b"title,title\n1,2\n", "the same name"),
-        ("csv", HEADER.encode() + b'"never closed', "Line 2: a quotation mark"),
-        ("marcxml", b"<collection><record></collection>", "line 1, column 23, behind 0 records"),
-        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>", "entities"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, data: bytes, message: str) -> None:
-    with pytest.raises(UnreadableFile, match=message):
-        read_records(name, data)
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason() -> None:
+    reasons = {
+        ("xlsx", b"PK\x03\x04 and nothing more"): "no workbook",
+        ("csv", b""): "names no columns",
+        ("csv", b"title,title\n1,2\n"): "the same name",
+        ("csv", HEADER.encode() + b'"never closed'): "Line 2: a quotation mark",
+        ("marcxml", b"<collection><record></collection>"): "line 1, column 23, behind 0 records",
+        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><collection/>"): "entities",
+    }
+    for (name, data), reason in reasons.items():
+        with pytest.raises(UnreadableFile, match=reason):
+            read_records(name, data)
 
 
 def test_workbooks_of_other_kinds_are_read() -> None:
@@ -241,61 +236,68 @@ def test_ris_of_others_is_read() -> None:
     ]
 
 
-@pytest.mark.parametrize("number", ["1.\n", "1.\r\n\r\n", "1\n", " 12. \n", "\n1.\n"])
-def test_numbers_before_the_records_of_ris_are_no_records(number: str) -> None:
-    data = f"{number}TY  - BOOK\nTI  - 1984\n1949.\nER  - \n\n{number}TY  - BOOK\nTI  - Emma\nER  - \n".encode()
-    assert find_format(BytesIO(data), "books.csv") is FORMATS["ris"]
-    for content in (data, refuse_records("ris", data)):
-        assert [(record.values, record.problem) for record in read_records("ris", content)] == [
-            ({"title": "1984 1949."}, ""), ({"title": "Emma"}, ""),
-        ]  # fmt: skip
+def test_numbers_before_the_records_of_ris_are_no_records() -> None:
+    for number in ("1.\n", "1.\r\n\r\n", "1\n", " 12. \n", "\n1.\n"):
+        data = f"{number}TY  - BOOK\nTI  - 1984\n1949.\nER  - \n\n{number}TY  - BOOK\nTI  - Emma\nER  - \n".encode()
+        assert find_format(BytesIO(data), "books.csv") is FORMATS["ris"]
+        for content in (data, refuse_records("ris", data)):
+            assert [(record.values, record.problem) for record in read_records("ris", content)] == [
+                ({"title": "1984 1949."}, ""),
+                ({"title": "Emma"}, ""),
+            ]
 
 
 RIS, BIB = "TY  - BOOK\nTI  - Café\nER  - \n", "@book{x, title = {Café}}\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "format"),
-    [
-        ("books.ris", f"Provider: Ångström\n{RIS}", "ris"),
-        ("books.txt", RIS, "ris"),
-        ("books.bib", f"Exported, with commas\n{BIB}", "bibtex"),
-        ("books.csv", BIB, "bibtex"),
-        ("books.bib", RIS, "ris"),
-        ("books.ris", "title,author\nTY,x\n", "csv"),
-        ("books.bib", "title,author\n@home,x\n", "csv"),
-        ("books.mrc", "title,author\nx,y\n", "csv"),
-        ("books.mrc", "garbage\x1e\x1d", "marc"),
-        ("books.dat", "\r\n00035nam a2200000 a 4500", "marc"),
-    ],
-)
-def test_the_content_of_a_file_counts_more_than_its_name(name: str, data: str, format: str) -> None:
-    assert find_format(BytesIO(data.encode()), name) is FORMATS[format]
+def test_the_content_of_a_file_counts_more_than_its_name() -> None:
+    formats = {
+        ("books.ris", f"Provider: Ångström\n{RIS}"): "ris",
+        ("books.txt", RIS): "ris",
+        ("books.bib", f"Exported, with commas\n{BIB}"): "bibtex",
+        ("BOOKS.BIB", f"Exported, with commas\n{BIB}"): "bibtex",
+        ("books.csv", BIB): "bibtex",
+        ("books.mrc", BIB): "bibtex",
+        ("books.bib", RIS): "ris",
+        ("books.ris", "title,author\nTY,x\n"): "csv",
+        ("books.bib", "title,author\n@home,x\n"): "csv",
+        ("books.mrc", "title,author\nx,y\n"): "csv",
+        ("books.mrc", "garbage\x1e\x1d"): "marc",
+        ("books.dat", "\r\n00035nam a2200000 a 4500"): "marc",
+        ("books.ris", "<collection/>"): "marcxml",
+        ("books.json", "\n1"): "jsonl",
+        **{(name, "title,isbn"): "csv" for name in ("books.tsv", "books.xlsx", "books.xml", "ris", "")},
+    }
+    assert {file: find_format(BytesIO(file[1].encode()), file[0]).name for file in formats} == formats
 
 
-@pytest.mark.parametrize(("name", "text"), [("ris", RIS), ("bibtex", BIB)])
-def test_ris_and_bibtex_are_read_as_windows_1252(name: str, text: str) -> None:
-    data = text.encode("cp1252")
-    table = FORMATS[name].read(BytesIO(data), "")
-    assert "Windows-1252" in table.warning
-    assert "\udce9" in next(table.records).values["title"]
-    [record] = read_records(name, data, "windows-1252")
-    assert record.values["title"] == "Café"
-    [record] = read_records(name, refuse_records(name, data, "windows-1252"), "windows-1252")
-    assert record.values["title"] == "Café"
+def test_ris_and_bibtex_are_read_as_windows_1252() -> None:
+    for name, text in (("ris", RIS), ("bibtex", BIB)):
+        data = text.encode("cp1252")
+        table = FORMATS[name].read(BytesIO(data), "")
+        assert "Windows-1252" in table.warning
+        assert "\udce9" in next(table.records).values["title"]
+        for content in (data, refuse_records(name, data, "windows-1252")):
+            [record] = read_records(name, content, "windows-1252")
+            assert record.values["title"] == "Café"
 
 
-@pytest.mark.parametrize("year", ["c1999", "[1999?]", "1999-2001", "1999--2001", "1999/2000"])
-def test_a_year_of_bibtex_is_read_as_that_of_a_table(year: str) -> None:
-    [record] = read_records("bibtex", f"@book{{x, year = {{{year}}}}}".encode())
-    assert record.values["year"] == year
+def test_a_year_of_bibtex_is_read_as_that_of_a_table() -> None:
+    for year in ("c1999", "[1999?]", "1999-2001", "1999--2001", "1999/2000"):
+        [record] = read_records("bibtex", f"@book{{x, year = {{{year}}}}}".encode())
+        assert record.values["year"] == year
 
 
 @every_format
-@pytest.mark.parametrize("text", ["_x1999\r", "_x1999_x000D_", "a\x85b", "a\u2028", "\u3000a\u3000", "a \x85 and b"])
-def test_blanks_and_escapes_are_read_again(name: str, text: str) -> None:
-    [record] = read_records(name, write_books(name, [build_exported_book(title=text, author=text, genre=text)]))
-    assert [record.values[member] for member in ("title", "author", "genre")] == [text] * 3
+def test_blanks_and_escapes_are_read_again(name: str) -> None:
+    texts = ["_x1999\r", "_x1999_x000D_", "a\x85b", "a\u2028", "\u3000a\u3000", "a \x85 and b"]
+    # calamine does not read the escapes of the characters that are none.
+    texts += [] if name == "xlsx" else ["_x1999\uffff_", "\ufffe"]
+    books = [build_exported_book(title=text, author=text, genre=text) for text in texts]
+    records = read_records(name, write_books(name, books))
+    assert [[record.values[member] for member in ("title", "author", "genre")] for record in records] == [
+        [text] * 3 for text in texts
+    ]
 
 
 @pytest.mark.parametrize("name", ["ris", "bibtex"])
@@ -306,18 +308,15 @@ def test_blanks_that_other_programs_cut_off_are_not_written(name: str) -> None:
     assert not any("\u3000" in line for line in text.split("\n"))
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", False),
-        (b"abc", False),
-        (b"caf\xe9 au lait", True),
-        (b"caf\xe9", True),
-        ("é".encode() + b"\xe9", False),
-        ("abé€".encode() + b"\xe9", False),
-        (b"x" * (CHUNK_BYTES - 1) + "é".encode(), False),
-        (b"x" * CHUNK_BYTES + b"\xe9x", True),
-    ],
-)
-def test_the_first_sign_beyond_ascii_tells_windows_1252(content: bytes, expected: bool) -> None:
-    assert is_probably_windows_1252(BytesIO(content)) is expected
+def test_the_first_sign_beyond_ascii_tells_windows_1252() -> None:
+    contents = {
+        b"": False,
+        b"abc": False,
+        b"caf\xe9 au lait": True,
+        b"caf\xe9": True,
+        "é".encode() + b"\xe9": False,
+        "abé€".encode() + b"\xe9": False,
+        b"x" * (CHUNK_BYTES - 1) + "é".encode(): False,
+        b"x" * CHUNK_BYTES + b"\xe9x": True,
+    }
+    assert {content: is_probably_windows_1252(BytesIO(content)) for content in contents} == contents

@@ -31,57 +31,57 @@ def read(name: str, data: bytes) -> Table:
     return FORMATS[name].read(BytesIO(data), "")
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "problem"),
-    [
-        ("csv", b"a,b\n1\n", "row: Sie hat 1 Zelle, die erste Zeile 2."),
-        ("jsonl", b"1\n", "row: Das ist kein JSON-Objekt."),
-        ("bibtex", b"@book{x,", "record: Die geschweiften Klammern passen nicht zusammen."),
-        ("bibtex", b"@book{x, title}", "record: Bei „title“ steht kein Feld."),
-        ("bibtex", b"@book{x, title = }", "record: Ein Feld hat keinen Wert."),
-        ("bibtex", b'@book{x, title = "a}', "record: Ein Wert hat kein Ende."),
-        ("ris", b"TI  - Emma\r\n", "record: Der Datensatz beginnt nicht mit einer Zeile TY."),
-        ("ris", b"TY  - BOOK\r\n", "record: Der Datensatz endet nicht mit einer Zeile ER."),
-        ("marc", MARC[:-1][:40], "record: Der Datensatz ist abgeschnitten: Sein Ende fehlt."),
-        ("marc", b"x\x1d", "record: Der Datensatz hat keine Satzkennung und kein Inhaltsverzeichnis."),
-        ("marc", MARC[:24] + b"?" + MARC[25:], "record: Das Inhaltsverzeichnis des Datensatzes ist beschädigt."),
-        ("marc", MARC[:24] + b"001009900000" + MARC[36:],
-         "record: Das Inhaltsverzeichnis des Datensatzes passt nicht zu Feld 001."),
-        ("marcxml", b"<collection><record/></collection>", "record: Der Datensatz hat keine Felder."),
-    ],
-)  # fmt: skip
-def test_problems_of_records_are_german(name: str, data: bytes, problem: str) -> None:
-    [record] = read(name, data).records
-    assert record.problem == problem
+def test_problems_of_records_are_german() -> None:
+    problems = {
+        ("csv", b"a,b\n1\n"): "row: Sie hat 1 Zelle, die erste Zeile 2.",
+        ("jsonl", b"1\n"): "row: Das ist kein JSON-Objekt.",
+        ("bibtex", b"@book{x,"): "record: Die geschweiften Klammern passen nicht zusammen.",
+        ("bibtex", b"@book{x, title}"): "record: Bei „title“ steht kein Feld.",
+        ("bibtex", b"@book{x, title = }"): "record: Ein Feld hat keinen Wert.",
+        ("bibtex", b'@book{x, title = "a}'): "record: Ein Wert hat kein Ende.",
+        ("ris", b"TI  - Emma\r\n"): "record: Der Datensatz beginnt nicht mit einer Zeile TY.",
+        ("ris", b"TY  - BOOK\r\n"): "record: Der Datensatz endet nicht mit einer Zeile ER.",
+        ("marc", MARC[:-1][:40]): "record: Der Datensatz ist abgeschnitten: Sein Ende fehlt.",
+        ("marc", b"x\x1d"): "record: Der Datensatz hat keine Satzkennung und kein Inhaltsverzeichnis.",
+        ("marc", MARC[:24] + b"?" + MARC[25:]): "record: Das Inhaltsverzeichnis des Datensatzes ist beschädigt.",
+        ("marc", MARC[:24] + b"001009900000" + MARC[36:]): (
+            "record: Das Inhaltsverzeichnis des Datensatzes passt nicht zu Feld 001."
+        ),
+        ("marcxml", b"<collection><record/></collection>"): "record: Der Datensatz hat keine Felder.",
+    }
+    found = {file: [record.problem for record in read(*file).records] for file in problems}
+    assert found == {file: [problem] for file, problem in problems.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "reason"),
-    [
-        ("csv", b'a;b\n"x"y;z\n', 'Zeile 2: Nach " fehlt ein Semikolon.'),
-        ("csv", b'a,b\n"x"y,z\n', 'Zeile 2: Nach " fehlt ein Komma.'),
-        ("csv", b'a\tb\n"x"y\tz\n', 'Zeile 2: Nach " fehlt ein Tabulator.'),
-        ("csv", b"a,b\n" + b"x" * 131_073 + b"\n", "Zeile 2: Eine Zelle ist länger als 131072 Zeichen."),
-        ("csv", b"\xff\xfea\0\n\0\x00\xd8", "Zeile 2 ist nicht in UTF-16."),
-        ("marcxml", b"<a>\n</b>", "Das XML hat einen Fehler in Zeile 2, Spalte 3, nach 0 Datensätzen."),
-        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>",
-         "Das XML definiert einen Dokumenttyp oder Entitäten. Solche Dateien werden nicht gelesen."),
-        ("xlsx", b"PK\x03\x04", "Das ist keine Arbeitsmappe, die gelesen werden kann: Cannot detect file format."),
-    ],
-)  # fmt: skip
-def test_files_that_cannot_be_read_are_refused_in_german(name: str, data: bytes, reason: str) -> None:
+def test_files_that_cannot_be_read_are_refused_in_german() -> None:
+    reasons = {
+        ("csv", b'a;b\n"x"y;z\n'): 'Zeile 2: Nach " fehlt ein Semikolon.',
+        ("csv", b'a,b\n"x"y,z\n'): 'Zeile 2: Nach " fehlt ein Komma.',
+        ("csv", b'a\tb\n"x"y\tz\n'): 'Zeile 2: Nach " fehlt ein Tabulator.',
+        ("csv", b"a,b\n" + b"x" * 131_073 + b"\n"): "Zeile 2: Eine Zelle ist länger als 131072 Zeichen.",
+        ("csv", b"\xff\xfea\0\n\0\x00\xd8"): "Zeile 2 ist nicht in UTF-16.",
+        ("marcxml", b"<a>\n</b>"): "Das XML hat einen Fehler in Zeile 2, Spalte 3, nach 0 Datensätzen.",
+        ("marcxml", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"): (
+            "Das XML definiert einen Dokumenttyp oder Entitäten. Solche Dateien werden nicht gelesen."
+        ),
+        ("xlsx", b"PK\x03\x04"): ("Das ist keine Arbeitsmappe, die gelesen werden kann: Cannot detect file format."),
+    }
+    assert {file: find_refusal(*file) for file in reasons} == reasons
+
+
+def find_refusal(name: str, data: bytes) -> str:
     with pytest.raises(UnreadableFile) as error:
         list(read(name, data).records)
-    assert str(error.value) == reason
+    return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("data", "description"),
-    [(b"a,b\n", "CSV mit Kommas, UTF-8"), (b"a\tb\n", "CSV mit Tabulatoren, UTF-8"),
-     (b"\xef\xbb\xbfa;b\n", "CSV mit Semikolons, UTF-8 mit Bytereihenfolge-Markierung")],
-)  # fmt: skip
-def test_how_a_file_is_read_is_said_in_german(data: bytes, description: str) -> None:
-    assert read("csv", data).description == description
+def test_how_a_file_is_read_is_said_in_german() -> None:
+    descriptions = {
+        b"a,b\n": "CSV mit Kommas, UTF-8",
+        b"a\tb\n": "CSV mit Tabulatoren, UTF-8",
+        b"\xef\xbb\xbfa;b\n": "CSV mit Semikolons, UTF-8 mit Bytereihenfolge-Markierung",
+    }
+    assert {data: read("csv", data).description for data in descriptions} == descriptions
 
 
 @pytest.mark.parametrize(

@@ -137,52 +137,55 @@ def test_what_marc_8_does_not_know_is_doubtful(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("texts", "coded", "year"),
-    [
-        (["c1999."], "", "1999"),
-        (["[1999],"], "", "1999"),
-        (["©1999"], "", "1999"),
-        (["copyright 1999"], "", "1999"),
-        (["p1999;"], "", "1999"),
-        (["[date of publication not identified]", "©1999"], "", "1999"),
-        (["1999, c1998."], "", "1999, c1998."),
-        (["1999, c1998."], "1999", "1999"),
-        (["[1999?]"], "", "[1999?]"),
-        (["[1999?]"], "1999", "1999"),
-        (["1999-2001"], "", "1999-2001"),
-        (["1999-2001"], "1998", "1999-2001"),
-        (["MCMXCIX"], "1999", "1999"),
-        (["MCMXCIX"], "", "MCMXCIX"),
-        (["[199-?]", "ca. 1999"], "", "ca. 1999"),
-        (["-44"], "1999", "-44"),
-        ([], "1999", "1999"),
-        ([], "19uu", None),
-    ],
-)
-def test_a_year_that_a_catalogue_is_sure_of_is_no_text(texts: list[str], coded: str, year: str | None) -> None:
+# The texts of fields 264, the year of field 008, and what is read.
+YEARS: list[tuple[list[str], str, str | None]] = [
+    (["c1999."], "", "1999"),
+    (["[1999],"], "", "1999"),
+    (["©1999"], "", "1999"),
+    (["copyright 1999"], "", "1999"),
+    (["p1999;"], "", "1999"),
+    (["[date of publication not identified]", "©1999"], "", "1999"),
+    (["1999, c1998."], "", "1999, c1998."),
+    (["1999, c1998."], "1999", "1999"),
+    (["[1999?]"], "", "[1999?]"),
+    (["[1999?]"], "1999", "1999"),
+    (["1999-2001"], "", "1999-2001"),
+    (["1999-2001"], "1998", "1999-2001"),
+    (["MCMXCIX"], "1999", "1999"),
+    (["MCMXCIX"], "", "MCMXCIX"),
+    (["[199-?]", "ca. 1999"], "", "ca. 1999"),
+    (["-44"], "1999", "-44"),
+    ([], "1999", "1999"),
+    ([], "19uu", None),
+]
+
+
+def test_a_year_that_a_catalogue_is_sure_of_is_no_text() -> None:
+    assert [(texts, coded, read_year(texts, coded)) for texts, coded, _year in YEARS] == YEARS
+
+
+def read_year(texts: list[str], coded: str) -> str | None:
     fixed_field = pymarc.Field("008", data=f"760403s{coded}    nyu") if coded else pymarc.Field("003", data="x")
     fields = [build_field("264", c=text) for text in texts]
-    assert read_one(write_record(fixed_field, *fields)).values.get("year") == year
+    return read_one(write_record(fixed_field, *fields)).values.get("year")
 
 
-@pytest.mark.parametrize(
-    ("texts", "isbn"),
-    [
-        (["0141439513 (pbk.) : $5"], "0141439513"),
-        (["invalid", "0141439513 pbk. : $5"], "0141439513"),
-        (["978-0-14-143951-4", "978-0-14-143951-8 (hardback ; alk. paper)"], "978-0-14-143951-8"),
-        (["ISBN 0-14-143951-3 (cloth)", "9780141439587"], "0-14-143951-3"),
-        (["LOC 17", "LOC 18"], "LOC 17"),
-    ],
-)
-def test_the_first_valid_isbn_of_a_record_counts(texts: list[str], isbn: str) -> None:
-    record = read_one(write_record(*[build_field("020", a=text) for text in texts]))
+def test_the_first_valid_isbn_of_a_record_counts() -> None:
+    """In RIS as in MARC."""
+    isbns = {
+        ("0141439513 (pbk.) : $5",): "0141439513",
+        ("invalid", "0141439513 pbk. : $5"): "0141439513",
+        ("978-0-14-143951-4", "978-0-14-143951-8 (hardback ; alk. paper)"): "978-0-14-143951-8",
+        ("ISBN 0-14-143951-3 (cloth)", "9780141439587"): "0-14-143951-3",
+        ("LOC 17", "LOC 18"): "LOC 17",
+    }
     sources = list_sources({"isbn": "isbn"}, is_exact=False)
-    assert normalize_isbn(read_cells(record.values, sources)[0]["isbn"]) == normalize_isbn(isbn)
-    ris = "".join(["TY  - BOOK\n", *[f"SN  - {text}\n" for text in texts], "ER  - \n"])
-    [record] = read_records("ris", ris.encode())
-    assert normalize_isbn(read_cells(record.values, sources)[0]["isbn"]) == normalize_isbn(isbn)
+    for texts, isbn in isbns.items():
+        marc = write_record(*[build_field("020", a=text) for text in texts])
+        ris = "".join(["TY  - BOOK\n", *[f"SN  - {text}\n" for text in texts], "ER  - \n"]).encode()
+        for name, data in (("marc", marc), ("ris", ris)):
+            [record] = read_records(name, data)
+            assert normalize_isbn(read_cells(record.values, sources)[0]["isbn"]) == normalize_isbn(isbn)
 
 
 def name_encoding(data: bytes, coding: bytes) -> bytes:
@@ -190,30 +193,28 @@ def name_encoding(data: bytes, coding: bytes) -> bytes:
     return data[:9] + coding + data[10:]
 
 
-@pytest.mark.parametrize(
-    ("coding", "title", "choice", "expected"),
-    [
-        (b"a", "Étranger".encode(), "", "Étranger"),
-        (b"a", "Étranger".encode(), "utf-8", "Étranger"),
-        (b" ", "Étranger".encode(), "", "Étranger"),
-        (b" ", "Étranger".encode(), "utf-8", "Étranger"),
-        (b" ", "Étranger".encode(), "windows-1252", "Ã‰tranger"),
-        (b"a", b"\xe2Etranger", "", None),
-        (b"a", b"\xe2Etranger", "marc-8", "Étranger"),
-        (b" ", b"\xe2Etranger", "", "Étranger"),
-        (b" ", b"\xe2Etranger", "utf-8", None),
-        (b"a", b"\xc9tranger", "windows-1252", "Étranger"),
-        (b" ", b"\xc9tranger", "windows-1252", "Étranger"),
-        (b"a", b"\x81tranger", "windows-1252", None),
-    ],
-)
-def test_a_chosen_encoding_counts_more_than_the_leader(
-    coding: bytes, title: bytes, choice: str, expected: str | None
-) -> None:
-    [record] = read_records("marc", name_encoding(write_marc_8(title), coding), choice)
-    encoding = ENCODINGS[choice or "utf-8"].name
-    problem = "" if expected else f"record: It is not in {encoding}."
-    assert (record.values.get("title"), record.problem, record.doubts) == (expected, problem, ())
+# The coding in the leader, the title, the chosen encoding, and what is read; None for nothing.
+CODINGS: list[tuple[bytes, bytes, str, str | None]] = [
+    (b"a", "Étranger".encode(), "", "Étranger"),
+    (b"a", "Étranger".encode(), "utf-8", "Étranger"),
+    (b" ", "Étranger".encode(), "", "Étranger"),
+    (b" ", "Étranger".encode(), "utf-8", "Étranger"),
+    (b" ", "Étranger".encode(), "windows-1252", "Ã‰tranger"),
+    (b"a", b"\xe2Etranger", "", None),
+    (b"a", b"\xe2Etranger", "marc-8", "Étranger"),
+    (b" ", b"\xe2Etranger", "", "Étranger"),
+    (b" ", b"\xe2Etranger", "utf-8", None),
+    (b"a", b"\xc9tranger", "windows-1252", "Étranger"),
+    (b" ", b"\xc9tranger", "windows-1252", "Étranger"),
+    (b"a", b"\x81tranger", "windows-1252", None),
+]
+
+
+def test_a_chosen_encoding_counts_more_than_the_leader() -> None:
+    for coding, title, choice, expected in CODINGS:
+        [record] = read_records("marc", name_encoding(write_marc_8(title), coding), choice)
+        problem = "" if expected else f"record: It is not in {ENCODINGS[choice or 'utf-8'].name}."
+        assert (record.values.get("title"), record.problem, record.doubts) == (expected, problem, ())
 
 
 def test_leaders_that_name_another_encoding_are_counted() -> None:
