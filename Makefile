@@ -13,7 +13,7 @@ OPTIONS ?=
 # One make prepares the checkout at a time; the others wait for it.
 PREPARE := $(PYTHON) requirements/bootstrap.py
 
-.PHONY: help run test check clients messages bench bench-scale faults screenshots lock prepare-dev
+.PHONY: help run test test-both check clients messages bench bench-scale faults screenshots lock prepare-dev
 
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -22,9 +22,13 @@ run: ## Sets everything up and serves the library on http://127.0.0.1:8000
 	@$(PREPARE) run
 	@exec $(MANAGE) serve --with deliver_webhooks --with run_operations
 
-test: ## Runs the suite, on SQLite and on a throw-away PostgreSQL
+test: ## Runs the suite, on SQLite and on a throw-away PostgreSQL what can differ there
 	@$(PREPARE) test
 	@$(BIN)/python -m tests
+
+test-both: ## Runs the whole suite on both databases
+	@$(PREPARE) test
+	@$(BIN)/python -m tests --both
 
 check: prepare-dev ## Style, types, import rules, migrations, deployment and the OpenAPI document
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
 """The members of a book that people and programs write, in the order in which files and pages show them.
 
 Other modules derive their lists from this table and from the model. Here is no model, because processes without
-settings read files, too. `tests/books/test_members.py` compares the table with the model, and with the lists that are
-written by hand.
+settings read files, too. `tests/rules/books/test_members.py` compares the table with the model, and with the lists that
+are written by hand.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,7 @@
-"""Runs the whole suite on each database, on all of them at the same time: `python -m tests [arguments of pytest]`."""
+"""Runs the suite on SQLite and PostgreSQL at the same time: `python -m tests [--both] [arguments of pytest]`.
+
+Without arguments each test runs once, and those of `tests/storage/` on both databases.
+"""
 
 import os
 import secrets
@@ -16,6 +19,13 @@ from tests.support.waiting import PROCESS_TIMEOUT
 # `make test` installs them with npm.
 NODE_PACKAGES = ("oauth4webapi", "standardwebhooks", "svix")
 NODE_MODULES = Path(__file__).parent / "clients" / "node_modules"
+# The folder of a test says on which databases it runs: what can differ runs on both.
+DIFFERENT = ["tests/storage"]
+SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin"]
+# It has less to do: the server of PostgreSQL works, too.
+SHARE_OF_SECOND = ["tests/served", "tests/browser", "tests/clients"]
+# The option with which all tests run on both.
+BOTH = "--both"
 
 
 def main(arguments: list[str]) -> int:
@@ -66,10 +76,9 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
                 timeout=PROCESS_TIMEOUT,
             )
         print(f"\nThe suite on {' and '.join(urls)}", flush=True)
-        selections = choose_tests(list(urls))
-        runs = {
-            name: start_pytest(url, arguments or selections[name], Path(folder) / name) for name, url in urls.items()
-        }
+        both = [argument for argument in arguments if argument != BOTH]
+        selections = dict.fromkeys(urls, both) if arguments else choose_tests(list(urls))
+        runs = {name: start_pytest(url, selections[name], Path(folder) / name) for name, url in urls.items()}
         for name, run in runs.items():
             run.wait()
             print(f"\n{name}\n{(Path(folder) / name).read_text()}", flush=True)
@@ -77,15 +86,11 @@ def run_suites(urls: dict[str, str], arguments: list[str]) -> list[str]:
 
 
 def choose_tests(names: list[str]) -> dict[str, list[str]]:
-    """Returns pytest's arguments for each database. What is the same on all of them runs on one.
-
-    Those with a browser, and those with processes, run on the second, which has less to do.
-    """
+    """Returns pytest's arguments for each database. All run what can differ on them, and two share the rest."""
     if len(names) == 1:
         return {names[0]: []}
     first, second = names
-    shared = "browser or processes"
-    return {first: ["-m", f"not ({shared})"], second: ["-m", f"{shared} or not database_independent"]}
+    return {first: [*DIFFERENT, *SHARE_OF_FIRST], second: [*DIFFERENT, *SHARE_OF_SECOND]}
 
 
 def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":

@@ -27,9 +27,9 @@ from tests.support.books import build_book
 from tests.support.readers import start_reader_thread
 from tests.support.server import Service, keep_migrated_database, serve_library
 
-# They need what the recipes add (`tests/library_site/test_recipes.py`).
+# They need what the recipes add (`tests/served/library_site/test_recipes.py`).
 collect_ignore = [] if "RECIPES" in os.environ else ["recipes"]
-pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits"]
+pytest_plugins = ["tests.support.program_fixtures", "tests.support.time_limits", "tests.support.variant_fixtures"]
 
 # No deadline: the time of an example depends on the machine.
 hypothesis.settings.register_profile("suite", deadline=None, max_examples=40)
@@ -118,7 +118,7 @@ def delete_rows(tables: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def readers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process takes a quarter of a second to start. `tests/books/files/test_sandbox.py` starts some."""
+    """A process takes a quarter of a second to start. `tests/served/books/test_sandbox.py` starts some."""
     monkeypatch.setattr("books.files.sandbox.client.start_reader", start_reader_thread)
 
 

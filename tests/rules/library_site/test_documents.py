@@ -1,0 +1,296 @@
+"""README and docs/ name what the code has: settings, commands, codes, events, scopes, paths, links, definitions."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.core.management import get_commands
+from django.utils.module_loading import import_string
+from pytest_django import Settings
+
+from books.files.columns.dialects import TABLE_DIALECTS
+from library_site.http.errors import CODES_BY_DRF_CODE, CODES_BY_STATUS
+from oauth.scopes import SCOPES
+from tests.support.waiting import PROCESS_TIMEOUT
+from webhooks.registry import EVENT_KINDS, PING_KIND
+
+pytestmark = pytest.mark.database_independent
+
+ROOT = Path(__file__).parents[3]
+README, APP_DEVELOPERS, OPERATIONS = ROOT / "README.md", ROOT / "docs/app-developers.md", ROOT / "docs/operations"
+DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+# A folder of documents has a first page, which lists the others.
+PAGES = [path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs") and path.name != "README.md"]
+MAX_README_LINES = 200
+MAX_PICTURE_BYTES = 70_000
+PACKAGES = ("books", "webhooks", "oauth", "library_site", "tests", "benchmarks", "docs")
+# They are created by `make run`, or by who follows a recipe.
+CREATED_PATHS = re.compile(r"\.data/|books/api/v3")
+TEXT_SUFFIXES = {".py", ".html", ".js", ".css", ".toml", ".yml", ".conf", ".service", ".md", ".sh", ""}
+# Each app has the last two.
+UNMAPPED_FOLDERS = {"__pycache__", "node_modules", "management", "migrations"}
+DEPENDENCIES = ROOT / "docs/dependencies.md"
+PACKAGE_OWNERS = packages_distributions()
+DECISIONS = ROOT / "docs/decisions"
+CHECK_ID = re.compile(r"(?:library_site|oauth|webhooks|books)\.[EIW]\d{3}")
+
+# aiohttp calls aiodns by this name of its own.
+INDIRECT_IMPORTS = {"aiodns": {"AsyncResolver"}}
+
+
+class Dependency(NamedTuple):
+    name: str
+    module: str
+    imports: set[str]
+    loaded: str
+
+
+def list_dependencies() -> list[Dependency]:
+    rows = re.findall(r"^\| `([\w-]+)` .* `([\w/]+\.py)` \| (.+) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
+    return [Dependency(name, module, list_imports(name), loaded) for name, module, loaded in rows]
+
+
+def list_imports(name: str) -> set[str]:
+    """The top-level packages that a distribution installs, as far as it is installed."""
+    names = {name, name.replace("-", "_")}
+    packages = {package for package, owners in PACKAGE_OWNERS.items() if names & {*owners}}
+    return packages | INDIRECT_IMPORTS.get(name, set())
+
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= MAX_README_LINES
+
+
+def test_the_readme_links_every_document() -> None:
+    linked = {(ROOT / target).resolve() for target in list_links(README)}
+    assert {*DOCUMENTS, ROOT / "CHANGELOG.md"} - {README, *PAGES} <= linked
+
+
+@each_page
+def test_the_first_page_of_a_folder_links_every_page(page: Path) -> None:
+    assert page.name in list_links(page.parent / "README.md")
+
+
+@pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda path: path.name)
+def test_each_paragraph_of_decisions_begins_with_the_choice(page: Path) -> None:
+    sections = page.read_text().partition("\n## ")[2] if page.name != "README.md" else ""
+    assert [text for text in sections.split("\n\n")[1:] if not text.startswith(("## ", "|", "**"))] == []
+
+
+def test_code_names_documents_that_exist() -> None:
+    folders = [ROOT / name for name in (*PACKAGES, "templates", "requirements", ".ci")]
+    files = [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in TEXT_SUFFIXES and path.is_file() and "node_modules" not in path.parts
+    ]
+    named = {name for path in files for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text())}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_every_setting_is_documented() -> None:
+    source = (ROOT / "library_site" / "settings.py").read_text()
+    names = set(re.findall(r'env\.\w+\(\s*f?"(\w+)"', source.replace("{number}", "1"))) - {"API_V"}
+    # `env.secret_text` reads them.
+    files = {"SECRET_KEY_FILE", "DATABASE_URL_FILE"}
+    assert names | files == set(list_rows(OPERATIONS / "settings.md"))
+
+
+def test_every_command_is_documented(settings: Settings) -> None:
+    own = {name for name, app in get_commands().items() if app in settings.OWN_APPS}
+    assert own <= set(list_rows(OPERATIONS / "runbook.md", "Commands")) <= get_commands().keys()
+
+
+def test_every_system_check_is_documented() -> None:
+    sources = [path.read_text() for app in PACKAGES for path in (ROOT / app).rglob("checks.py")]
+    assert {name for source in sources for name in CHECK_ID.findall(source)} == set(
+        list_rows(OPERATIONS / "install.md", "Deployment")
+    )
+
+
+def test_every_error_code_is_documented() -> None:
+    codes = {*CODES_BY_STATUS.values(), *CODES_BY_DRF_CODE.values()}
+    assert codes == set(list_rows(APP_DEVELOPERS, "Error codes"))
+
+
+def test_every_event_is_documented() -> None:
+    assert {*EVENT_KINDS, PING_KIND} == set(list_rows(APP_DEVELOPERS, "Webhooks"))
+
+
+def test_every_program_whose_tables_are_recognised_is_documented() -> None:
+    """With the columns that are read, in their order."""
+    text = (ROOT / "docs/librarians.md").read_text()
+    for dialect in TABLE_DIALECTS:
+        columns = [", ".join(f"`{name}`" for name in names) for names in dialect.columns.values()]
+        assert dialect.is_exact or f"| {dialect.name} | {' | '.join(columns)} |" in text
+
+
+def test_every_scope_is_documented() -> None:
+    addresses = {"GET", "POST"}
+    assert set(SCOPES) == set(list_rows(APP_DEVELOPERS, "Apps and keys")) - addresses
+
+
+@each_document
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in list_links(document):
+        path, _, anchor = target.partition("#")
+        linked = (document.parent / path).resolve() if path else document
+        assert linked.exists(), target
+        assert not anchor or anchor in list_anchors(linked), target
+
+
+def test_every_picture_exists_is_small_and_is_shown() -> None:
+    shown = [picture for document in DOCUMENTS for picture in list_pictures(document)]
+    assert sorted(set(shown)) == sorted((ROOT / "docs/pictures").iterdir())
+    assert [path.name for path in shown if path.stat().st_size > MAX_PICTURE_BYTES] == []
+
+
+def list_pictures(document: Path) -> list[Path]:
+    targets = re.findall(r'!\[[^]]+\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"', document.read_text())
+    return [(document.parent / (inline or attribute)).resolve() for inline, attribute in targets]
+
+
+@each_document
+def test_every_path_exists(document: Path) -> None:
+    # A path begins with a folder of ours and ends in a slash or a suffix; an address begins with a slash.
+    pattern = rf"(?:{'|'.join(PACKAGES)}|\.ci|templates|requirements)/[\w./-]*"
+    paths = [name for name in list_names(document) if re.fullmatch(pattern, name)]
+    missing = [path for path in paths if not CREATED_PATHS.search(path) and not (ROOT / path).exists()]
+    assert missing == []
+
+
+@each_document
+def test_every_definition_exists(document: Path) -> None:
+    pattern = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)*\.(?!csv$|md$|py$)\w+")
+    names = [name for name in list_names(document) if pattern.fullmatch(name) and not CHECK_ID.fullmatch(name)]
+    assert [name for name in names if not is_definition(name) and not is_logger(name)] == []
+
+
+@each_document
+def test_every_target_of_make_exists(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE)) <= targets
+
+
+@pytest.mark.parametrize(("section", "file"), [("To run", "run.in"), ("With an option", "optional.in")])
+def test_every_dependency_is_documented(section: str, file: str) -> None:
+    lines = (ROOT / "requirements" / file).read_text().splitlines()
+    required = [re.split(r"[\[~=<>]", line)[0] for line in lines if line and not line.startswith("-")]
+    assert sorted(required) == sorted(list_rows(DEPENDENCIES, section))
+    assert {*required} <= {dependency.name for dependency in list_dependencies()}
+
+
+@pytest.mark.parametrize("dependency", list_dependencies(), ids=lambda dependency: dependency.name)
+def test_a_dependency_is_used_where_the_document_says(dependency: Dependency) -> None:
+    assert dependency.imports
+    assert re.search(rf"\b(?:{'|'.join(dependency.imports)})\b", (ROOT / dependency.module).read_text())
+
+
+@pytest.mark.parametrize(
+    ("code", "processes"),
+    [
+        ("import django; django.setup(); import django.contrib.admin", {"always"}),
+        ("import library_site.wsgi, library_site.urls", {"always", "web"}),
+    ],
+    ids=["any process", "a web process"],
+)
+def test_a_process_loads_what_the_document_says(code: str, processes: set[str]) -> None:
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "library_site.settings", "METRICS_TOKEN": ""}
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PROCESS_TIMEOUT,
+    ).stdout.split()
+    documented = {dependency.name for dependency in list_dependencies() if dependency.loaded in processes}
+    assert {item.name for item in list_dependencies() if item.imports & set(loaded)} == documented
+
+
+def test_the_map_names_only_what_there_is() -> None:
+    assert [name for name in read_map() if not (ROOT / name).exists()] == []
+
+
+def test_the_map_names_every_folder(settings: Settings) -> None:
+    top = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in UNMAPPED_FOLDERS]
+    folders = [path for path in top if not path.name.startswith(".")] + [ROOT / ".ci"]
+    packages = [path.parent for app in settings.OWN_APPS for path in (ROOT / app).glob("*/__init__.py")]
+    names = {f"{path.relative_to(ROOT)}/" for path in (*folders, *packages) if path.name not in UNMAPPED_FOLDERS}
+    assert sorted(names - set(read_map())) == []
+
+
+def read_map() -> list[str]:
+    """The paths in the map. An indented line names what is in the last folder before it."""
+    (block,) = re.findall(r"```\n(.*?)```", split_section(README, "The map"), re.DOTALL)
+    folder, paths = "", []
+    for line in block.splitlines():
+        names = re.findall(r"(?<![\w/.])[\w/.]+/(?![\w/])|\w+\.py\b", line)
+        folder = folder if line.startswith(" ") else names[0]
+        paths += [name if name.startswith(folder) else folder + name for name in names]
+    return paths
+
+
+def list_rows(document: Path, section: str = "") -> list[str]:
+    """The first words of the rows of the tables in a section, or in the whole document."""
+    text = split_section(document, section) if section else document.read_text()
+    return re.findall(r"^\| `([^`\s]+)", text, re.MULTILINE)
+
+
+def split_section(document: Path, section: str) -> str:
+    return document.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+
+
+def list_links(document: Path) -> list[str]:
+    """The relative targets of links."""
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]
+
+
+def list_anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {build_anchor(heading) for heading in headings}
+
+
+def build_anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def list_names(document: Path) -> list[str]:
+    """The texts between backticks, without the blocks of code."""
+    sentences = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", sentences)
+
+
+def is_definition(name: str) -> bool:
+    try:
+        import_module(name)
+    except ImportError:
+        try:
+            import_string(name)
+        except ImportError:
+            return False
+    return True
+
+
+def is_logger(name: str) -> bool:
+    sources = [path.read_text() for path in (ROOT / "library_site").rglob("*.py")]
+    return any(f'getLogger("{name}")' in source for source in sources)
+
+
+def test_each_room_says_what_it_is_for() -> None:
+    rooms = [path for name in PACKAGES[:4] for path in (ROOT / name).rglob("__init__.py")]
+    rooms = [path for path in rooms if not {"management", "migrations", "templatetags"} & set(path.parts)]
+    assert [path for path in rooms if not ast.get_docstring(ast.parse(path.read_text()))] == []

@@ -1,0 +1,83 @@
+"""The recipes of docs/recipes/: their patches apply to this tree, and what they add works everywhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.patches import apply_patch, list_patches
+from tests.support.postgres import start_cluster
+from tests.support.waiting import PROCESS_TIMEOUT
+
+ROOT = Path(__file__).parents[3]
+COPIED_FOLDERS = ("books", "oauth", "webhooks", "library_site", "templates", "tests", "docs")
+COPIED_FILES = ("manage.py", "pyproject.toml")
+# Those that look at all members and formats.
+GENERIC_TESTS = [
+    "tests/rules/books/test_members.py",
+    "tests/rules/books/files/test_formats.py::test_what_is_exported_is_read_again",
+]
+
+# In the order in which they are applied: the context of a patch may be what an earlier one adds.
+PATCHED = ["member", "filter", "version", "event", "format", "column", "setting"]
+# Applied last: no version is compiled any more.
+HOOKS = ["hide", "permission"]
+
+pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the tree without what was installed or built."""
+    for name in COPIED_FOLDERS:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in COPIED_FILES:
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def test_what_the_recipes_add_works_on_sqlite(tree: Path) -> None:
+    prove_recipes(tree, f"sqlite:///{tree / 'library.sqlite3'}", GENERIC_TESTS)
+
+
+def test_what_the_recipes_add_works_on_postgresql(tree: Path, postgresql: str) -> None:
+    with start_cluster(fsync="off", full_page_writes="off") as cluster:
+        prove_recipes(tree, cluster.url(), [])
+
+
+def prove_recipes(tree: Path, database_url: str, other_tests: list[str]) -> None:
+    apply_recipes(tree, PATCHED)
+    run(tree, database_url, "manage.py", "makemigrations", "books", "--name", "recipes")
+    run_tests(tree, database_url, PATCHED, other_tests)
+    # One after the other: either of them turns the compiled path off.
+    for name in HOOKS:
+        apply_recipes(tree, [name])
+        run_tests(tree, database_url, [name], [])
+
+
+def apply_recipes(tree: Path, names: list[str]) -> None:
+    for name in names:
+        [patch] = list_patches((ROOT / f"docs/recipes/{name}.md").read_text())
+        apply_patch(patch, tree)
+
+
+def run_tests(tree: Path, database_url: str, names: list[str], other_tests: list[str]) -> None:
+    proofs = [f"tests/recipes/test_{name}.py" for name in names]
+    run(tree, database_url, "-m", "pytest", "-q", "-p", "no:cacheprovider", *proofs, *other_tests)
+
+
+def run(tree: Path, database_url: str, *arguments: str) -> None:
+    environment = os.environ | {"DATABASE_URL": database_url, "RECIPES": "applied"}
+    process = subprocess.run(
+        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, timeout=PROCESS_TIMEOUT
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+
+
+def test_each_recipe_is_applied_and_proved() -> None:
+    pages = {path.stem for path in (ROOT / "docs/recipes").glob("*.md")} - {"README"}
+    proofs = {path.stem.removeprefix("test_") for path in (ROOT / "tests/recipes").glob("test_*.py")}
+    assert pages == proofs == {*PATCHED, *HOOKS}

@@ -1,0 +1,461 @@
+"""A person is forgotten, and what is known of a person is exported."""
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from axes.models import AccessAttempt
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+from oauth2_provider.models import AccessToken, Application, RefreshToken
+from pytest_django import Settings
+
+from books.history.actors import find_actor
+from books.models import Actor, Change, ImportFile
+from books.writing import changes
+from oauth import api_keys
+from oauth.accounts import mails, totp
+from oauth.models import AccountMail, APIKey, Authorization, ChangedRights, Profile, RecoveryCode
+from oauth.tokens.revocations import REVOCATION_LIST
+from tests.support import oauth_flows
+from tests.support.admin_pages import dump_database, submit_action
+from tests.support.books import build_book, build_isbn
+from tests.support.concurrency import start_concurrently
+from tests.support.endpoints import claim_deliveries, publish_event
+from tests.support.webhooks_admin import DELIVERIES, ENDPOINTS, attempt_deliveries, build_endpoint_form
+from webhooks.management.personal_data import ANONYMOUS_URL
+from webhooks.models import Attempt, Delivery, Endpoint, EndpointSecret
+from webhooks.outbox import format_event_time
+
+pytestmark = pytest.mark.django_db
+
+OPERATIONS = Path(__file__).parents[3] / "docs/operations/runbook.md"
+USERNAME = "ada-of-the-desk"
+# Nothing else in the database contains one of these.
+NAMES = [
+    USERNAME,
+    "Lovelace",
+    "ada@desk.example",
+    "Ada's scanner",
+    "Ada's app",
+    "ada.example",
+    "Ada's bell",
+    "Ada's novels",
+    "Ada's list.csv",
+]
+UPLOADED_AT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+SCOPES = frozenset({"read", "write", "webhooks"})
+
+
+class Scenario(NamedTuple):
+    """A person who used the library in every way, and the credentials of it."""
+
+    user: User
+    headers: list[dict[str, str]]
+
+
+def create_account() -> User:
+    user = User.objects.create_user(USERNAME, NAMES[2], first_name="Ada", last_name=NAMES[1], is_staff=True)
+    user.groups.set(Group.objects.filter(name__in=["Librarians", "Developers"]))
+    return user
+
+
+@pytest.fixture
+def account(db: None) -> User:
+    return create_account()
+
+
+@pytest.fixture
+def ada(api: httpx.Client, client: Client) -> Scenario:
+    user = create_account()
+    oauth_flows.submit_sign_in(api, USERNAME, "no password of hers")
+    mails.request_reset(NAMES[2].upper(), "192.0.2.7", timezone.now())
+    tokens = oauth_flows.obtain_tokens(api, user, oauth_flows.create_confidential_app())
+    api.cookies.clear()
+    oauth_flows.create_public_app(user=user)
+    Application.objects.filter(user=user).update(name=NAMES[4], client_type="confidential")
+    Profile.objects.create(user=user, language="de")
+    _, key = api_keys.create_key(user, NAMES[3], SCOPES, timezone.now())
+    headers = [{"X-API-Key": key}, oauth_flows.build_bearer_header(tokens["access_token"])]
+    client.force_login(user)
+    client.post("/admin/books/book/add/", build_book(isbn=build_isbn(1), available="on"))
+    client.post("/admin/books/book/columns/", {"columns": ["author"], "rows": 100})
+    client.post("/admin/books/book/views/save/", {"name": NAMES[7], "query": "genre=novel"})
+    ImportFile.objects.create(user=user, name=NAMES[8], size=3, fingerprint=NAMES[8], created_at=UPLOADED_AT)
+    form = build_endpoint_form(url=f"https://{NAMES[5]}/hook", description=NAMES[6], kinds=["*"])
+    client.post(f"{ENDPOINTS}add/", form)
+    for header in headers:
+        assert api.post("/api/v2/books", json=build_book(), headers=header).status_code == 201
+    attempt_deliveries()
+    return Scenario(user, headers)
+
+
+@pytest.fixture
+def root(ada: Scenario, client: Client) -> User:
+    """A superuser who did something to all that is hers."""
+    root = User.objects.create_superuser("root")
+    client.force_login(root)
+    for page, action, rows in [
+        ("/admin/oauth/apikey/", "revoke", APIKey.objects.all()),
+        ("/admin/oauth/authorization/", "end", Authorization.objects.all()),
+        ("/admin/oauth2_provider/application/", "make_new_secret", Application.objects.filter(name=NAMES[4])),
+        (ENDPOINTS, "ping", Endpoint.objects.all()),
+        (DELIVERIES, "redeliver", Delivery.objects.all()[:1]),
+    ]:
+        submit_action(client, page, action, *rows)
+    password = "a long one of the administrator"
+    form = {"usable_password": "true", "password1": password, "password2": password}
+    client.post(f"/admin/auth/user/{ada.user.pk}/password/", form)
+    return root
+
+
+def forget(name: str = USERNAME) -> None:
+    call_command("forget_user", name, yes=True)
+
+
+def find_names() -> list[str]:
+    text = dump_database()
+    return [name for name in NAMES if name in text]
+
+
+def test_nobody_is_named_any_more(ada: Scenario, root: User) -> None:
+    assert find_names() == NAMES
+    forget()
+    assert find_names() == []
+    assert set(LogEntry.objects.values_list("user__username", "object_repr")) == {("root", "forgotten")}
+    assert set(LogEntry.objects.values_list("content_type__model", flat=True)) == {
+        "apikey", "application", "authorization", "delivery", "endpoint", "user",
+    }  # fmt: skip
+
+
+def test_what_the_person_did_stays(ada: Scenario) -> None:
+    before = list(Change.objects.order_by("pk").values())
+    forget()
+    assert list(Change.objects.order_by("pk").values()) == before
+    actors = Actor.objects.order_by("pk").values_list("channel", "user_id", "user_name", "app_name", "api_key_name")
+    assert list(actors) == [("admin", None, "", "", ""), ("v2", None, "", "", ""), ("v2", None, "", "Bookshop", "")]
+
+
+def test_others_keep_their_names_and_their_access(account: User, api: httpx.Client) -> None:
+    other = oauth_flows.create_librarian("astrid")
+    header = oauth_flows.create_key_header(other)
+    api.post("/api/v2/books", json=build_book(), headers=header)
+    forget()
+    assert Actor.objects.get(user_name="astrid").api_key_name == "Test"
+    assert api.post("/api/v2/books", json=build_book(), headers=header).status_code == 201
+
+
+def test_no_credential_is_good_any_more(ada: Scenario, api: httpx.Client, client: Client) -> None:
+    assert client.get("/admin/").status_code == 200
+    forget()
+    REVOCATION_LIST.invalidate()
+    assert [api.get("/api/v2/books", headers=header).status_code for header in ada.headers] == [401, 401]
+    assert client.get("/admin/").status_code == 302
+    assert Session.objects.count() == 0
+    assert Authorization.objects.exclude(ended_at=None).get().user is None
+
+
+def test_webhooks_end_and_are_cleared(ada: Scenario) -> None:
+    publish_event()
+    forget()
+    publish_event()
+    endpoint = Endpoint.objects.get()
+    assert (endpoint.state, endpoint.owner, endpoint.url) == ("deleted", None, ANONYMOUS_URL)
+    assert (claim_deliveries(), EndpointSecret.objects.count()) == ([], 0)
+    assert Attempt.objects.count() == 2
+    call_command("clear_expired")
+    assert (Attempt.objects.count(), Delivery.objects.count()) == (0, 0)
+
+
+def test_to_forget_twice_changes_nothing(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    forget()
+    before = dump_database()
+    capsys.readouterr()
+    forget()
+    assert capsys.readouterr().out == f"Nothing names {USERNAME}.\n"
+    assert dump_database() == before
+
+
+def test_a_deleted_account_is_forgotten_too(ada: Scenario, root: User, client: Client) -> None:
+    client.post(f"/admin/auth/user/{ada.user.pk}/delete/", {"post": "yes"})
+    assert USERNAME in find_names()
+    forget()
+    text = dump_database()
+    assert (USERNAME in text, NAMES[3] in str(Actor.objects.values())) == (False, False)
+
+
+def test_somebody_who_had_the_name_before_stays(account: User) -> None:
+    find_actor(Actor.Channel.ADMIN, user_id=account.pk)
+    User.objects.filter(pk=account.pk).update(username="ada.lovelace")
+    forget()
+    assert Actor.objects.get(user_id=account.pk).user_name == USERNAME
+
+
+def test_the_last_superuser_stays(client: Client) -> None:
+    root = User.objects.create_superuser("root")
+    User.objects.create_superuser("former", is_active=False)
+    with pytest.raises(CommandError, match="root is the last superuser"):
+        forget("root")
+    assert User.objects.get(pk=root.pk).is_active
+    User.objects.create_superuser("second")
+    forget("root")
+    assert not User.objects.filter(pk=root.pk).exists()
+
+
+def test_all_is_forgotten_or_nothing(account: User, settings: Settings) -> None:
+    before = dump_database()
+    settings.PERSONAL_DATA = [*settings.PERSONAL_DATA, "no.such.module"]
+    with pytest.raises(ModuleNotFoundError):
+        forget()
+    assert dump_database() == before
+
+
+@pytest.mark.parametrize("answer", ["", "yes", "ada"])
+def test_the_command_asks_first(
+    account: User, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    oauth_flows.create_public_app(user=account)
+    monkeypatch.setattr("sys.stdin", StringIO(answer))
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("forget_user", USERNAME)
+    assert User.objects.filter(pk=account.pk).exists()
+    assert "The app Shelf ends, which 0 people use." in capsys.readouterr().out
+
+
+def test_the_name_confirms(account: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO(USERNAME))
+    call_command("forget_user", USERNAME)
+    assert find_names() == []
+
+
+def test_a_process_that_remembers_the_actor_brings_no_name_back(account: User) -> None:
+    actor = find_actor(Actor.Channel.ADMIN, user_id=account.pk)
+    forget()
+    book = changes.create_book(build_book(), actor, timezone.now())
+    assert Change.objects.select_related("actor").get(book_id=book.id).actor.identity == f"forgotten {actor.id}"
+    assert find_names() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_first_change_at_the_same_time_brings_no_name_back() -> None:
+    user = create_account()
+    with transaction.atomic():
+        find_actor(Actor.Channel.ADMIN, user_id=user.pk)
+        end = start_concurrently(forget)
+    end.result()
+    assert find_names() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_of_a_person_who_is_being_forgotten_is_nobodys() -> None:
+    user = create_account()
+    with transaction.atomic():
+        forget()
+        actor = start_concurrently(partial(find_actor, Actor.Channel.ADMIN, user_id=user.pk))
+    pk = actor.result().id
+    assert Actor.objects.values_list("pk", "identity", "user_id").get() == (pk, "admin - - - -", None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_superusers_one_stays() -> None:
+    for name in ("root", "second"):
+        User.objects.create_superuser(name)
+    with transaction.atomic():
+        forget("root")
+        second = start_concurrently(partial(forget, "second"))
+    with pytest.raises(CommandError, match="second is the last superuser"):
+        second.result()
+
+
+def export(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    call_command("export_user", name)
+    known: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return known
+
+
+def test_all_that_is_known_of_a_person_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    key, app = APIKey.objects.get(), Application.objects.get(user=ada.user)
+    authorization, endpoint, attempt = Authorization.objects.get(), Endpoint.objects.get(), AccessAttempt.objects.get()
+    factor, _ = totp.turn_on(ada.user, totp.generate_totp_secret(), 0, timezone.now())
+    AccountMail.objects.filter(kind=AccountMail.Kind.FACTOR_ON).delete()
+    mail = AccountMail.objects.get()
+    rights, entries = ChangedRights.objects.get(), LogEntry.objects.order_by("pk")
+    ada.user.refresh_from_db()
+    assert export(USERNAME, capsys) == {
+        "account": {
+            "id": ada.user.pk,
+            "username": USERNAME,
+            "first_name": "Ada",
+            "last_name": "Lovelace",
+            "email": "ada@desk.example",
+            "is_active": True,
+            "is_staff": True,
+            "is_superuser": False,
+            "date_joined": format_event_time(ada.user.date_joined),
+            "last_login": ada.user.last_login and format_event_time(ada.user.last_login),
+            "language": "de",
+            "groups": ["Developers", "Librarians"],
+            "permissions": [],
+        },
+        "api_keys": [
+            {
+                "id": key.pk,
+                "name": "Ada's scanner",
+                "prefix": key.prefix,
+                "scopes": "read write webhooks",
+                "created_at": format_event_time(key.created_at),
+                "expires_at": None,
+                "last_used_at": key.last_used_at and format_event_time(key.last_used_at),
+                "revoked_at": None,
+                "authorization_id": None,
+            }
+        ],
+        "apps": [
+            {
+                "client_id": "shelf",
+                "name": "Ada's app",
+                "client_type": "confidential",
+                "redirect_uris": "http://127.0.0.1/callback",
+                "created": format_event_time(app.created),
+                "updated": format_event_time(app.updated),
+            }
+        ],
+        "authorizations": [
+            {
+                "id": str(authorization.pk),
+                "app": "Bookshop",
+                "client_id": "bookshop",
+                "scopes": "read write",
+                "created_at": format_event_time(authorization.created_at),
+                "refreshed_at": None,
+                "ended_at": None,
+            }
+        ],
+        "codes": 0,
+        "access_tokens": 1,
+        "refresh_tokens": 1,
+        "changed_rights": [{"scopes": "read write webhooks", "changed_at": format_event_time(rights.changed_at)}],
+        "second_factor": {
+            "created_at": format_event_time(factor.created_at),
+            "wrong_codes": 0,
+            "recovery_code_count": 10,
+        },
+        "mails": [
+            {
+                "kind": "reset",
+                "address": "ada@desk.example",
+                "network": "192.0.2.7",
+                "created_at": format_event_time(mail.created_at),
+                "sent_at": None,
+                "language": "en-us",
+            }
+        ],
+        "sessions": 2,
+        "failed_sign_ins": [{"address": "127.0.0.1", "count": 1, "last_at": format_event_time(attempt.attempt_time)}],
+        "admin_log": [
+            {
+                "at": format_event_time(entry.action_time),
+                "action": "Addition",
+                "type": type_name,
+                "object": title,
+                "message": "Added.",
+            }
+            for entry, type_name, title in zip(
+                entries,
+                ("book", "endpoint"),
+                ("Pride and Prejudice (Jane Austen, 1813)", "https://ada.example/hook"),
+                strict=True,
+            )
+        ],
+        "webhooks": [
+            {
+                "id": endpoint.pk,
+                "url": "https://ada.example/hook",
+                "kinds": "*",
+                "form": "B",
+                "description": "Ada's bell",
+                "in_flight_limit": 20,
+                "state": "active",
+                "reason": "",
+                "created_at": format_event_time(endpoint.created_at),
+                "expires_at": None,
+            }
+        ],
+        "list_settings": {"columns": ["author"], "rows": 100},
+        "saved_views": [{"name": "Ada's novels", "query": "genre=novel", "columns": ["title", "author"]}],
+        "uploaded_files": [{"name": "Ada's list.csv", "size": 3, "uploaded_at": "2026-01-31T09:30:00.000000Z"}],
+        "changes": [
+            {
+                "book": change.book_id,
+                "version": 1,
+                "kind": "created",
+                "at": format_event_time(change.at),
+                "channel": channel,
+                "actor": {"user": USERNAME, "app": app_name, "api_key": key_name, "source": None},
+                "operation": None,
+                "before": None,
+                "after": None,
+            }
+            for change, channel, app_name, key_name in zip(
+                Change.objects.order_by("pk"),
+                ("admin", "v2", "v2"),
+                (None, None, "Bookshop"),
+                (None, "Ada's scanner", None),
+                strict=True,
+            )
+        ],
+    }
+
+
+def test_secrets_are_not_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    ada.user.set_password("a password of hers")
+    ada.user.save()
+    text = str(export(USERNAME, capsys))
+    secrets = [ada.user.password, APIKey.objects.get().digest, EndpointSecret.objects.get().sealed]
+    secrets += [AccessToken.objects.get().token_checksum, RefreshToken.objects.get().token_checksum]
+    totp_secret = totp.generate_totp_secret()
+    factor, codes = totp.turn_on(ada.user, totp_secret, 0, timezone.now())
+    secrets += [totp_secret, factor.encrypted_secret, *codes, *RecoveryCode.objects.values_list("digest", flat=True)]
+    secrets += [oauth_flows.SECRET, *ada.headers[0].values(), *Session.objects.values_list("pk", flat=True)]
+    assert [secret for secret in secrets if secret in text] == []
+
+
+def test_what_a_deleted_account_left_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    ada.user.delete()
+    known = export(USERNAME, capsys)
+    assert (known["account"], len(known["changes"])) == (None, 3)
+
+
+def test_of_an_unknown_person_nothing_is_exported(ada: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+    oauth_flows.create_public_app("nobodys")
+    Endpoint.objects.create(url="https://nobodys.example", created_at=timezone.now())
+    Authorization.objects.create(scopes="read", created_at=timezone.now())
+    assert [name for name, value in export("nobody", capsys).items() if value] == []
+
+
+def test_the_members_of_the_export_are_documented(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    section = OPERATIONS.read_text().split("\n## Personal data\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(export("nobody", capsys))
+
+
+def test_each_table_of_persons_is_known() -> None:
+    """A table that is not here needs a place in the export, and must not keep what is forgotten."""
+    assert {relation.related_model._meta.label for relation in User._meta.related_objects} == {
+        "admin.LogEntry", "books.ImportFile", "books.ListSettings", "books.SavedView",
+        "oauth.APIKey", "oauth.AccountMail", "oauth.Authorization", "oauth.Profile",
+        "oauth.SecondFactor",
+        "oauth2_provider.AccessToken", "oauth2_provider.Application", "oauth2_provider.DeviceGrant",
+        "oauth2_provider.Grant", "oauth2_provider.IDToken", "oauth2_provider.RefreshToken", "webhooks.Endpoint",
+    }  # fmt: skip
