@@ -53,15 +53,14 @@ def find_state(book_id: int, version: int) -> dict[str, Any]:
             state = BookState(step.version - 1, {name: (step.before or {})[name] for name in MEMBERS})
             break
         changes.append(step)
+    # The book may have been changed again since it was read.
     return undo_changes(state, [step for step in changes if step.version <= state.version], version)
 
 
 def undo_changes(state: BookState, changes: list[ChangeStep], version: int) -> dict[str, Any]:
     """Undoes the changes after the version, in the order of their versions. Raises UnknownVersion if one is missing."""
-    is_complete = 0 < version == state.version - len(changes) and all(
-        step[:2] == (number, Change.Kind.CHANGED) for number, step in enumerate(changes, version + 1)
-    )
-    if not is_complete:
+    is_complete = 0 < version == state.version - len(changes)
+    if not is_complete or any(step.kind != Change.Kind.CHANGED for step in changes):
         raise UnknownVersion
     members = dict(state.members)
     for step in reversed(changes):

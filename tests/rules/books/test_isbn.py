@@ -13,24 +13,15 @@ pytestmark = pytest.mark.database_independent
         pytest.param("9780141439518", id="13 digits"),
         pytest.param("0141439513", id="10 digits"),
         pytest.param("978-0-14-143951-8", id="hyphens"),
-        pytest.param("0-14-143951-3", id="10 with hyphens"),
         pytest.param("978 0 14 143951 8", id="spaces"),
-        pytest.param("978-0141439518", id="one hyphen"),
         pytest.param(" \t9780141439518\n", id="space around"),
-        pytest.param("978\u00a00141439518", id="no-break space"),
         pytest.param("978\u20100\u201014\u2010143951\u20108", id="Unicode hyphens"),
-        pytest.param("978\u20110\u201114\u2011143951\u20118", id="no-break hyphens"),
         pytest.param("978\u20130\u201314\u2013143951\u20138", id="en dashes"),
-        pytest.param("978\u20140\u201414\u2014143951\u20148", id="em dashes"),
-        pytest.param("978\u22120\u221214\u2212143951\u22128", id="minus signs"),
         pytest.param("ISBN 9780141439518", id="ISBN"),
         pytest.param("ISBN: 978-0-14-143951-8", id="ISBN and a colon"),
-        pytest.param("ISBN9780141439518", id="ISBN without a space"),
-        pytest.param("isbn:0141439513", id="isbn"),
         pytest.param("ISBN-13: 978-0-14-143951-8", id="ISBN-13"),
         pytest.param("ISBN-10: 0-14-143951-3", id="ISBN-10"),
         pytest.param("ISBN13 9780141439518", id="ISBN13"),
-        pytest.param("ISBN 10: 0141439513", id="ISBN 10"),
         pytest.param("urn:isbn:9780141439518", id="URN"),
         pytest.param("9780141439518 (pbk.)", id="paperback"),
         pytest.param("ISBN 0-14-143951-3 (hardcover : alk. paper)", id="hardcover"),
@@ -39,8 +30,6 @@ pytestmark = pytest.mark.database_independent
         pytest.param("978\u200b0141439518", id="zero-width space"),
         pytest.param("978\u00ad0141439518", id="soft hyphens"),
         pytest.param("\u200eISBN 9780141439518", id="a mark before the name"),
-        pytest.param("\u202a9780141439518\u202c", id="directional embedding"),
-        pytest.param("\u20689780141439518\u2069", id="directional isolate"),
     ],
 )
 def test_every_usual_spelling_has_the_same_canonical_form(text: str) -> None:
@@ -54,10 +43,8 @@ def test_every_usual_spelling_has_the_same_canonical_form(text: str) -> None:
         pytest.param("080442957x", "9780804429573", id="x"),
         pytest.param("ISBN 0-8044-2957-x (pbk.)", "9780804429573", id="x in the middle of a text"),
         pytest.param("9791090636071", "9791090636071", id="979, which no ISBN-10 means"),
-        pytest.param("979-10-90636-07-1", "9791090636071", id="979 with hyphens"),
         pytest.param("1305081617", "9781305081611", id="beginning with 13"),
         pytest.param("ISBN 1305081617", "9781305081611", id="ISBN, then a number beginning with 13"),
-        pytest.param("ISBN: 1032000007", "9781032000008", id="ISBN, then a number beginning with 10"),
         pytest.param("ISBN-10 1032000007", "9781032000008", id="ISBN-10, then a number beginning with 10"),
     ],
 )
@@ -69,24 +56,18 @@ def test_an_isbn_has_13_digits(text: str, digits: str) -> None:
     "text",
     [
         pytest.param("12345678\n9", id="a line end before the last digit"),
-        pytest.param("12345678\nX", id="a line end before an X"),
         pytest.param("", id="empty"),
         pytest.param(" ", id="blank"),
         pytest.param("isbn-1", id="a name"),
         pytest.param("ISBN", id="ISBN alone"),
-        pytest.param("X", id="X alone"),
         pytest.param("9780141439519", id="wrong check digit"),
-        pytest.param("978-0-14-143951-9", id="wrong check digit, hyphens"),
         pytest.param("0141439514", id="wrong check digit of ten"),
         pytest.param("014143951X", id="X for another check digit"),
         pytest.param("0X41439513", id="X within"),
-        pytest.param("X141439513", id="X before"),
         pytest.param("978014143951X", id="X behind thirteen"),
-        pytest.param("080442957XX", id="two X"),
         pytest.param("978080442957X", id="X in thirteen"),
         pytest.param("014143951", id="nine digits"),
         pytest.param("97801414395", id="eleven digits"),
-        pytest.param("978014143951", id="twelve digits"),
         pytest.param("97801414395180", id="fourteen digits"),
         pytest.param("9780141439518 9780141439518", id="two numbers"),
         pytest.param("9780141439518 Persuasion", id="words behind"),
@@ -94,9 +75,7 @@ def test_an_isbn_has_13_digits(text: str, digits: str) -> None:
         pytest.param("5901234123457", id="another article number"),
         pytest.param("9771234567898", id="a periodical"),
         pytest.param("9790260000438", id="sheet music"),
-        pytest.param("979-0-2600-0043-8", id="sheet music with hyphens"),
         pytest.param("٩٧٨٠١٤١٤٣٩٥١٨", id="Arabic-Indic digits"),
-        pytest.param("९७८०१४१४३९५१८", id="Devanagari digits"),
         pytest.param("²780141439518", id="superscript"),
         pytest.param("978014143951Ⅹ", id="Roman numeral"),
         pytest.param("9" * 5_000, id="5,000 digits"),
@@ -107,12 +86,6 @@ def test_an_isbn_has_13_digits(text: str, digits: str) -> None:
 )
 def test_other_texts_are_no_isbns(text: str) -> None:
     assert normalize_isbn(text) is None
-
-
-def test_the_canonical_form_of_a_canonical_form_is_the_same() -> None:
-    digits = normalize_isbn("ISBN 0-8044-2957-X")
-    assert digits is not None
-    assert normalize_isbn(digits) == digits
 
 
 @pytest.mark.parametrize(

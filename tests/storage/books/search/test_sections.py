@@ -1,7 +1,5 @@
 """Pages of books whose positions are keys."""
 
-from typing import Any
-
 import pytest
 from django.db import connection
 from django.db.models import Q
@@ -52,61 +50,45 @@ def test_pages_go_through_all_sections_and_back(limit: int) -> None:
     assert page.before is None
 
 
-def test_the_last_page_is_read_from_the_end() -> None:
+def test_a_page_reads_no_more_sections_than_it_needs() -> None:
+    with CaptureQueriesContext(connection) as queries:
+        read(HALVES)
+    assert len(queries) == 1
     page = read(HALVES, backward=True)
     assert (list_years(page), page.behind) == ([1901, 1900], None)
-    assert page.before
 
 
-@pytest.mark.parametrize("name", SORT_KEYS)
-@pytest.mark.parametrize("sign", ["", "-"])
-def test_each_order_goes_on_behind_a_position(name: str, sign: str) -> None:
-    sections = [Section(Q(), sign + name)]
-    all_years = list_years(read(sections, limit=6))
-    first = read(sections, limit=3)
-    assert first.behind
-    second = read(sections, find_position(first.behind, sections), limit=3)
-    assert (list_years(first) + list_years(second), second.behind) == (all_years, None)
-    assert len(set(all_years)) == 6
+def test_each_order_goes_on_behind_a_position() -> None:
+    for sort in [sign + name for name in SORT_KEYS for sign in ("", "-")]:
+        sections = [Section(Q(), sort)]
+        all_years, first = list_years(read(sections, limit=6)), read(sections, limit=3)
+        assert first.behind, sort
+        second = read(sections, find_position(first.behind, sections), limit=3)
+        assert (list_years(first) + list_years(second), second.behind) == (all_years, None), sort
+        assert len(set(all_years)) == 6, sort
 
 
-@pytest.mark.parametrize(
-    "position",
-    [
-        Position(2, "A", 1),
+def test_only_positions_of_a_list_are_read() -> None:
+    by_time = [Section(Q(), "created_at")]
+    foreign = [
+        (Position(2, "A", 1), HALVES),
         # Python counts -1 from the end, and the key would fit there.
-        Position(-1, 17, 1),
-        Position(0, 17, 1),
-        Position(1, "A", 1),
-        Position(0, "\0", 1),
-        Position(0, "A", 2**63),
-        Position(1, 2**63, 1),
-    ],
-)
-def test_foreign_positions_are_none(position: Any) -> None:
-    assert parse_position(position.encode(), HALVES) is None
-
-
-@pytest.mark.parametrize("number", [2**63 - 2, 2 - 2**63])
-def test_a_position_may_have_the_largest_numbers(number: int) -> None:
-    sections = [Section(Q(), "year")]
-    start = parse_position(Position(0, number, number).encode(), sections)
-    assert start
-    assert len(list_years(read(sections, start, limit=6))) == (0 if number > 0 else 6)
-
-
-@pytest.mark.parametrize("key", ["0001-01-01T00:00:00.000000+23:59", "2026-01-31", "2026-01-31T09:30:00.000000Z"])
-def test_times_that_no_position_has_are_none(key: str) -> None:
-    """The first is before the first year in UTC."""
-    assert parse_position(Position(0, key, 1).encode(), [Section(Q(), "created_at")]) is None
-
-
-@pytest.mark.parametrize("text", ["", "x", "W10", "é", "A" * 5_000])
-def test_texts_that_are_no_positions_are_none(text: str) -> None:
-    assert parse_position(text, [Section(Q(), "created_at")]) is None
-
-
-def test_a_section_that_a_page_does_not_reach_is_not_read() -> None:
-    with CaptureQueriesContext(connection) as queries:
-        read(HALVES, limit=2)
-    assert len(queries) == 1
+        (Position(-1, 17, 1), HALVES),
+        (Position(0, 17, 1), HALVES),
+        (Position(1, "A", 1), HALVES),
+        (Position(0, "\0", 1), HALVES),
+        (Position(0, "A", 2**63), HALVES),
+        (Position(1, 2**63, 1), HALVES),
+        # Before the first year in UTC.
+        (Position(0, "0001-01-01T00:00:00.000000+23:59", 1), by_time),
+        (Position(0, "2026-01-31", 1), by_time),
+        (Position(0, "2026-01-31T09:30:00.000000Z", 1), by_time),
+    ]
+    texts = [*((position.encode(), sections) for position, sections in foreign)]
+    texts += [(text, by_time) for text in ("", "x", "W10", "é", "A" * 5_000)]
+    assert [text for text, sections in texts if parse_position(text, sections) is not None] == []
+    by_year = [Section(Q(), "year")]
+    for number, count in ((2**63 - 2, 0), (2 - 2**63, 6)):
+        start = parse_position(Position(0, number, number).encode(), by_year)
+        assert start
+        assert len(list_years(read(by_year, start, limit=6))) == count

@@ -4,11 +4,14 @@ from contextlib import closing
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from books.models import Book
-from books.writing import statements
+from books.rows import BookRow
+from books.writing import changes, statements
 from books.writing.changes import read_rows
 from library_site.db.integers import BIGINT_MAX
+from tests.support.books import ACTOR
 from tests.support.books_admin import create_book
 
 
@@ -33,3 +36,19 @@ def test_a_locked_book_is_nobody_elses() -> None:
         with other.cursor() as cursor:
             cursor.execute("SELECT id FROM books_book FOR KEY SHARE SKIP LOCKED")
             assert cursor.fetchall() == []
+
+
+class Refused(Exception):
+    """What a check raises."""
+
+
+def test_a_change_that_its_check_refuses_changes_nothing(db: None) -> None:
+    def refuse(book: BookRow) -> None:
+        raise Refused(book)
+
+    book, now = create_book(title="Emma"), timezone.now()
+    with pytest.raises(Refused):
+        changes.change_book(book.pk, {"title": "Ema"}, refuse, ACTOR, now)
+    with pytest.raises(Refused):
+        changes.delete_book(book.pk, refuse, ACTOR, now)
+    assert [*Book.objects.values_list("title", "version")] == [("Emma", 1)]
