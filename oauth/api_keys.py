@@ -33,6 +33,13 @@ class InvalidKey(Exception):
     """The key does not exist, is revoked or expired, or its owner is not active."""
 
 
+class KeyNotFound(Refusal):
+    """You have no valid key with this id."""
+
+    status = 404
+    message = "API key not found"
+
+
 class TooManyKeys(Refusal):
     """The owner has MAX_KEYS_PER_USER keys."""
 

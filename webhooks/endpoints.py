@@ -40,6 +40,13 @@ MAX_REPLAYED_EVENTS = 50_000
 EMPTY_SPAN_MESSAGE = gettext_noop("It ends before it begins.")
 
 
+class EndpointNotFound(Refusal):
+    """You have no such webhook."""
+
+    status = 404
+    message = "Webhook not found"
+
+
 class TooManyEndpoints(Refusal):
     """The owner has MAX_ENDPOINTS_PER_USER endpoints."""
 

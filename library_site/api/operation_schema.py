@@ -89,8 +89,8 @@ class OperationSchema(AutoSchema):
 
     def get_tags(self) -> list[str]:
         plural = self.view.get_plural() if getattr(self.view, "noun", "") else ""
-        tags: list[str] = [plural[0].upper() + plural[1:]] if plural else super().get_tags()
-        return tags
+        tag = getattr(self.view, "tag", "") or plural[:1].upper() + plural[1:]
+        return [tag] if tag else list(super().get_tags())
 
     def get_request_serializer(self) -> Any:
         if not hasattr(self.view, "body_serializers"):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema_serializer
 from rest_framework import serializers
 
 from library_site.api.query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
@@ -51,6 +51,16 @@ CURSOR_PARAMETER = OpenApiParameter(
     "cursor", {"type": "string"}, description="Where the page begins, as `next` and `previous` have it."
 )
 PAGE_LINK = response_header("Link", "The next and the previous page (RFC 8288).", 200)
+
+
+def build_page_serializer(row: type[serializers.BaseSerializer[Any]], description: str, **url: Any) -> Any:
+    """Returns the serializer of a page of these rows, for the documents; `url` are the options of its links."""
+    field = serializers.URLField if url else serializers.CharField
+    members = {name: field(**(url or {"allow_null": True})) for name in ("next", "previous")}
+    name = row.__name__.replace("Serializer", "PageSerializer")
+    bases = (serializers.Serializer,)
+    page = type(name, bases, {"__doc__": description, "results": row(many=True), **members})
+    return extend_schema_serializer(many=False)(page)
 
 
 class RejectUnknownSchema(OpenApiSerializerExtension):

@@ -35,6 +35,8 @@ class APIViewSet(GenericViewSet[Any]):
     # What errors and the OpenAPI documents call a row; its plural has an s unless `plural` says otherwise.
     noun: ClassVar[str] = ""
     plural: ClassVar[str] = ""
+    # Under which the documents list its operations, if that is not the plural.
+    tag: ClassVar[str] = ""
     # What is raised where the path names no row.
     not_found: ClassVar[type[Refusal] | None] = None
     # For the documents: a row, the variables of the paths, and whether there are ETags.

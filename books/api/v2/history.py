@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from books.api import history
+from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.history import document_history
 from books.api.v2.serializers import ChangeFilterSerializer
 from books.api.views import BookViewSet
@@ -20,8 +21,10 @@ class HistoryViewSet(APIViewSet):
 
     permission_classes = [HasViewScope]
     scope = "write"
+    noun, tag = "change", "History"
+    path_parameters = [BOOK_ID_PARAMETER]
+    pagination_class = history.TimePagination
     queryset = Change.objects.order_by("at", "pk")
-    body_serializers = {}
     # The version's viewset of books, as whose fields changes show theirs.
     books: ClassVar[type[BookViewSet]] = BookViewSet
 

@@ -21,11 +21,16 @@ from books.api.operations import (
     represent_operation,
     represent_row,
 )
-from books.api.v2.documents.operations import document_cancel, document_operations, document_undo
+from books.api.v2.documents.operations import (
+    OPERATION_ID_PARAMETER,
+    document_cancel,
+    document_operations,
+    document_undo,
+)
 from books.api.v2.serializers import OperationSerializer
 from books.api.views import BookViewSet
 from books.models import Operation
-from books.operations.lifecycle import find_operation, list_own_operations, list_undos
+from books.operations.lifecycle import OperationNotFound, find_operation, list_own_operations, list_undos
 from books.operations.selection_tasks import DELETE, DeleteTask, EditTask, OperationRequest
 from books.operations.selections import StoredFilter
 from library_site.api.idempotency import idempotent
@@ -43,6 +48,9 @@ class OperationViewSet(APIViewSet):
 
     permission_classes = [HasViewScope]
     scope = "write"
+    noun = "operation"
+    not_found = OperationNotFound
+    path_parameters = [OPERATION_ID_PARAMETER]
     queryset = Operation.objects.order_by("pk")
     serializer_class = OperationSerializer
     pagination_class = NewestFirstPagination

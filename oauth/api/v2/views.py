@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import check_parameters
 from library_site.api.responses import NO_STORE, make_empty_response
 from library_site.api.viewsets import APIViewSet
 from oauth import api_keys, issuers
-from oauth.api.v2.documents import document_api_keys
+from oauth.api.v2.documents import KEY_ID, document_api_keys
 from oauth.api.v2.serializers import APIKeyCreateSerializer, APIKeySerializer
 from oauth.authentication import InvalidCredential
 from oauth.credentials import Credential
@@ -28,6 +28,9 @@ class APIKeyViewSet(APIViewSet):
     """Those of the credential's own person, while they are good."""
 
     permission_classes = [HasCredential]
+    noun = "API key"
+    not_found = api_keys.KeyNotFound
+    path_parameters = [KEY_ID]
     queryset = APIKey.objects.order_by("pk")
     body_serializers = {"create": APIKeyCreateSerializer}
 
@@ -70,10 +73,10 @@ class APIKeyViewSet(APIViewSet):
         return api_keys.get_active_keys(timezone.now()).filter(made, owner=request.user.pk)
 
     def get_key(self, request: Request, key_id: str) -> APIKey:
-        """Raises NotFound."""
+        """Raises KeyNotFound."""
         key: APIKey | None = self.get_own_keys(request).filter(prefix=key_id).first()
         if not key:
-            raise NotFound("API key not found")
+            raise api_keys.KeyNotFound
         return key
 
 

@@ -6,30 +6,39 @@ import msgspec
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
-from rest_framework.exceptions import ErrorDetail, NotFound
+from rest_framework.exceptions import ErrorDetail
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from library_site.api.pagination import NewestFirstPagination
 from library_site.api.query import FieldErrors, check_parameters
 from library_site.api.responses import NO_STORE, json_response
+from library_site.http.refusals import Refusal
 from webhooks import endpoints
 from webhooks.api.v2.documents import document_deliveries, document_redeliver
-from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response, get_own_endpoint
+from webhooks.api.v2.endpoints import WebhookViewSet, accepted_response
 from webhooks.api.v2.serializers import FILTER_CHOICES, DeliverySerializer, WholeDeliverySerializer
 from webhooks.models import Attempt, Delivery
 
 FILTER_FIELDS = {"state": "state", "kind": "event__kind"}
 
 
+class DeliveryNotFound(Refusal):
+    """The webhook has no such delivery."""
+
+    status = 404
+    message = "Delivery not found"
+
+
 @document_deliveries
 class DeliveryViewSet(WebhookViewSet):
+    noun, plural = "delivery", "deliveries"
+    not_found = DeliveryNotFound
     queryset = Delivery.objects.order_by("-pk")
     pagination_class = NewestFirstPagination
-    body_serializers = {}
 
     def list(self, request: Request, webhook_id: int) -> Response:
-        endpoint = get_own_endpoint(request, webhook_id)
+        endpoint = self.get_own_endpoint()
         paginator = cast("Any", self.paginator)
         check_parameters(request, [*FILTER_FIELDS, *paginator.parameters])
         texts = {name: request.query_params[name] for name in FILTER_FIELDS if name in request.query_params}
@@ -39,26 +48,25 @@ class DeliveryViewSet(WebhookViewSet):
         return self.get_paginated_response(DeliverySerializer(rows, many=True).data)
 
     def retrieve(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        delivery = self.get_delivery(request, webhook_id, delivery_id)
-        check_parameters(request, [])
+        delivery = self.get_object()
         body = msgspec.Raw(bytes(delivery.event.body))
         return json_response({**WholeDeliverySerializer(delivery).data, "body": body}, headers=NO_STORE)
 
     @document_redeliver
     def redeliver(self, request: Request, webhook_id: int, delivery_id: int) -> HttpResponse:
-        delivery = self.get_delivery(request, webhook_id, delivery_id)
-        check_parameters(request, [])
+        delivery = self.get_object()
         with transaction.atomic():
             [new_delivery] = endpoints.redeliver([delivery])
         return accepted_response(request, new_delivery)
 
-    def get_delivery(self, request: Request, webhook_id: int, delivery_id: int) -> Delivery:
-        """With its event and attempts. Raises NotFound."""
-        endpoint = get_own_endpoint(request, webhook_id)
+    def get_object(self) -> Delivery:
+        """With its event and attempts. Raises EndpointNotFound, DeliveryNotFound, UnknownParameter."""
+        deliveries = self.get_own_endpoint().deliveries.filter(pk=self.kwargs["delivery_id"])
         attempts = Prefetch("attempts", Attempt.objects.order_by("pk"))
-        delivery = select_events(endpoint.deliveries.filter(pk=delivery_id)).prefetch_related(attempts).first()
+        delivery = select_events(deliveries).prefetch_related(attempts).first()
         if not delivery:
-            raise NotFound("Delivery not found")
+            raise DeliveryNotFound
+        check_parameters(self.request, [])
         return delivery
 
 

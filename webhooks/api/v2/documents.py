@@ -4,24 +4,20 @@ from inspect import getsource
 
 from drf_spectacular.utils import (
     OpenApiParameter,
-    OpenApiResponse,
     extend_schema,
-    extend_schema_serializer,
     extend_schema_view,
 )
 from rest_framework import serializers
 
-from library_site.api.error_documents import INVALID_LIMIT, ErrorDocument, document_invalid, document_refusal
+from library_site.api.error_documents import document_invalid, document_refusal
 from library_site.api.schema import (
-    CURSOR_PARAMETER,
-    PAGE_LINK,
     URL_FIELD,
+    build_page_serializer,
     document_answer,
     document_limit,
     request_example,
     response_header,
 )
-from library_site.http.refusals import Failure
 from webhooks import endpoints, signing
 from webhooks.api.openapi import EVENT_ID, TIME_EXAMPLE, event_example, stream_schema
 from webhooks.api.v2.serializers import (
@@ -31,11 +27,7 @@ from webhooks.api.v2.serializers import (
     DeliverySerializer,
     KindsField,
     NewWebhookSerializer,
-    ReplayRequestSerializer,
     SecretField,
-    WebhookChangeSerializer,
-    WebhookCreateSerializer,
-    WebhookSecretCreateSerializer,
     WebhookSerializer,
     WholeDeliverySerializer,
 )
@@ -44,7 +36,6 @@ from webhooks.registry import EVENT_KINDS, PING_KIND
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
 from webhooks.stream import CursorTooOld
 
-TAGS = ["Webhooks"]
 KIND_EXAMPLE, *_ = EVENT_KINDS.values()
 SECRET_EXAMPLE = "whsec_R8dN2vYq0bTzL6mXk4sWcJ7hPfE1gAuQ9iZoVxB3n5MtD+/w"  # noqa: S105  # an example
 NEW_SECRET_EXAMPLE = {"secret": SECRET_EXAMPLE, "key_encoding": "utf-8"}
@@ -84,22 +75,8 @@ CURSOR_EXAMPLE = "WzEyMzQsNywiMjAyNi0wMS0zMVQwOTozMDowMC4wMDAwMDBaIl0"
 EVENTS_EXAMPLE = {"results": [event_example(KIND_EXAMPLE)], "next": None, "cursor": CURSOR_EXAMPLE}
 
 
-@extend_schema_serializer(many=False)
-class WebhookPageSerializer(serializers.Serializer[None]):
-    """All webhooks; there is never more than one page."""
-
-    results = WebhookSerializer(many=True)
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
-
-
-@extend_schema_serializer(many=False)
-class DeliveryPageSerializer(serializers.Serializer[None]):
-    """The deliveries of a webhook."""
-
-    results = DeliverySerializer(many=True)
-    next = serializers.URLField(**URL_FIELD)
-    previous = serializers.URLField(**URL_FIELD)
+WebhookPageSerializer = build_page_serializer(WebhookSerializer, "All webhooks; there is never more than one page.")
+DeliveryPageSerializer = build_page_serializer(DeliverySerializer, "The deliveries of a webhook.", **URL_FIELD)
 
 
 class WebhookSecretSerializer(serializers.Serializer[None]):
@@ -140,13 +117,10 @@ def id_parameter(name: str, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, {"type": "integer", "minimum": 0}, OpenApiParameter.PATH, description=description)
 
 
-LIMIT = document_limit("The number of items on a page.")
 WEBHOOK_ID, DELIVERY_ID = (
     id_parameter("webhook_id", "The webhook's id."),
     id_parameter("delivery_id", "The delivery's id."),
 )
-ENDPOINT_NOT_FOUND = {404: ErrorDocument("You have no such webhook.", Failure(404, "Webhook not found"))}
-DELIVERY_NOT_FOUND = {404: ErrorDocument("The webhook has no such delivery.", Failure(404, "Delivery not found"))}
 CANNOT_SEND = document_refusal(
     endpoints.EndpointDisabled, "The webhook is disabled, or too many of your deliveries are waiting."
 )
@@ -158,10 +132,8 @@ LOCATION = response_header("Location", "The address of the delivery.", 202)
 
 document_endpoints = extend_schema_view(
     list=extend_schema(
-        operation_id="list_webhooks",
         summary="List your webhooks",
         description="Those that your app and its keys made. With an API key of your own, all of yours.",
-        tags=TAGS,
         responses={
             200: document_answer(
                 WebhookPageSerializer, "The webhooks.", {"results": [ENDPOINT_EXAMPLE], "next": None, "previous": None}
@@ -169,16 +141,12 @@ document_endpoints = extend_schema_view(
         },
     ),
     create=extend_schema(
-        operation_id="create_webhook",
         summary="Make a webhook",
         description="Events from now on are sent to the URL, signed with the secret. The webhook is disabled when the"
         " app's access or the API key that makes it ends. Receivers of form C verify them with a library of Standard"
         " Webhooks or Svix. Receivers in Python may verify each form with a copy of this module:"
         f"\n\n```python\n{getsource(signing)}```",
-        tags=TAGS,
-        request=WebhookCreateSerializer,
         examples=[request_example("A webhook", NEW_ENDPOINT_EXAMPLE)],
-        parameters=[response_header("Location", "The address of the new webhook.", 201)],
         responses={
             201: document_answer(
                 NewWebhookSerializer, "Its secret is shown this once.", {**ENDPOINT_EXAMPLE, "secret": SECRET_EXAMPLE}
@@ -190,36 +158,19 @@ document_endpoints = extend_schema_view(
         },
     ),
     retrieve=extend_schema(
-        operation_id="read_webhook",
-        summary="Read a webhook",
         description="Everything except its secret.",
-        tags=TAGS,
-        parameters=[WEBHOOK_ID],
-        responses={200: document_answer(WebhookSerializer, "The webhook.", ENDPOINT_EXAMPLE), **ENDPOINT_NOT_FOUND},
     ),
     partial_update=extend_schema(
-        operation_id="change_webhook",
-        summary="Change a webhook",
         description="Only the members present in the body change. A webhook that is set active loses its reason. It can"
         " get form C if its secrets are those of form C; the library makes such secrets.",
-        tags=TAGS,
-        request=WebhookChangeSerializer,
         examples=[request_example("Active again", {"state": "active"})],
-        parameters=[WEBHOOK_ID],
         responses={
-            200: document_answer(WebhookSerializer, "The webhook after the change.", ENDPOINT_EXAMPLE),
             **document_refusal(endpoints.NewSecretNeeded, "Form C cannot sign with the secret."),
-            **ENDPOINT_NOT_FOUND,
             **INVALID_URL,
         },
     ),
     destroy=extend_schema(
-        operation_id="delete_webhook",
-        summary="Delete a webhook",
         description="Nothing more is sent to it, waiting deliveries included.",
-        tags=TAGS,
-        parameters=[WEBHOOK_ID],
-        responses={204: OpenApiResponse(description="The webhook is gone."), **ENDPOINT_NOT_FOUND},
     ),
 )
 
@@ -229,14 +180,10 @@ document_add_secret = extend_schema(
     description="The new secret is pending. In forms A and B it signs nothing until it is promoted: let the receiver"
     " accept both first. In form C both sign until then: the receiver may change its own at any time before. An older"
     " pending secret is deleted.",
-    tags=TAGS,
-    request=WebhookSecretCreateSerializer,
     extensions={"x-body-optional": True},
     examples=[request_example("Made by the library", {})],
-    parameters=[WEBHOOK_ID],
     responses={
         201: document_answer(WebhookSecretSerializer, "The secret, shown this once.", NEW_SECRET_EXAMPLE),
-        **ENDPOINT_NOT_FOUND,
         **INVALID_SECRET,
     },
 )
@@ -245,13 +192,9 @@ document_promote = extend_schema(
     operation_id="promote_webhook_secret",
     summary="Finish changing the secret",
     description="From now on the pending secret signs, and the old one is deleted.",
-    tags=TAGS,
-    request=None,
-    parameters=[WEBHOOK_ID],
     responses={
         200: document_answer(WebhookSerializer, "The webhook.", ENDPOINT_EXAMPLE),
         **document_refusal(endpoints.NoPendingSecret, "No secret is pending."),
-        **ENDPOINT_NOT_FOUND,
     },
 )
 
@@ -259,10 +202,8 @@ document_ping = extend_schema(
     operation_id="ping_webhook",
     summary="Try a webhook",
     description=f"Sends `{PING_KIND}` to it, in the same way as other events.",
-    tags=TAGS,
-    request=None,
-    parameters=[WEBHOOK_ID, LOCATION],
-    responses={202: ACCEPTED, **CANNOT_SEND, **ENDPOINT_NOT_FOUND},
+    parameters=[LOCATION],
+    responses={202: ACCEPTED, **CANNOT_SEND},
 )
 
 document_replay = extend_schema(
@@ -270,13 +211,9 @@ document_replay = extend_schema(
     summary="Send past events again",
     description=f"The events from `after` on and before `before`, at most {EVENT_RETENTION.days} days. `*` is for all"
     " kinds that the webhook takes.",
-    tags=TAGS,
-    request=ReplayRequestSerializer,
     examples=[request_example("All since", {"events": ["*"], "after": "2026-01-31T00:00:00Z"})],
-    parameters=[WEBHOOK_ID],
     responses={
         202: document_answer(ReplayCountSerializer, "They will be sent.", {"deliveries": 12}),
-        **ENDPOINT_NOT_FOUND,
         **CANNOT_SEND,
         **INVALID_KINDS,
     },
@@ -284,19 +221,13 @@ document_replay = extend_schema(
 
 document_deliveries = extend_schema_view(
     list=extend_schema(
-        operation_id="list_deliveries",
         summary="List the deliveries of a webhook",
         description="The newest first; follow `next` to read on.",
-        tags=TAGS,
         parameters=[
-            WEBHOOK_ID,
             *(
                 OpenApiParameter(name, {"type": "string", "enum": values}, description=f"Its {name}.")
                 for name, values in FILTER_CHOICES.items()
             ),
-            LIMIT,
-            CURSOR_PARAMETER,
-            PAGE_LINK,
         ],
         responses={
             200: document_answer(
@@ -304,23 +235,17 @@ document_deliveries = extend_schema_view(
                 "The deliveries.",
                 {"results": [DELIVERY_EXAMPLE], "next": None, "previous": None},
             ),
-            **ENDPOINT_NOT_FOUND,
-            **INVALID_LIMIT,
+            **document_refusal(endpoints.EndpointNotFound),
         },
     ),
     retrieve=extend_schema(
-        operation_id="read_delivery",
-        summary="Read a delivery",
         description="With each attempt, and the body that was sent.",
-        tags=TAGS,
-        parameters=[WEBHOOK_ID, DELIVERY_ID],
         responses={
             200: document_answer(
                 SentDeliverySerializer,
                 "The delivery.",
                 {**DELIVERY_EXAMPLE, "attempt_log": [ATTEMPT_EXAMPLE], "body": event_example(KIND_EXAMPLE)},
             ),
-            **DELIVERY_NOT_FOUND,
         },
     ),
 )
@@ -329,10 +254,8 @@ document_redeliver = extend_schema(
     operation_id="redeliver",
     summary="Send a delivery again",
     description="This makes a new delivery of the same event.",
-    tags=TAGS,
-    request=None,
-    parameters=[WEBHOOK_ID, DELIVERY_ID, LOCATION],
-    responses={202: ACCEPTED, **CANNOT_SEND, **DELIVERY_NOT_FOUND},
+    parameters=[LOCATION],
+    responses={202: ACCEPTED, **CANNOT_SEND},
 )
 
 document_stream = extend_schema(
@@ -340,7 +263,6 @@ document_stream = extend_schema(
     summary="Read the stream of events",
     description="The oldest events first. Follow `next` while there is one, then ask again with `cursor` as `after`:"
     f" no event is skipped or repeated. A cursor is valid for {EVENT_RETENTION.days} days.",
-    tags=TAGS,
     parameters=[
         OpenApiParameter("after", {"type": "string"}, description="The `cursor` of an earlier answer."),
         OpenApiParameter(
@@ -348,7 +270,7 @@ document_stream = extend_schema(
             {"type": "array", "minItems": 1, "items": {"type": "string", "enum": list(EVENT_KINDS)}},
             description="The kinds to list, repeated or with commas between them; all if it is absent.",
         ),
-        LIMIT,
+        document_limit("The number of items on a page."),
     ],
     responses={
         200: document_answer(EVENTS_PAGE, "The events, each as it was sent to webhooks.", EVENTS_EXAMPLE),

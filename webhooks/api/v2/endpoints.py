@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
 from library_site.api.query import check_parameters
@@ -23,6 +23,9 @@ from oauth.issuers import Issuer
 from oauth.permissions import HasViewScope
 from webhooks import endpoints
 from webhooks.api.v2.documents import (
+    DELIVERY_ID,
+    ENDPOINT_EXAMPLE,
+    WEBHOOK_ID,
     document_add_secret,
     document_endpoints,
     document_ping,
@@ -43,11 +46,24 @@ from webhooks.models import Delivery, Endpoint
 class WebhookViewSet(APIViewSet):
     permission_classes = [HasViewScope]
     scope = "webhooks"
+    tag = "Webhooks"
+    path_parameters = [WEBHOOK_ID, DELIVERY_ID]
+
+    def get_own_endpoint(self) -> Endpoint:
+        """Raises EndpointNotFound, also for the endpoint of another user or app."""
+        endpoint: Endpoint | None = get_own_endpoints(self.request).filter(pk=self.kwargs["webhook_id"]).first()
+        if not endpoint:
+            raise endpoints.EndpointNotFound
+        return endpoint
 
 
 @document_endpoints
 class EndpointViewSet(WebhookViewSet):
+    noun = "webhook"
+    not_found = endpoints.EndpointNotFound
     queryset = Endpoint.objects.order_by("pk")
+    serializer_class = WebhookSerializer
+    example = ENDPOINT_EXAMPLE
     body_serializers = {
         "create": WebhookCreateSerializer,
         "partial_update": WebhookChangeSerializer,
@@ -73,21 +89,18 @@ class EndpointViewSet(WebhookViewSet):
         return json_response(body, 201, {"Location": location, **NO_STORE})
 
     def retrieve(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         return json_response(WebhookSerializer(endpoint).data, headers=NO_STORE)
 
     def partial_update(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         values = self.read_values(request)
         with transaction.atomic():
             endpoints.change_endpoint(endpoint, values, lock_issuer(request))
-        return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
+        return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
     def destroy(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         with transaction.atomic():
             lock_issuer(request)
             endpoints.delete_endpoint(endpoint)
@@ -96,8 +109,7 @@ class EndpointViewSet(WebhookViewSet):
     @document_add_secret
     def add_secret(self, request: Request, webhook_id: int) -> HttpResponse:
         """The body may be absent."""
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         requested_secret = self.read_values(request).get("secret") if request.stream else None
         with transaction.atomic():
             lock_issuer(request)
@@ -107,29 +119,32 @@ class EndpointViewSet(WebhookViewSet):
 
     @document_promote
     def promote(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         with transaction.atomic():
             lock_issuer(request)
             endpoints.promote_secret(endpoint)
-        return json_response(WebhookSerializer(get_own_endpoint(request, webhook_id)).data, headers=NO_STORE)
+        return json_response(WebhookSerializer(self.get_object()).data, headers=NO_STORE)
 
     @document_ping
     def ping(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         with transaction.atomic():
             [delivery] = endpoints.ping([endpoint], timezone.now())
         return accepted_response(request, delivery)
 
     @document_replay
     def replay(self, request: Request, webhook_id: int) -> HttpResponse:
-        endpoint = get_own_endpoint(request, webhook_id)
-        check_parameters(request, [])
+        endpoint = self.get_object()
         values = self.read_values(request)
         with transaction.atomic():
             count = endpoints.replay_events(endpoint, **values, now=timezone.now())
         return json_response({"deliveries": count}, 202, NO_STORE)
+
+    def get_object(self) -> Endpoint:
+        """Raises EndpointNotFound, and UnknownParameter: none of these addresses takes a parameter."""
+        endpoint = self.get_own_endpoint()
+        check_parameters(self.request, [])
+        return endpoint
 
 
 @contextmanager
@@ -139,14 +154,6 @@ def name_refused_secret() -> Iterator[None]:
         yield
     except endpoints.UnusableSecret as error:
         raise ValidationError({"secret": [ErrorDetail(error.message, "invalid")]}) from error
-
-
-def get_own_endpoint(request: Request, webhook_id: int) -> Endpoint:
-    """Raises NotFound, also for the endpoint of another user or app."""
-    endpoint: Endpoint | None = get_own_endpoints(request).filter(pk=webhook_id).first()
-    if not endpoint:
-        raise NotFound("Webhook not found")
-    return endpoint
 
 
 def get_own_endpoints(request: Request) -> QuerySet[Endpoint]:

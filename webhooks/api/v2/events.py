@@ -27,7 +27,6 @@ KNOWN_PARAMETERS = ("after", "limit", "kinds")
 
 class EventViewSet(WebhookViewSet):
     queryset = Event.objects.order_by("transaction", "pk")
-    body_serializers = {}
 
     @document_stream
     def follow(self, request: Request) -> HttpResponse:

@@ -6,19 +6,23 @@ from django.conf import settings
 from drf_spectacular.utils import (
     OpenApiResponse,
     extend_schema,
-    extend_schema_serializer,
     extend_schema_view,
 )
 from rest_framework import serializers
 
-from books.api.schema import BOOK_ID_PARAMETER
 from books.api.v2.documents.books import BOOK_EXAMPLE
 from books.api.v2.serializers import ChangeFilterSerializer, ChangeSerializer, RecentChangeSerializer
 from books.writing.changes import BookNotFound
 from library_site.api.error_documents import INVALID_LIMIT, document_refusal
-from library_site.api.schema import CURSOR_PARAMETER, PAGE_LINK, URL_FIELD, document_answer, document_limit
+from library_site.api.schema import (
+    CURSOR_PARAMETER,
+    PAGE_LINK,
+    URL_FIELD,
+    build_page_serializer,
+    document_answer,
+    document_limit,
+)
 
-TAGS = ["History"]
 NOBODY = {"user": None, "app": None, "api_key": None, "source": None}
 CHANGE_EXAMPLE = {
     "version": 2,
@@ -43,20 +47,8 @@ CREATION_EXAMPLE = {
 }
 
 
-@extend_schema_serializer(many=False)
-class ChangePageSerializer(serializers.Serializer[None]):
-    """The changes of a book."""
-
-    results = ChangeSerializer(many=True)
-    next = serializers.URLField(**URL_FIELD)
-    previous = serializers.URLField(**URL_FIELD)
-
-
-@extend_schema_serializer(many=False)
-class RecentChangePageSerializer(ChangePageSerializer):
-    """The changes of all books."""
-
-    results = RecentChangeSerializer(many=True)
+ChangePageSerializer = build_page_serializer(ChangeSerializer, "The changes of a book.", **URL_FIELD)
+RecentChangePageSerializer = build_page_serializer(RecentChangeSerializer, "The changes of all books.", **URL_FIELD)
 
 
 def page_schema(
@@ -67,21 +59,16 @@ def page_schema(
     return document_answer(serializer, "The changes, the newest first.", example)
 
 
-PAGE_PARAMETER_DOCUMENTS = [document_limit("Changes a page."), CURSOR_PARAMETER, PAGE_LINK]
-
 document_history = extend_schema_view(
     list=extend_schema(
-        operation_id="list_changes",
         summary="List the recent changes of all books",
         description="The newest first. A change must match all filters that are given. Where filters together match"
         " few of many changes, a page may have fewer of them than `limit`, or none, and still have `next`.",
-        tags=TAGS,
-        parameters=[ChangeFilterSerializer, *PAGE_PARAMETER_DOCUMENTS],
+        parameters=[ChangeFilterSerializer],
         responses={
             200: page_schema(
                 RecentChangePageSerializer, "changes", [{**CHANGE_EXAMPLE, "book": 1}, {**CREATION_EXAMPLE, "book": 1}]
             ),
-            **INVALID_LIMIT,
         },
     ),
     retrieve=extend_schema(
@@ -89,8 +76,7 @@ document_history = extend_schema_view(
         summary="Read the history of a book",
         description="Each of its changes, the newest first, also after its deletion: who made it, through what and"
         " when, and the members that changed.",
-        tags=TAGS,
-        parameters=[BOOK_ID_PARAMETER, *PAGE_PARAMETER_DOCUMENTS],
+        parameters=[document_limit("Changes a page."), CURSOR_PARAMETER, PAGE_LINK],
         responses={
             200: page_schema(ChangePageSerializer, "books/1/history", [CHANGE_EXAMPLE, CREATION_EXAMPLE]),
             **document_refusal(BookNotFound, "There never was a book with this id."),

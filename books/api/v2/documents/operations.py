@@ -7,26 +7,21 @@ from drf_spectacular.utils import (
     OpenApiParameter,
     OpenApiResponse,
     extend_schema,
-    extend_schema_serializer,
     extend_schema_view,
 )
-from rest_framework import serializers
 
-from books.api.v2.serializers import OperationPreviewSerializer, OperationRequestSerializer, OperationSerializer
+from books.api.v2.serializers import OperationPreviewSerializer, OperationSerializer
 from books.models import Operation
-from books.operations.lifecycle import OperationEnded, OperationNotFound, OperationUndone
-from library_site.api.error_documents import INVALID_LIMIT, document_invalid, document_refusal
+from books.operations.lifecycle import OperationEnded, OperationUndone
+from library_site.api.error_documents import document_invalid, document_refusal
 from library_site.api.schema import (
-    CURSOR_PARAMETER,
-    PAGE_LINK,
     URL_FIELD,
+    build_page_serializer,
     document_answer,
-    document_limit,
     request_example,
     response_header,
 )
 
-TAGS = ["Operations"]
 WAITING_EXAMPLE = {
     "id": 7,
     "kind": "edit",
@@ -70,16 +65,9 @@ DELETE_EXAMPLE = {"kind": "delete", "filter": {"q": "draft", "year_min": 2020}}
 OPERATION_ID_PARAMETER = OpenApiParameter("operation_id", {"type": "integer"}, OpenApiParameter.PATH)
 LOCATION = response_header("Location", "The address of the operation.", 202)
 RETRY_AFTER = response_header("Retry-After", "Seconds after which to ask, while the operation is under way.", 200, 202)
-NOT_FOUND = document_refusal(OperationNotFound)
 
 
-@extend_schema_serializer(many=False)
-class OperationPageSerializer(serializers.Serializer[None]):
-    """A page of operations."""
-
-    results = OperationSerializer(many=True)
-    next = serializers.URLField(**URL_FIELD)
-    previous = serializers.URLField(**URL_FIELD)
+OperationPageSerializer = build_page_serializer(OperationSerializer, "A page of operations.", **URL_FIELD)
 
 
 def document_operation(description: str, example: dict[str, object]) -> OpenApiResponse:
@@ -88,19 +76,13 @@ def document_operation(description: str, example: dict[str, object]) -> OpenApiR
 
 document_operations = extend_schema_view(
     list=extend_schema(
-        operation_id="list_operations",
         summary="List your operations",
         description="Those that the person of the credential began, through whatever; the newest first.",
-        tags=TAGS,
         parameters=[
             OpenApiParameter("state", enum=Operation.State.values, description="Only those in this state."),
-            document_limit("Operations a page."),
-            CURSOR_PARAMETER,
-            PAGE_LINK,
         ],
         responses={
             200: document_answer(OperationPageSerializer, "The operations.", PAGE_EXAMPLE),
-            **INVALID_LIMIT,
         },
     ),
     create=extend_schema(
@@ -109,8 +91,6 @@ document_operations = extend_schema_view(
         description="All books that match the filter, in batches, by a worker; the answer comes at once. The filter is"
         " applied again to each book that changed meanwhile. With `dry_run` nothing is changed, and the answer says"
         " what would be.",
-        tags=TAGS,
-        request=OperationRequestSerializer,
         examples=[
             request_example("A genre gets another name", EDIT_EXAMPLE),
             request_example("A word is replaced", REPLACE_EXAMPLE),
@@ -128,13 +108,10 @@ document_operations = extend_schema_view(
         },
     ),
     retrieve=extend_schema(
-        operation_id="read_operation",
         summary="Read how far an operation is",
-        tags=TAGS,
-        parameters=[OPERATION_ID_PARAMETER, RETRY_AFTER],
+        parameters=[RETRY_AFTER],
         responses={
             200: document_operation("The operation.", DONE_EXAMPLE),
-            **NOT_FOUND,
         },
     ),
 )
@@ -143,12 +120,9 @@ document_cancel = extend_schema(
     operation_id="cancel_operation",
     summary="Cancel an operation",
     description="What it changed stays, and can be undone. After the answer it changes nothing more.",
-    tags=TAGS,
-    request=None,
-    parameters=[OPERATION_ID_PARAMETER, LOCATION],
+    parameters=[LOCATION],
     responses={
         202: document_operation("The operation is cancelled.", CANCELLED_EXAMPLE),
-        **NOT_FOUND,
         **document_refusal(OperationEnded, "The operation is done, or has failed."),
     },
 )
@@ -157,12 +131,9 @@ document_undo = extend_schema(
     operation_id="undo_operation",
     summary="Undo an operation",
     description="By another operation, which can be undone itself. A member that somebody changed since stays.",
-    tags=TAGS,
-    request=None,
-    parameters=[OPERATION_ID_PARAMETER, LOCATION, RETRY_AFTER],
+    parameters=[LOCATION, RETRY_AFTER],
     responses={
         202: document_operation("The operation that undoes it.", UNDO_EXAMPLE),
-        **NOT_FOUND,
         **document_refusal(OperationUndone, "The operation is under way, undone already, or changed nothing."),
     },
 )
