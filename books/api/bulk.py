@@ -12,7 +12,7 @@ from rest_framework.settings import api_settings
 
 from books.api.bulk_body import MAX_ITEMS, parse_slice
 from books.api.refusals import find_holder, name_holder
-from books.history.actors import ActorRef, begin_operation
+from books.history.actors import ActorRef, record_operation
 from books.models import Book
 from books.operations.tasks import BULK
 from books.rows import BookRow
@@ -120,7 +120,7 @@ def apply_items(
     failures: dict[int, Exception] = {}
     results = []
     with transaction.atomic():
-        actor = begin_operation(BULK, actor, now)
+        actor = record_operation(BULK, actor, now)
         rows = changes.lock_books([item.pk for item in items.values() if item.op != "create"], books)
         for index, item in items.items():
             try:

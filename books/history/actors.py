@@ -125,7 +125,7 @@ def build_actor(identity: Identity) -> Actor:
     )
 
 
-def begin_operation(kind: str, actor: ActorRef, now: datetime) -> ActorRef:
+def record_operation(kind: str, actor: ActorRef, now: datetime) -> ActorRef:
     """Adds an operation that is done in this transaction. Returns the actor of its changes."""
     operation = Operation.objects.create(kind=kind, actor_id=actor.id, created_at=now, finished_at=now)
     return actor._replace(operation_id=operation.pk)

@@ -9,7 +9,7 @@ from django.db.models import Count, Max, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
-from books.history.actors import ActorRef, begin_operation
+from books.history.actors import ActorRef, record_operation
 from books.members import MEMBERS
 from books.models import Book, Operation, OperationProblem
 from books.operations.edits import InvalidEdit, read_edit
@@ -148,7 +148,7 @@ def run_small_operation(
 
     Raises ConcurrentChange.
     """
-    actor = begin_operation(kind, actor, now)
+    actor = record_operation(kind, actor, now)
     operation = Operation.objects.get(pk=actor.operation_id or 0)
     operation.parameters, operation.matched = dict(parameters), len(pks)
     counts = task.write_books(operation, list(changes.lock_books(pks).values()), actor, now)

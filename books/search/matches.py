@@ -11,7 +11,7 @@ from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 from books.fields import fold
 from books.models import FOLDED_COLUMNS, SORT_PREFIX_LENGTH, Book, sort_expression
 from books.search.scans import Scan, ScanKind
-from books.search.sections import Section, read_books
+from books.search.sections import Section, read_sections
 from books.search.texts import (
     MAX_SEARCH_LENGTH,
     MAX_SEARCH_WORDS,
@@ -35,7 +35,7 @@ class Search(NamedTuple):
 
 def find_first(books: QuerySet[Book], scan: Scan, limit: int) -> list[Book]:
     """Returns the best matches."""
-    return read_books(books, build_search(scan).sections, limit, Start()).rows
+    return read_sections(books, build_search(scan).sections, limit, Start()).rows
 
 
 def build_search(scan: Scan) -> Search:

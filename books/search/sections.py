@@ -74,7 +74,7 @@ class Position(Cursor):
     pk: CursorInteger
 
 
-def read_books(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
+def read_sections(books: QuerySet[Book], sections: Sequence[Section], limit: int, start: Start) -> Page[Book]:
     """Reads the sections one behind the other, from the start or from the end. Takes a query a section at most.
 
     The keys have the members of a Position. No book may be in two sections.

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from books.history.actors import ActorRef, begin_operation
+from books.history.actors import ActorRef, record_operation
 from books.models import MirroredBook, Operation
 from books.writing import changes
 from books.writing.changes import BookNotFound, ConcurrentChange
@@ -32,7 +32,7 @@ def merge_books(
     """
     [other_id] = versions.keys() - {kept_id}
     with transaction.atomic():
-        operation = begin_operation(MERGE, actor, now)
+        operation = record_operation(MERGE, actor, now)
         books = changes.lock_books(versions)
         if len(books) < len(versions):
             raise BookNotFound

@@ -32,7 +32,7 @@ from books.models import Book, Summary
 from books.search.lent_books import AVAILABILITY_CONDITIONS
 from books.search.matches import build_search
 from books.search.scans import read_scan
-from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_books
+from books.search.sections import SORT_KEYS, Position, Section, find_start, parse_position, read_sections
 from books.summaries import BOOKS, find_count_time, read_summary
 from library_site.admin.paginator import BoundedCount
 from library_site.db.integers import parse_integer
@@ -113,7 +113,7 @@ class BookList(ChangeList):
 
     def read_page(self, request: HttpRequest) -> Page[Book]:
         sections = self.list_sections()
-        return read_books(self.filtered_books, sections, self.settings.rows, self.find_start(request, sections))
+        return read_sections(self.filtered_books, sections, self.settings.rows, self.find_start(request, sections))
 
     def find_start(self, request: HttpRequest, sections: Sequence[Section]) -> Start:
         backward = "before" in request.GET or "last" in request.GET

@@ -14,7 +14,7 @@ from django.utils.formats import date_format
 from pytest_django import Settings
 
 from books.admin.book import history
-from books.history.actors import begin_operation, find_actor
+from books.history.actors import find_actor, record_operation
 from books.models import Actor, Change, Operation
 from tests.support.admin_pages import ODD_IDS, ODD_QUERIES, follow_link, read_text, read_words, submit_action
 from tests.support.books_admin import (
@@ -87,14 +87,14 @@ def test_a_list_action_links_its_other_changes(librarian: Client) -> None:
 def test_a_bulk_request_and_an_import_are_named_once(
     librarian: Client, channel: Actor.Channel, kind: str, words: str
 ) -> None:
-    book = create_book(actor=begin_operation(kind, find_actor(channel), timezone.now()))
+    book = create_book(actor=record_operation(kind, find_actor(channel), timezone.now()))
     answer = librarian.get(history_address(book))
     assert words in read_words(answer)
     assert "through" not in read_words(answer)
 
 
 def test_a_change_whose_operation_is_unknown_is_shown(librarian: Client) -> None:
-    actor = begin_operation("import", find_actor(Actor.Channel.IMPORT), timezone.now())
+    actor = record_operation("import", find_actor(Actor.Channel.IMPORT), timezone.now())
     book = create_book(actor=actor)
     Operation.objects.all().delete()
     assert "UTC through import" in read_words(librarian.get(history_address(book)))
@@ -131,7 +131,7 @@ def test_pages_follow_each_other_in_both_directions(librarian: Client) -> None:
 def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Client) -> None:
     book, counts = create_book(), []
     for year in (1, 2, 3):
-        operation = begin_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {year}"), timezone.now())
+        operation = record_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {year}"), timezone.now())
         change_book(book, actor=operation, year=year)
         with CaptureQueriesContext(connection) as queries:
             librarian.get(history_address(book))

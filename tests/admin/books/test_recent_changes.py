@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from books.admin.book import recent_changes
-from books.history.actors import ActorRef, begin_operation
+from books.history.actors import ActorRef, record_operation
 from books.models import Actor
 from books.writing import changes
 from tests.support.admin_pages import follow_link, read_text, read_words
@@ -31,7 +31,7 @@ MORNING = datetime(2026, 1, 31, 9, tzinfo=UTC)
 @pytest.fixture
 def changed_books(db: None) -> ActorRef:
     """Changes of several people, apps and times. Returns an operation."""
-    operation = begin_operation("import", add_actor(Actor.Channel.IMPORT, source_name="North"), NIGHT)
+    operation = record_operation("import", add_actor(Actor.Channel.IMPORT, source_name="North"), NIGHT)
     changes.create_book(build_book(title="Old"), operation, NIGHT)
     changes.create_book(build_book(title="Ancient"), operation, NIGHT)
     changes.create_book(build_book(title="Early"), add_actor(Actor.Channel.V2, app_name="Bindery"), MORNING)
@@ -143,7 +143,7 @@ def test_a_page_takes_as_many_queries_for_many_changes_as_for_few(librarian: Cli
     counts = []
     for number in (1, 2, 3):
         book = create_book(actor=add_actor(Actor.Channel.V2, user_name=f"user {number}"))
-        operation = begin_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {number}"), NIGHT)
+        operation = record_operation("bulk", add_actor(Actor.Channel.BULK, user_name=f"user {number}"), NIGHT)
         change_book(create_book(), actor=operation, year=1)
         delete_book(book)
         with CaptureQueriesContext(connection) as queries:

@@ -62,8 +62,7 @@ def page_schema(
 document_history = extend_schema_view(
     list=extend_schema(
         summary="List the recent changes of all books",
-        description="The newest first. A change must match all filters that are given. Where filters together match"
-        " few of many changes, a page may have fewer of them than `limit`, or none, and still have `next`.",
+        description="The newest first. A change must match all filters that are given.",
         parameters=[ChangeFilterSerializer],
         responses={
             200: page_schema(

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from books.history import expiry
-from books.history.actors import begin_operation
+from books.history.actors import record_operation
 from books.history.expiry import iter_expired
 from books.models import Book, Change, Operation
 from books.operations.lifecycle import build_operation
@@ -91,7 +91,7 @@ def test_without_the_setting_the_history_is_kept_for_ever(settings: Settings) ->
 
 
 def test_operations_go_with_the_last_of_their_changes() -> None:
-    old, unused, recent = (begin_operation("mark", ACTOR, NOW - days * DAY) for days in (400, 400, 0))
+    old, unused, recent = (record_operation("mark", ACTOR, NOW - days * DAY) for days in (400, 400, 0))
     book = create_book(400)
     changes.change_book(book.id, {"year": 1900}, None, old, NOW - 300 * DAY)
     assert delete_expired_history() == {"operations": 1}

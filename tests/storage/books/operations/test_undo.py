@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from books.history.actors import ActorRef, begin_operation
+from books.history.actors import ActorRef, record_operation
 from books.members import MEMBERS
 from books.models import Book, Change, Operation
 from books.operations import worker
@@ -104,7 +104,7 @@ def test_books_that_were_restored_since_or_whose_isbn_is_in_use_stay(head: Actor
 
 def test_books_that_were_added_together_are_deleted_unless_somebody_changed_them(head: ActorRef) -> None:
     now = timezone.now()
-    actor = begin_operation("import", find_anybody(), now)
+    actor = record_operation("import", find_anybody(), now)
     changed, deleted, _ = (create_book(actor) for _ in range(3))
     change_book(changed, year=1)
     change_book(changed, year=1813)
@@ -119,7 +119,7 @@ def test_several_changes_of_a_book_are_taken_back_one_by_one(head: ActorRef) -> 
     """As a bulk request makes them: a book is added, changed and deleted, and another takes its isbn."""
     kept = create_book(isbn="I-1")
     before = list_members()
-    actor = begin_operation("bulk", find_anybody(), timezone.now())
+    actor = record_operation("bulk", find_anybody(), timezone.now())
     change_book(kept, actor, isbn="I-2", year=1)
     added = create_book(actor, isbn="I-1")
     change_book(added, actor, year=2)
@@ -166,7 +166,7 @@ def cancel_part(undo: Operation, steps: int) -> None:
 
 
 def begin_bulk() -> ActorRef:
-    return begin_operation("bulk", find_anybody(), timezone.now())
+    return record_operation("bulk", find_anybody(), timezone.now())
 
 
 def add_all(head: ActorRef) -> None:

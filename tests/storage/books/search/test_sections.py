@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 
 from books.models import Book
-from books.search.sections import SORT_KEYS, Position, Section, parse_position, read_books
+from books.search.sections import SORT_KEYS, Position, Section, parse_position, read_sections
 from library_site.db.keyset import Key, Page, Start
 from tests.support.books_admin import create_book
 
@@ -27,7 +27,7 @@ def list_years(page: Page[Book]) -> list[int]:
 
 
 def read(sections: list[Section], key: Key | None = None, backward: bool = False, limit: int = 2) -> Page[Book]:
-    return read_books(Book.objects.all(), sections, limit, Start(key, backward))
+    return read_sections(Book.objects.all(), sections, limit, Start(key, backward))
 
 
 def find_position(key: Key, sections: list[Section]) -> Key | None:
