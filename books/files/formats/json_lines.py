@@ -25,10 +25,8 @@ HEAD_RECORDS = 100
 # Who asked for the records could not read deeper values.
 MAX_NESTING = 32
 encoder = msgspec.json.Encoder()
-# A file of one array: what its first bytes look like, its strings and brackets, and what may be between its objects.
+# What the first bytes of a file of one array look like.
 ARRAY_PATTERN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\]]")
-TOKEN_PATTERN = re.compile(rb'"(?:[^"\\]|\\.|\\\Z)*+(?P<end>"|\Z)|[\[\]{}]', re.DOTALL)
-GAP_SIGNS = b" \t\r\n,"
 
 
 def read_json_lines(stream: BinaryIO, encoding_name: str = "") -> Table:
@@ -49,67 +47,18 @@ def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
 
 def iter_elements(stream: BinaryIO) -> Iterator[Record]:
     """Yields the elements of an array, each with the line on which it begins. What is refused comes back as lines."""
-    for line, text in ArrayReader(stream).read():
+    content = stream.read().removeprefix(BOM)
+    try:
+        elements = msgspec.json.decode(content, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableFile(_("The array is damaged. %(error)s") % {"error": error}) from error
+    line, position = 1, 0
+    for text in map(bytes, elements):
+        start = content.index(text, position)
+        line += content.count(b"\n", position, start)
         yield parse_line(line, text.replace(b"\r", b" ").replace(b"\n", b" "))
-
-
-class ArrayReader:
-    """Finds the elements of an array. No more than one of them is in memory."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.buffer = b""
-        # How many brackets are open, where the element begins, and up to where the buffer is read.
-        self.depth = self.start = self.position = 0
-        # The number of the line at a position of the buffer.
-        self.line, self.line_position = 1, 0
-
-    def read(self) -> Iterator[tuple[int, bytes]]:
-        """Yields the line and the text of each element. Raises UnreadableFile."""
-        while chunk := self.stream.read(CHUNK_BYTES):
-            self.buffer += chunk
-            yield from self.read_buffer()
-            self.drop(self.start if self.depth > 1 else self.position)
-        if self.depth or self.buffer.strip():
-            line = self.count_lines(len(self.buffer) if self.depth < 2 else 0)
-            raise UnreadableFile(_("Line %(line)s: the array is damaged, or has no end.") % {"line": line})
-
-    def read_buffer(self) -> Iterator[tuple[int, bytes]]:
-        for match in TOKEN_PATTERN.finditer(self.buffer, self.position):
-            if match["end"] == b"":
-                return
-            if self.depth < 2:
-                self.require_element(match)
-            if match["end"] is None:
-                yield from self.handle_bracket(match)
-            self.position = match.end()
-
-    def require_element(self, match: "re.Match[bytes]") -> None:
-        """Raises UnreadableFile if something else is in the array."""
-        gap = self.buffer[self.position : match.start()].removeprefix(BOM)
-        if match["end"] or gap.strip(GAP_SIGNS):
-            line = self.count_lines(match.start())
-            raise UnreadableFile(_("Line %(line)s: the array has something that is no object.") % {"line": line})
-
-    def handle_bracket(self, match: "re.Match[bytes]") -> Iterator[tuple[int, bytes]]:
-        is_opening = match[0] in b"[{"
-        if is_opening and self.depth == 1:
-            self.start = match.start()
-        self.depth += 1 if is_opening else -1
-        if self.depth == 1 and not is_opening:
-            yield self.count_lines(self.start), self.buffer[self.start : match.end()]
-
-    def count_lines(self, position: int) -> int:
-        """Returns the number of the line at this position, which is not before that of the call before."""
-        self.line += self.buffer.count(b"\n", self.line_position, position)
-        self.line_position = position
-        return self.line
-
-    def drop(self, count: int) -> None:
-        """Forgets the beginning of the buffer."""
-        self.count_lines(count)
-        self.buffer = self.buffer[count:]
-        self.start, self.position, self.line_position = self.start - count, self.position - count, 0
+        line += text.count(b"\n")
+        position = start + len(text)
 
 
 def iter_lines(stream: BinaryIO) -> Iterator[Record]:
