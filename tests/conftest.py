@@ -42,7 +42,6 @@ TABLES_OF_MIGRATIONS = {"auth_permission", "django_content_type", "django_migrat
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-    from playwright.sync_api import Browser
     from pytest_django import DjangoDbBlocker
 
 
@@ -183,16 +182,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     # On SQLite only half the threads may wait to write, and no writer of a test is to be refused.
     with serve_library(tmp_path_factory.mktemp("service"), WEB_CONCURRENCY="2", WEB_THREADS="40") as service:
         yield service
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> "Iterator[Browser]":
-    """Headless Chromium, for modules with BROWSER_MARKS."""
-    # Only modules of browser tests import Playwright.
-    from tests.support.browser import start_chromium
-
-    with start_chromium(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,6 @@ from tests.clients.conftest import BASIC, POST, PUBLIC, App
 from tests.support.oauth_flows import SECRET, submit_consent
 from tests.support.server import Service
 
-pytestmark = pytest.mark.database_independent
-
 SCOPE = "read write"
 
 

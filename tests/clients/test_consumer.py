@@ -21,8 +21,6 @@ from tests.support.sources import SECRET as SOURCES_SECRET
 from webhooks.models import Attempt, Delivery
 from webhooks.outbox import create_ping
 
-pytestmark = pytest.mark.database_independent
-
 # Those of the specification.
 each_form = pytest.mark.parametrize("form", ["A", "B"])
 

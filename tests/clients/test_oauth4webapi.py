@@ -13,8 +13,6 @@ from tests.support.server import Service
 
 SCRIPT = Path(__file__).with_name("whole_flow.js")
 
-pytestmark = pytest.mark.database_independent
-
 
 @pytest.mark.usefixtures("node_packages")
 def test_oauth4webapi_finds_no_violation_of_the_specifications(

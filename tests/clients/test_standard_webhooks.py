@@ -34,7 +34,6 @@ from webhooks.models import Delivery, Endpoint, Received
 from webhooks.outbox import create_ping
 from webhooks.signing import sign
 
-pytestmark = pytest.mark.database_independent
 SCRIPT = Path(__file__).with_name("sign_and_verify.js")
 MESSAGE_ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 # The first is a program with a generated client.

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.server import Service
@@ -15,18 +14,16 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A camera that shows a test picture.
+    "--use-fake-ui-for-media-stream",
+    "--use-fake-device-for-media-stream",
 ]
-# The pytest marks of a module of browser tests.
-BROWSER_MARKS = [pytest.mark.database_independent, pytest.mark.browser, pytest.mark.usefixtures("chromium")]
 
 
 @contextmanager
-def start_chromium(path: str, *flags: str) -> Iterator[Browser]:
-    """Yields a browser. Close it at the end of the module: while it runs, Django takes the thread
-    for asynchronous code and refuses queries.
-    """
+def start_chromium(path: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS, *flags])
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield browser
         browser.close()
 

@@ -16,8 +16,6 @@ from tests.support.admin_pages import read_inputs, read_text
 from tests.support.books import build_book
 from tests.support.books_admin import ADD, LIST, build_form, change_book, create_book, page_address
 
-pytestmark = pytest.mark.database_independent
-
 SUGGESTIONS = f"{LIST}suggestions/"
 WARNINGS = f"{LIST}warnings/"
 ISBN = "978-0-14-143951-8"

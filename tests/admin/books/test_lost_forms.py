@@ -19,8 +19,6 @@ from tests.support.books_admin import (
     page_address,
 )
 
-pytestmark = pytest.mark.database_independent
-
 
 @pytest.fixture
 def lost(librarian: Client) -> Any:

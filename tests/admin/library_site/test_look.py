@@ -10,8 +10,6 @@ from django.test import Client
 from library_site.admin.badges import format_badge
 from tests.support.admin_pages import read_text
 
-pytestmark = pytest.mark.database_independent
-
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=")
 
 
@@ -134,7 +132,6 @@ def test_browsers_find_the_icon_where_they_look_for_it(client: Client, db: None)
     assert b"".join(answer).startswith(b"\0\0\1\0")
 
 
-@pytest.mark.database_independent
 def test_a_badge_is_a_word() -> None:
     assert format_badge("<b>") == '<span class="badge">&lt;b&gt;</span>'
     assert format_badge("Revoked", "bad") == '<span class="badge bad">Revoked</span>'

@@ -23,8 +23,6 @@ from tests.support.sources import create_source
 from tests.support.webhooks_admin import attempt_deliveries
 from webhooks.models import Delivery, Endpoint, Received
 
-pytestmark = pytest.mark.database_independent
-
 SHOWN_ATTRIBUTES = ("alt", "aria-label", "placeholder", "title")
 WORD = re.compile(r"[^\W\d_]{2,}")
 # What people entered and what programs read, alone or in a title.

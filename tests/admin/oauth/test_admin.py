@@ -28,8 +28,6 @@ from tests.support.admin_pages import (
     submit_action,
 )
 
-pytestmark = pytest.mark.database_independent
-
 APPS = "/admin/oauth2_provider/application/"
 ACCESS = "/admin/oauth/authorization/"
 KEYS = "/admin/oauth/apikey/"

@@ -8,8 +8,6 @@ from django.test import Client
 
 from tests.support.admin_pages import read_text, submit_action
 
-pytestmark = pytest.mark.database_independent
-
 USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
 
 

@@ -30,8 +30,6 @@ from tests.support.oauth_flows import (
 from webhooks.endpoints import ENDED_REASON, change_endpoint, disable_ended
 from webhooks.models import Delivery, Endpoint
 
-pytestmark = pytest.mark.database_independent
-
 HOOKS, KEYS = "/api/v2/webhooks", "/api/v2/api-keys"
 ACCESS, APPS, API_KEYS = "/admin/oauth/authorization/", "/admin/oauth2_provider/application/", "/admin/oauth/apikey/"
 WAITING_PERIOD = timedelta(days=31)

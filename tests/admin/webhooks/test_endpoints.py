@@ -32,7 +32,7 @@ from webhooks import endpoints
 from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, Event
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.database_independent]
+pytestmark = pytest.mark.usefixtures("db")
 
 
 def decrypt_secrets(endpoint: Endpoint) -> dict[str, str]:

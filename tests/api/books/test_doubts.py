@@ -8,7 +8,6 @@ from django.utils import translation
 from books.admin.book.warnings import find_warnings
 from books.search.doubts import doubt_isbn, doubt_year
 
-pytestmark = pytest.mark.database_independent
 TODAY = date(2026, 12, 31)
 
 

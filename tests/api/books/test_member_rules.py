@@ -145,7 +145,6 @@ DOCUMENTED_BODIES = [
 ]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(("url", "method", "address"), DOCUMENTED_BODIES)
 def test_a_document_allows_what_its_body_may_be(api: httpx.Client, url: str, method: str, address: str) -> None:
     document = api.get(url).json()
@@ -162,7 +161,6 @@ def test_a_document_allows_what_its_body_may_be(api: httpx.Client, url: str, met
     assert not list_differences(rules, is_allowed, get_expected)
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("version", "action"),
     [

@@ -18,8 +18,6 @@ from tests.support.logs import Log, capture_log, kill_worker
 from tests.support.server import serve_library
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.database_independent
-
 REQUEST_ID = "Caller-1.of_2"
 TIME_PATTERN = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 SECRET = "open-sesame"

@@ -10,8 +10,6 @@ from django.db.backends.signals import connection_created
 from library_site.db.outages import OutageLog, outage_log
 from tests.support.failures import break_database
 
-pytestmark = pytest.mark.database_independent
-
 GONE = OperationalError("gone")
 
 

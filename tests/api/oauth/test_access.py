@@ -33,8 +33,6 @@ from tests.support.oauth_flows import (
     obtain_tokens,
 )
 
-pytestmark = pytest.mark.database_independent
-
 CHALLENGE = build_challenge()
 INVALID = build_challenge(error="invalid_token")
 VERSIONS = ["/api/books", "/api/v2/books"]

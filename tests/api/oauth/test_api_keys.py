@@ -15,8 +15,6 @@ from tests.support import oauth_flows
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header
 
-pytestmark = pytest.mark.database_independent
-
 KEYS = "/api/v2/api-keys"
 
 

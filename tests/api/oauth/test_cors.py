@@ -7,8 +7,6 @@ import pytest
 
 from tests.support.server import serve_library
 
-pytestmark = pytest.mark.database_independent
-
 ORIGINS = ["https://shop.example", "http://localhost:5173"]
 SHARED_ADDRESSES = [
     "/api/books",

@@ -61,21 +61,18 @@ def test_a_secret_that_is_no_generated_one_is_limited_too(api: httpx.Client, ful
     assert answer.headers["Retry-After"] == "5"
 
 
-@pytest.mark.database_independent
 def test_a_process_hashes_two_passwords_at_the_same_time() -> None:
     acquired = [HASH_LIMITER.hashing.acquire(blocking=False) for _ in range(3)]
     HASH_LIMITER.hashing.release(2)
     assert acquired == [True, True, False]
 
 
-@pytest.mark.database_independent
 def test_half_of_the_threads_neither_hash_nor_wait(settings: Settings) -> None:
     threads = [HASH_LIMITER.threads.acquire(blocking=False) for _ in range(settings.WEB_THREADS)]
     HASH_LIMITER.threads.release(settings.WEB_THREADS // 2)
     assert threads.count(True) == settings.WEB_THREADS // 2
 
 
-@pytest.mark.database_independent
 def test_a_thread_waits_and_the_next_one_is_refused() -> None:
     limiter, is_hashing, may_end = HashLimiter(max_hashing=1, max_threads=2, max_wait=30), Event(), Event()
 
@@ -94,7 +91,6 @@ def test_a_thread_waits_and_the_next_one_is_refused() -> None:
     assert [thread.result() for thread in threads] == [None, None]
 
 
-@pytest.mark.database_independent
 def test_a_thread_does_not_wait_longer_than_it_may() -> None:
     limiter, started_at = HashLimiter(max_hashing=1, max_threads=2, max_wait=0.01), time.monotonic()
     with limiter.slot(), pytest.raises(HashingBusy), limiter.slot():

@@ -32,8 +32,6 @@ from tests.support.oauth_flows import (
     submit_sign_in,
 )
 
-pytestmark = pytest.mark.database_independent
-
 GUESS = "a-guess-that-must-be-nowhere"
 MAX_FAILURES = 10
 

@@ -28,8 +28,6 @@ from tests.support.oauth_flows import (
     sign_in,
 )
 
-pytestmark = pytest.mark.database_independent
-
 PAGES = [
     "/accounts/login",
     "/accounts/logout",

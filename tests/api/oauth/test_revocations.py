@@ -32,8 +32,6 @@ from tests.support.oauth_flows import (
     obtain_tokens,
 )
 
-pytestmark = pytest.mark.database_independent
-
 
 class Scenario:
     """A librarian with two apps, and the tokens of each."""

@@ -19,8 +19,6 @@ from oauth.tokens import access_tokens, jwks
 from tests.support import oauth_flows
 from tests.support.forged_tokens import decode_token, forge_token
 
-pytestmark = pytest.mark.database_independent
-
 PRIVATE_MEMBERS = ("d", "p", "q", "dp", "dq", "qi")
 
 

@@ -23,7 +23,7 @@ from tests.support.webhooks_admin import ENDPOINTS, build_endpoint_form
 from webhooks.endpoints import ENDED_REASON
 from webhooks.models import Delivery, Endpoint, EndpointSecret
 
-pytestmark = [pytest.mark.usefixtures("db"), pytest.mark.database_independent]
+pytestmark = pytest.mark.usefixtures("db")
 HOOKS, KEYS = "/api/v2/webhooks", "/api/v2/api-keys"
 URL = "https://receiver.example/hook"
 SPAN = {"events": ["*"], "after": "2026-01-01T00:00:00Z"}

@@ -26,8 +26,6 @@ from webhooks.encryption import decrypt_secret, encrypt_secret
 from webhooks.models import Delivery, Endpoint, EndpointSecret, Event
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE
 
-pytestmark = pytest.mark.database_independent
-
 HOOKS = "/api/v2/webhooks"
 URL = "https://receiver.example/hook"
 MEMBERS = {"url": URL, "events": ["*"]}
@@ -129,7 +127,6 @@ def test_a_new_webhook_is_sent_the_next_events(api: httpx.Client, key_header: di
     assert deliver_new_book(api, Endpoint.objects.get(pk=hook["id"])).event.kind == "book.created"
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("members", "field"),
     [

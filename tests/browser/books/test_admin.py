@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.browser import open_page
 from tests.support.server import Service, run_command, run_in_shell
 
 # Creates a librarian, a book with two versions and a deleted book, and prints the session and the ids of the books.
@@ -30,8 +30,6 @@ with transaction.atomic():
 print(json.dumps([client.cookies["sessionid"].value, book.pk, deleted_book.pk]))
 """
 MAX_TABS = 60
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")

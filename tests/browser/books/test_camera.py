@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page, start_chromium
+from tests.support.browser import open_page
 from tests.support.server import Service, run_in_shell
 from tests.support.waiting import wait_until
 
@@ -45,20 +45,12 @@ DETECTOR = """
 CAN_READ = DETECTOR.replace("FORMATS", "['qr_code', 'ean_13']")
 PAGES = ["/admin/", "/admin/books/book/scan/", "/admin/books/book/lend/", "/admin/books/book/add/"]
 
-pytestmark = BROWSER_MARKS
-
 
 @pytest.fixture(scope="module")
 def prepared(service: Service) -> list[str]:
     """The session of a librarian, and the ISBNs of two books that are available."""
     values: list[str] = json.loads(run_in_shell(service.database_url, PREPARATION))
     return values
-
-
-@pytest.fixture(scope="module")
-def camera_browser(chromium: str) -> Iterator[Browser]:
-    with start_chromium(chromium, "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream") as browser:
-        yield browser
 
 
 @contextmanager
@@ -80,9 +72,9 @@ def show_code(page: Page, code: str) -> None:
 
 @pytest.mark.parametrize("detector", ["", DETECTOR.replace("FORMATS", "['qr_code']")])
 def test_where_no_code_can_be_read_there_is_no_button(
-    camera_browser: Browser, service: Service, prepared: list[str], detector: str
+    browser: Browser, service: Service, prepared: list[str], detector: str
 ) -> None:
-    with open_page(camera_browser, service, prepared[0]) as page:
+    with open_page(browser, service, prepared[0]) as page:
         page.add_init_script(detector or "delete window.BarcodeDetector;")
         for address in PAGES:
             page.goto(address)
@@ -93,19 +85,17 @@ def test_where_no_code_can_be_read_there_is_no_button(
 
 @pytest.mark.parametrize("address", PAGES[:2])
 def test_a_code_before_the_camera_finds_a_book(
-    camera_browser: Browser, service: Service, prepared: list[str], address: str
+    browser: Browser, service: Service, prepared: list[str], address: str
 ) -> None:
     screen = {"width": 390, "height": 800}
-    with open_camera(camera_browser, service, prepared[0], address, viewport=screen) as page:
+    with open_camera(browser, service, prepared[0], address, viewport=screen) as page:
         show_code(page, prepared[1])
         expect(page.get_by_role("heading", level=1)).to_have_text("Seen 0")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_a_code_before_the_camera_begins_a_new_book(
-    camera_browser: Browser, service: Service, prepared: list[str]
-) -> None:
-    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/add/") as page:
+def test_a_code_before_the_camera_begins_a_new_book(browser: Browser, service: Service, prepared: list[str]) -> None:
+    with open_camera(browser, service, prepared[0], "/admin/books/book/add/") as page:
         show_code(page, "9780143039471")
         expect(page.locator("#id_title")).to_be_focused()
         expect(page.locator("#id_isbn")).to_have_value("978-0-14-303947-1")
@@ -114,9 +104,9 @@ def test_a_code_before_the_camera_begins_a_new_book(
 
 
 def test_codes_before_the_camera_lend_one_book_after_the_other(
-    camera_browser: Browser, service: Service, prepared: list[str]
+    browser: Browser, service: Service, prepared: list[str]
 ) -> None:
-    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/lend/") as page:
+    with open_camera(browser, service, prepared[0], "/admin/books/book/lend/") as page:
         for code in prepared[1:]:
             show_code(page, code)
             expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(code)
@@ -133,9 +123,9 @@ def test_codes_before_the_camera_lend_one_book_after_the_other(
     assert [bool(available) for (available,) in states] == [False, False]
 
 
-def test_a_camera_that_is_not_allowed_is_said(camera_browser: Browser, service: Service, prepared: list[str]) -> None:
+def test_a_camera_that_is_not_allowed_is_said(browser: Browser, service: Service, prepared: list[str]) -> None:
     refusal = "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException());"
-    with open_camera(camera_browser, service, prepared[0], "/admin/books/book/scan/", refusal) as page:
+    with open_camera(browser, service, prepared[0], "/admin/books/book/scan/", refusal) as page:
         expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("The browser gives no picture")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_be_hidden()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.browser import open_page
 from tests.support.receivers import respond_with
 from tests.support.server import Service, run_in_shell, serve_library
 from tests.support.sru_servers import ISBN, Catalogue, build_record, drip, flood, respond_with_records, start_catalogue
@@ -29,8 +29,6 @@ ADD = "/admin/books/book/add/"
 OTHER_ISBNS = ["9780141439600", "9780141439518", "9780141439662"]
 # Chromium says so of each answer that is none of 2xx.
 NO_SUCCESS = "Failed to load resource"
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.books import build_isbn
-from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.browser import open_page
 from tests.support.server import Service, run_in_shell
 
 # Creates a head librarian and two books, and prints the session.
@@ -51,8 +51,6 @@ FAULTS = {
     "Café;Zoë;1900;0141439513;Lyrik;": f"Café;Zoë;1900;{MENDED[10]};Lyrik;",
 }
 FINE_ROWS = [f"Übermut {number};Zoë;1900;{isbn};Lyrik;" for number, isbn in enumerate(ISBNS[:489])]
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture

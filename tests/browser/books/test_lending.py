@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.browser import open_page
 from tests.support.server import Service, run_in_shell
 
 LEND = "/admin/books/book/lend/"
@@ -41,8 +41,6 @@ RECORD_TONES = """
 HIGH, LOW = 880, 220
 FAILED_REQUEST = "Failed to load resource"
 MANY_SCANS = 80
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")

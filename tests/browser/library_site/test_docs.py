@@ -5,12 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import BROWSER_MARKS
 from tests.support.server import Service
 
 BOTTOMS_SCRIPT = "elements => elements.map(element => element.getBoundingClientRect().bottom)"
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture

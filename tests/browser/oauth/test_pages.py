@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import BROWSER_MARKS, open_page
+from tests.support.browser import open_page
 from tests.support.oauth_flows import CHALLENGE_PARAMETERS
 from tests.support.second_factors import compute_code
 from tests.support.server import Service, run_in_shell
@@ -57,8 +57,6 @@ CONTRAST_SCRIPT = """elements => {
 }"""
 NAMELESS_SCRIPT = "fields => fields.filter(one => !one.labels.length && !one.ariaLabel).map(one => one.outerHTML)"
 LIGHTNESS_SCRIPT = "Math.max(...getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g))"
-
-pytestmark = BROWSER_MARKS
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ import pytest
 
 from books.isbn import hyphenate_isbn, normalize_isbn
 
-pytestmark = pytest.mark.database_independent
-
 
 @pytest.mark.parametrize(
     "text",

@@ -16,8 +16,6 @@ from books.models import DERIVED_FIELDS, FOLDED_COLUMNS, MEMBER_DEFAULTS, Book
 from books.rows import BookRow
 from books.search.sections import SORT_KEYS
 
-pytestmark = pytest.mark.database_independent
-
 COLUMNS = [field.name for field in Book._meta.concrete_fields]
 # The library decides what these are.
 GIVEN = {"id", "created_at", "updated_at", "version", *(field.name for field in DERIVED_FIELDS)}

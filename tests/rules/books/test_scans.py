@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from books.search.scans import LAYOUTS, Scan, ScanKind, read_scan
 
-pytestmark = pytest.mark.database_independent
-
 ISBN = "9780141439518"
 
 

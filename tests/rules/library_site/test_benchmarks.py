@@ -10,8 +10,6 @@ from benchmarks.competitors import COMPETITORS, LIBRARIES, OURS, OURS_FETCH, OUR
 from benchmarks.report import list_verdicts
 from benchmarks.support.load import COLUMNS, Measurement, takes_part
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 IMPORT = re.compile(r"\bfrom ((?:books|oauth|webhooks|library_site|tests|benchmarks)[\w.]*) import \(?([\w, ]+)")
 

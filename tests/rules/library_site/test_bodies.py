@@ -14,8 +14,6 @@ from library_site.http.bodies import COLLECTION_SIZE, PART_SIZE, buffer_body
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-pytestmark = pytest.mark.database_independent
-
 Post = Callable[[bytes], "Response"]
 
 

@@ -15,8 +15,6 @@ from library_site.written_paths import iter_unwritable_paths
 from tests.support.redis_server import start_redis
 from tests.support.settings import override_by
 
-pytestmark = pytest.mark.database_independent
-
 WARNING = checks.Warning("It is\nunlikely.", hint="Set\tit.", id="x.W001")
 ERROR = checks.Error("It is wrong.", id="x.E001")
 INFO = checks.Info("It is so.", id="x.I001")

@@ -11,8 +11,6 @@ from library_site.db.keyset import Start
 from tests.support.pages import forge_cursor
 from webhooks.stream import StreamCursor
 
-pytestmark = pytest.mark.database_independent
-
 NOON = datetime(2026, 1, 31, 12)  # noqa: DTZ001  # as keys are
 
 

@@ -68,7 +68,6 @@ def make_serializer(field: serializers.Field[Any, Any, Any, Any]) -> type[serial
     return type("One", (serializers.Serializer,), {"title": field})
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "serializer", [WithValidate, WithValidateMember, WithRunValidation, WithToInternalValue, WithValidators]
 )
@@ -77,7 +76,6 @@ def test_a_serializer_with_rules_of_its_own_has_no_decoder(serializer: type[seri
         make_decoder(serializer)
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "field",
     [
@@ -104,20 +102,17 @@ def test_a_field_with_another_rule_has_no_decoder(field: serializers.Field[Any, 
         make_decoder(make_serializer(field))
 
 
-@pytest.mark.database_independent
 def test_a_renamed_member_is_decoded_under_its_source() -> None:
     serializer = make_serializer(StringField(source="genre"))
     assert make_decoder(serializer)(b'{"title": "Novel"}') == {"genre": "Novel"}
 
 
-@pytest.mark.database_independent
 @with_each_decoder
 def test_a_usual_body_is_decoded(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
     book = build_book(title="Über 📖", year=-800)
     assert decode(json.dumps(book).encode()) == book
 
 
-@pytest.mark.database_independent
 @with_each_decoder
 def test_a_book_that_is_sent_back_as_it_was_read_is_decoded(
     serializer: type[BookCreateSerializer], decode: BodyDecoder
@@ -128,7 +123,6 @@ def test_a_book_that_is_sent_back_as_it_was_read_is_decoded(
     assert decode(json.dumps({**ignored, **book}).encode()) == book
 
 
-@pytest.mark.database_independent
 @with_each_decoder
 def test_what_is_ignored_must_be_json(serializer: type[serializers.Serializer[Any]], decode: BodyDecoder) -> None:
     body = json.dumps(build_book()).encode().removesuffix(b"}")

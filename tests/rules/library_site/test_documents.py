@@ -21,8 +21,6 @@ from oauth.scopes import SCOPES
 from tests.support.waiting import PROCESS_TIMEOUT
 from webhooks.registry import EVENT_KINDS, PING_KIND
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 README, APP_DEVELOPERS, OPERATIONS = ROOT / "README.md", ROOT / "docs/app-developers.md", ROOT / "docs/operations"
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]

@@ -19,8 +19,6 @@ from library_site.api.openapi import build_version
 from library_site.http.errors import detail_format, envelope_format
 from tests.support.openapi import JSON
 
-pytestmark = pytest.mark.database_independent
-
 
 def test_a_refusal_is_documented_by_its_class_in_the_format_of_each_version() -> None:
     (error,) = document_refusal(BookNotFound).values()

@@ -11,8 +11,6 @@ from pytest_django import Settings
 
 from tests.support.migration_rules import find_problems
 
-pytestmark = pytest.mark.database_independent
-
 LOADER = MigrationLoader(None)
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from library_site.jobs.retries import EVENT_RETRIES, RetrySchedule
 
-pytestmark = pytest.mark.database_independent
-
 
 @pytest.mark.parametrize(
     ("attempt", "delay"),

@@ -18,8 +18,6 @@ from library_site.db.config import parse_database_url
 from tests.support.settings import REQUIRED_SECRETS, ROOT, read_settings, run_checks_with
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 BEHIND_PROXY = {
     "HTTPS": "true",
     "DATABASE_URL": "postgresql://db.example/library",

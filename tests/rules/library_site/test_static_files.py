@@ -1,12 +1,9 @@
 """The static files that `collectstatic` copies and the server sends."""
 
-import pytest
 from django.apps import apps
 from django.contrib.staticfiles.finders import get_finders
 
 from library_site.apps import StaticFilesConfig
-
-pytestmark = pytest.mark.database_independent
 
 # The server takes so much of an answer at once, and needs no thread until a client has read it.
 MAX_FILE_BYTES = 1_600_000

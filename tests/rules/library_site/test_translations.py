@@ -10,8 +10,6 @@ from pytest_django import Settings
 
 from tests.support.catalogs import compile_messages, read_compiled, read_source
 
-pytestmark = pytest.mark.database_independent
-
 SOURCE = Path(settings.LOCALE_PATHS[0], "de", "LC_MESSAGES", "django.po")
 IN_F_STRING = re.compile(r"\{(?:_|n?gettext)\('.*")
 PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}|<[^>]+>")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pkgutil import resolve_name
 from typing import Any
 
-import pytest
 from django.conf import settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.module_loading import import_string
@@ -89,7 +88,6 @@ def iter_addresses(
             yield path, f"{namespace}{pattern.name}"
 
 
-@pytest.mark.database_independent
 def test_every_address_has_its_name() -> None:
     addresses = iter_addresses(get_resolver().url_patterns)
     lines = [f"{path} {name}" for path, name in addresses if not name.startswith("admin:")]
@@ -106,7 +104,6 @@ def iter_strings(value: Any) -> Iterator[str]:
             yield from iter_strings(item)
 
 
-@pytest.mark.database_independent
 def test_what_settings_name_can_be_imported() -> None:
     """Neither mypy nor import-linter sees these names."""
     roots = tuple(f"{app}." for app in settings.OWN_APPS)
@@ -118,7 +115,6 @@ def test_what_settings_name_can_be_imported() -> None:
         resolve_name(name)
 
 
-@pytest.mark.database_independent
 def test_what_versions_and_kinds_name_can_be_imported() -> None:
     assert all(version.modules for version in KNOWN_VERSIONS)
     assert [import_string(kind.document).example for kind in (*EVENT_KINDS.values(), PING)]

@@ -11,8 +11,6 @@ from library_site.encryption import DecryptionError, encrypt
 from tests.support.endpoints import OLD_SECRET, SECRET
 from webhooks import encryption
 
-pytestmark = pytest.mark.database_independent
-
 
 def test_secrets_are_long_and_never_the_same() -> None:
     secrets = {encryption.generate_secret() for _ in range(100)}

@@ -11,8 +11,6 @@ import pytest
 
 from webhooks import signing
 
-pytestmark = pytest.mark.database_independent
-
 BODY = b'{"event": "book.created"}'
 SECRET = "whsec_current"
 NOW = 1_700_000_000

@@ -6,8 +6,6 @@ from library_site.outbound.addresses import ForbiddenAddress
 from tests.support.addresses import PRIVATE_V4, PRIVATE_V6, V4_IN_V6
 from webhooks.ssrf import NOT_PUBLIC_MESSAGE, validate_url
 
-pytestmark = pytest.mark.database_independent
-
 VALID_URLS = [
     "https://example.com",
     "https://example.com/",

@@ -21,7 +21,6 @@ from books.files.sandbox import client, messages, tasks
 from books.files.sandbox.client import ReaderFailed, StoredFile, Watch, start_process, start_reader
 from tests.support.book_files import build_exported_book, write_books
 
-pytestmark = pytest.mark.database_independent
 CHUNK_BYTES = 1_000
 HEADER = b"title,author,year,isbn,genre\n"
 LIMIT_MESSAGE = "takes too much time or memory to be read"

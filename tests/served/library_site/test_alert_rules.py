@@ -13,8 +13,6 @@ from prometheus_client import generate_latest
 from library_site.monitoring.metrics import get_server_metrics
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 RULES = Path(__file__).parents[3] / "docs/deploy/prometheus-rules.yml"
 HOUR, DAY = 60, 24 * 60
 STATUS = 'library_request_duration_seconds_count{{status="{}"}}'

@@ -17,8 +17,6 @@ import pytest
 
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 # They need none of the packages.
 STANDALONE_TARGETS = {"help", "lock"}

@@ -4,16 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.server import serve_library
 from tests.support.waiting import PROCESS_TIMEOUT
 
 CONFIGURATION = Path(__file__).parents[2] / "schemathesis.toml"
 
 
-@pytest.mark.database_independent
-@pytest.mark.processes
 def test_the_library_follows_its_document(tmp_path: Path) -> None:
     options = "--checks all --phases examples,fuzzing,stateful --mode all".split()
     bounds = "--max-examples 8 --seed 1 --generation-database none --continue-on-failure --no-color".split()

@@ -11,8 +11,6 @@ from library_site import env
 from tests.support.settings import read_settings
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs" / "deploy"
 UNITS = sorted(FOLDER.glob("*.service"))

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from library_site.environment_file import UnreadableFile, parse_variables
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 LIBRARY = next(Path("/usr/lib").glob("*/systemd/libsystemd-shared-*.so"), None)
 FAILOVER_URL = "postgresql://u:p%24w@h1,h2/db?target_session_attrs=read-write&connect_timeout=2"

@@ -12,7 +12,7 @@ from tests.support.programs import UNSHARE
 from tests.support.server import Service, create_seeded_file, is_sqlite, serve_library
 from tests.support.settings import REQUIRED_SECRETS
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("unshare")]
+pytestmark = pytest.mark.usefixtures("unshare")
 
 ADDRESSES = {
     "/api/books": 200,

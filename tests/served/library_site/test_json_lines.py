@@ -11,8 +11,6 @@ import pytest
 from library_site.json_lines import JSONLines
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 
 def test_each_line_becomes_an_object_and_objects_pass() -> None:
     output = StringIO()

@@ -12,8 +12,6 @@ from tests.support import programs
 from tests.support.program_fixtures import ProgramNotRequested, find_or_skip
 from tests.support.programs import PROGRAMS, Program, find_command
 
-pytestmark = pytest.mark.database_independent
-
 COMMANDS = sorted(command for program in PROGRAMS.values() for command in program.commands)
 
 

@@ -4,12 +4,9 @@ import subprocess
 import sys
 from uuid import RFC_4122
 
-import pytest
-
 from library_site.random_ids import make_hex_id, make_uuid
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
 PRINT_IDS_OF_FORKS = """
 import os
 from library_site.random_ids import make_hex_id, make_uuid

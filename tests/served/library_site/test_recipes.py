@@ -26,8 +26,6 @@ PATCHED = ["member", "filter", "version", "event", "format", "column", "setting"
 # Applied last: no version is compiled any more.
 HOOKS = ["hide", "permission"]
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
-
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:

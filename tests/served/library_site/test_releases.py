@@ -14,8 +14,6 @@ from library_site.management.commands.deploy import describe_upgrade, require_no
 from library_site.releases import RELEASES, VERSION, find_release
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 CHANGELOG = Path(__file__).parents[3] / "CHANGELOG.md"
 APPS = RELEASES[-1].last_migrations.keys()
 # As in a database: by what each migration replaces, and by its own name.

@@ -24,8 +24,6 @@ from tests.support.programs import UNSHARE
 from tests.support.server import Service, copy_seeded_database, reserve_port, serve_library, wait_for_port
 from tests.support.waiting import PROCESS_TIMEOUT, wait_until
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
-
 
 def post_in_chunks(service: Service, chunks: Iterable[bytes]) -> tuple[int, Any]:
     """Creates a book with a chunked body, without Content-Length; returns the status and the JSON of the answer."""

@@ -5,12 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.settings import REQUIRED_SECRETS
 from tests.support.waiting import PROCESS_TIMEOUT
-
-pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
 
 
 def set_up(

@@ -12,8 +12,6 @@ import pytest
 
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 ROOT = Path(__file__).parents[3]
 HANGING_TESTS = """
     from concurrent.futures import ThreadPoolExecutor

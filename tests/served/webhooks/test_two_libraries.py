@@ -16,8 +16,6 @@ from tests.support.books import build_book
 from tests.support.server import Service, copy_seeded_database, reserve_port, run_in_shell, serve_library
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.processes]
-
 BOOKS = "/api/v2/books"
 CREATE_SOURCE = "from tests.support.sources import create_source; create_source('north', mirrors=True)"
 CREATE_ENDPOINT = """

@@ -259,7 +259,6 @@ def test_a_good_backup_is_told_elsewhere(
     assert read_backup_time()
 
 
-@pytest.mark.database_independent
 def test_the_newest_of_each_period_is_kept() -> None:
     days = [datetime(2026, 11, 23, 2, tzinfo=UTC) - timedelta(days=number) for number in range(400)]
     moments = [*days, days[0] + timedelta(hours=9)]

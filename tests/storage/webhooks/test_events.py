@@ -204,7 +204,6 @@ def test_the_cursor_of_a_regular_reader_does_not_expire(api: httpx.Client, key_h
     assert StreamCursor.decode(read_page(api, key_header, after=old)["cursor"]).read_at >= before
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("query", "status", "field"),
     [

@@ -19,7 +19,7 @@ from tests.support.books_admin import ADD, LIST, create_book, page_address
 from tests.support.receivers import respond_with
 from tests.support.sru_servers import ISBN, Catalogue, build_record, respond_with_records, start_catalogue
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
+pytestmark = pytest.mark.usefixtures("catalogues_of_this_machine")
 
 ASK = f"{LIST}catalogue/"
 BUTTON = "Fill from the catalogue"

@@ -12,8 +12,6 @@ from tests.support.book_files import build_exported_book, write_books
 from tests.support.imports import choose, confirm, page, upload
 from tests.support.operations import run_operations
 
-pytestmark = pytest.mark.database_independent
-
 HEADER = "title;author;year;isbn;genre\n"
 ROWS = [
     "Lalka;Bolesław Prus;1890;1;Novel",

@@ -14,8 +14,6 @@ from books.files.matching import decide_records, read_books
 from books.files.parsing import ImportRules, parse_records
 from tests.support.book_files import build_exported_book, write_books
 
-pytestmark = pytest.mark.database_independent
-
 MARC = write_books("marc", [build_exported_book()])
 HEADER = b"title,author,year,isbn,genre\n"
 RULES = ImportRules({name: name for name in ("title", "author", "year", "isbn", "genre", "available", "id")}, "id")

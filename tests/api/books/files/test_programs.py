@@ -24,8 +24,6 @@ from tests.support.book_files import MEMBERS, hostile_books, read_records, refus
 from tests.support.hostile_files import SHEET, build_workbook
 from tests.support.program_files import write_workbook
 
-pytestmark = pytest.mark.database_independent
-
 TODAY = date(2026, 1, 31)
 HEADER = ["title", "author", "year", "isbn", "genre"]
 

@@ -21,8 +21,6 @@ from books.files.reasons import (
 )
 from tests.support.book_files import build_exported_book, write_books
 
-pytestmark = pytest.mark.database_independent
-
 RECORDS = [{"isbn": "9780141439587"}, {}, {}, {"isbn": "0141439580"}, {"isbn": "LOC 17"}, {"isbn": "9780141439587"}]
 
 

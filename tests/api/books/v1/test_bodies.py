@@ -80,7 +80,6 @@ def test_a_pair_of_surrogates_is_one_character(send: Send) -> None:
     assert send(body.encode()).json()["title"] == "𐐨"
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [
@@ -128,7 +127,6 @@ def test_a_body_must_not_be_empty(
     assert api.get("/api/books").json() == [book]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("body", [b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]", b'[["title", "a"]]'])
 def test_a_body_that_is_no_object_is_refused(api: httpx.Client, send: Send, book: dict[str, Any], body: bytes) -> None:
     answer = send(body)
@@ -251,7 +249,6 @@ def test_the_first_failing_check_is_answered(api: httpx.Client) -> None:
     assert [answer.status_code for answer in answers] == [405, 413, 415, 415, 404, 422]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [

@@ -30,7 +30,6 @@ def test_the_root_points_to_the_documentation(api: httpx.Client) -> None:
     assert answer.json() == {"message": "Welcome to the Library API. See /docs for its documentation."}
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(("method", "address"), WRONG)
 def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, method: str, address: str) -> None:
     answer = api.request(method, address, content=b"{")
@@ -38,7 +37,6 @@ def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx.Client, met
     assert parse_allow(answer) == ALLOWED[address]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("address", [*ALLOWED, "/api/v2/books"])
 @pytest.mark.parametrize("method", ["get", "Post", "pUT", "delete", "options"])
 def test_methods_are_case_sensitive(api: httpx.Client, method: str, address: str) -> None:
@@ -97,7 +95,6 @@ def test_a_slash_at_the_end_changes_nothing(api: httpx.Client) -> None:
     assert api.get(address).json() == {"detail": "Book not found"}
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "address",
     [
@@ -123,7 +120,6 @@ def test_an_unknown_address_is_not_found(api: httpx.Client, address: str) -> Non
         assert answer.headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "", "nonsense"])
 @pytest.mark.parametrize("query", ["", "?format=xml", "?format=api", "?format="])
 def test_answers_are_json_whatever_the_client_accepts(

@@ -60,7 +60,6 @@ def test_an_integer_that_names_no_book_is_not_found(
     assert api.get("/api/books").json() == [book]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "book_id",
@@ -74,7 +73,6 @@ def test_an_id_that_is_no_integer_is_refused(
     assert api.get("/api/books").json() == [book]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "book_id",

@@ -297,7 +297,6 @@ def test_invalid_json_is_malformed(api: httpx.Client, body: bytes) -> None:
     assert parse_error(api.post(BULK, content=body)) == (400, "MALFORMED_REQUEST", ["body"])
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("operation", "fields"),
     [

@@ -30,8 +30,6 @@ from tests.support.request_strategies import (
     write_object,
 )
 
-pytestmark = pytest.mark.database_independent
-
 BULK = "/api/v2/books/bulk"
 MIB = 2**20
 

@@ -145,7 +145,6 @@ def test_a_member_that_is_not_known_is_named_with_the_nearest(api: httpx.Client)
     assert list_books(api) == []
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "name",
     [
@@ -195,7 +194,6 @@ def test_all_problems_of_a_body_are_listed_together(send: Send) -> None:
     }
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "body",
     [
@@ -222,7 +220,6 @@ def test_invalid_json_is_malformed(
     assert list_books(api) == [book]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("body", [b"null", b"true", b"1984", b'"title"', b"[]", b"[{}]"])
 def test_a_body_that_is_no_object_is_refused(api: httpx.Client, book: dict[str, Any], send: Send, body: bytes) -> None:
     assert parse_error(send(body)) == (422, "VALIDATION_ERROR", ["body"])

@@ -61,7 +61,6 @@ def test_version_1_and_one_book_are_json_all_the_same(api: httpx.Client, books: 
         assert api.get(address, headers={"Accept": "text/csv"}).headers["Content-Type"] == "application/json"
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("accept", "name"),
     [

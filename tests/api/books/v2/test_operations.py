@@ -186,7 +186,6 @@ def test_a_new_filter_of_the_list_chooses_for_operations_too(
     assert [listed["id"] for listed in api.get("/api/v2/books?year=1816").json()["results"]] == [book.pk]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(("body", "fields"), INVALID_BODIES)
 def test_what_is_wrong_is_named(api: httpx.Client, key: dict[str, str], body: Any, fields: list[str]) -> None:
     answer = begin(api, key, body)

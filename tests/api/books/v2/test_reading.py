@@ -219,7 +219,6 @@ def test_an_integer_that_names_no_book_is_not_found(
     assert parse_error(api.get(f"{LIST}/{book_id}")) == (404, "NOT_FOUND", [])
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     "book_id",
     ["abc", "+5", "1.0", "1e3", "0x1", "1_0", "--1", "-", "1-", "%20", "%201", "1%20", "1%0A", "%00", "null", "true"],

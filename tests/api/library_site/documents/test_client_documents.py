@@ -7,8 +7,6 @@ import pytest
 
 from library_site.api.client_documents import iter_nodes
 
-pytestmark = pytest.mark.database_independent
-
 METHODS = {"get", "post", "put", "patch", "delete"}
 # Global class names that say nothing in a client.
 VAGUE_NAMES = {"Entry", "Result", "Results", "Count", "Detail", "Secret", "Sample", "Create", "Update", "Delete"}

@@ -10,8 +10,6 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.support.books import build_book
 from tests.support.openapi import JSON, get_body_schema, is_valid, list_contents
 
-pytestmark = pytest.mark.database_independent
-
 COMMON_STATUSES = {"401", "403", "503"}
 STATUSES = {
     ("get", "/"): {"200"},

@@ -41,8 +41,6 @@ from tests.support.openapi import (
 )
 from tests.support.operations import run_operations
 
-pytestmark = pytest.mark.database_independent
-
 BOOKS, BOOK, BULK = "/api/v2/books", "/api/v2/books/{book_id}", "/api/v2/books/bulk"
 HISTORY, REVERT, RESTORE = (f"{BOOK}/{action}" for action in ("history", "revert", "restore"))
 OPERATIONS, OPERATION = "/api/v2/operations", "/api/v2/operations/{operation_id}"

@@ -53,7 +53,6 @@ def key_header(db: None) -> dict[str, str]:
     return create_key_header(create_owner())
 
 
-@pytest.mark.database_independent
 def test_every_webhook_operation_needs_the_scope(document: dict[str, Any]) -> None:
     operations = {
         operation
@@ -92,12 +91,10 @@ def test_sent_events_are_as_documented(api: httpx.Client, address: str) -> None:
         assert (required, headers.keys()) == ({"X-Webhook-Event"}, sent.keys())
 
 
-@pytest.mark.database_independent
 def test_version_1_documents_no_webhooks(api: httpx.Client) -> None:
     assert "webhooks" not in api.get(V1_DOCUMENT_URL).json()
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("members", "is_allowed"),
     [
@@ -127,7 +124,6 @@ def test_the_document_allows_what_the_library_accepts(
     assert api.post(HOOKS, json=body, headers=key_header).status_code == (201 if is_allowed else 422)
 
 
-@pytest.mark.database_independent
 def test_a_new_secret_needs_no_body(document: dict[str, Any]) -> None:
     required_bodies = {
         path: details["requestBody"]["required"]
@@ -173,7 +169,6 @@ def change_to_form_c(api: httpx.Client, webhook: str, key_header: dict[str, str]
     return api.patch(webhook, json={"signature_form": "C"}, headers=key_header)
 
 
-@pytest.mark.database_independent
 def test_the_examples_of_errors_are_real(
     api: httpx.Client, document: dict[str, Any], key_header: dict[str, str]
 ) -> None:

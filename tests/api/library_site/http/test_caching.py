@@ -15,8 +15,6 @@ from tests.support.books import build_book
 from tests.support.forged_tokens import build_claims, forge_token
 from tests.support.oauth_flows import build_bearer_header, create_key_header, create_librarian
 
-pytestmark = pytest.mark.database_independent
-
 ADDRESSES = ["/api/books", "/api/v2/books", "/api/books/99999999", "/api/v2/events", "/api/v2/nothing"]
 
 

@@ -14,8 +14,6 @@ from tests.support.oauth_flows import create_key_header, create_librarian
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-pytestmark = pytest.mark.database_independent
-
 LONG_TITLE = "Emma " * 90
 BOOKS = "/api/v2/books"
 

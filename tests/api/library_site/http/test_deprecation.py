@@ -20,8 +20,6 @@ from tests.support.server import Service, serve_library
 from tests.support.settings import REQUIRED_SECRETS, read_settings
 from tests.support.waiting import PROCESS_TIMEOUT
 
-pytestmark = pytest.mark.database_independent
-
 END_HEADERS = ("Deprecation", "Sunset", "Warning")
 V1, V2 = "application/vnd.library.v1+json", "application/vnd.library.v2+json"
 MIGRATION = "https://library.example/migration?from=1&to=2"

@@ -15,8 +15,6 @@ from library_site.http.refusals import Failure
 from tests.support.failures import break_database
 from tests.support.oauth_flows import read_hidden_fields
 
-pytestmark = pytest.mark.database_independent
-
 # What Chromium and Firefox send when a person opens a page.
 BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 INTERNAL_DETAIL = "could not reach 10.0.0.7"
@@ -115,7 +113,6 @@ def test_an_app_that_cannot_be_let_in_is_explained(api: httpx.Client, parameters
     assert (program_answer.status_code, program_answer.json()["error_description"]) == (400, reason)
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("status", EXPLANATIONS)
 def test_each_error_has_words_of_its_own(status: int) -> None:
     request = RequestFactory().get("/admin/books/book/", headers=AS_BROWSER)
@@ -125,7 +122,6 @@ def test_each_error_has_words_of_its_own(status: int) -> None:
     assert ("It is &lt;taken&gt;" in answer.content.decode()) == (status in (400, 409))
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("status", sorted(CODES_BY_STATUS.keys() - EXPLANATIONS.keys()))
 def test_an_error_that_no_page_explains_is_still_a_page(status: int) -> None:
     request = RequestFactory().post("/admin/books/book/", headers=AS_BROWSER)

@@ -16,8 +16,6 @@ from tests.support.logs import Log, capture_log
 from tests.support.responses import REQUEST_ID, parse_allow
 from tests.support.server import Service, serve_library
 
-pytestmark = pytest.mark.database_independent
-
 BOOKS = "/api/v2/books"
 INTERNAL_DETAIL = "could not reach 10.0.0.7, tried keeper:open-sesame"
 NOT_AN_INTEGER = "Input should be a valid integer."

@@ -10,8 +10,6 @@ from library_site.api import viewsets
 from tests.support.books import build_book
 from tests.support.memory import Memory, trace_memory
 
-pytestmark = pytest.mark.database_independent
-
 # Some twelve MiB of values.
 LARGE_BODY = json.dumps({**build_book(), "title": [[]] * 150_000}, separators=(",", ":")).encode()
 

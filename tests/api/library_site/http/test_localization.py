@@ -22,8 +22,6 @@ from tests.support.books_admin import find_anybody
 from tests.support.endpoints import create_endpoint
 from tests.support.oauth_flows import submit_sign_in
 
-pytestmark = pytest.mark.database_independent
-
 GERMAN = {"Accept-Language": "de-AT, de;q=0.9, en;q=0.5"}
 BROWSER = {"Accept": "text/html"}
 # Of the compiled path, of Django's handler for programs, and of the one for pages.

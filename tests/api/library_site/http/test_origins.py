@@ -11,8 +11,6 @@ from books.models import Book
 from tests.support.books import build_book
 from tests.support.oauth_flows import create_key_header, create_librarian
 
-pytestmark = pytest.mark.database_independent
-
 FOREIGN = [
     "https://evil.example",
     "null",

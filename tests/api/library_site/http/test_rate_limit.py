@@ -32,8 +32,6 @@ from tests.support.books import build_book
 from tests.support.redis_server import RedisServer, start_redis
 from tests.support.server import Service, serve_library
 
-pytestmark = pytest.mark.database_independent
-
 POLICY = '"default";q=3;w=60'
 READ = frozenset({"read"})
 
@@ -380,7 +378,6 @@ def test_one_thread_in_a_second_waits_for_a_redis_that_hangs() -> None:
         assert counter.count("caller", now=0.0 + REDIS_RETRY_AFTER).requests == 130
 
 
-@pytest.mark.database_independent
 def test_redis_is_told_of_a_request_once() -> None:
     """A second try would count it twice, where Redis has counted it and its answer is lost."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:

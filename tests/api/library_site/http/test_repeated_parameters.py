@@ -13,8 +13,6 @@ from tests.support.oauth_flows import create_key_header
 from tests.support.openapi import V2_DOCUMENT_URL
 from tests.support.pages import build_validation_error, parse_error
 
-pytestmark = pytest.mark.database_independent
-
 BOOKS, EVENTS = "/api/v2/books", "/api/v2/events"
 METHODS = ("get", "post", "put", "patch", "delete")
 

@@ -14,8 +14,6 @@ from library_site.http.request_log import log_requests
 from tests.support.books import build_book
 from tests.support.server import Service
 
-pytestmark = pytest.mark.database_independent
-
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 

@@ -20,8 +20,6 @@ from tests.support.books import build_book
 from tests.support.pages import parse_error
 from tests.support.server import Service, serve_library
 
-pytestmark = pytest.mark.database_independent
-
 
 class Clock:
     """Is at the same time until it is set. `seen` is set when it was read for the second time."""

@@ -16,8 +16,6 @@ from oauth.throttling import bound_streams
 from tests.support.books_admin import LIST
 from tests.support.pages import parse_error
 
-pytestmark = pytest.mark.database_independent
-
 CSV = {"Accept": "text/csv"}
 BOOKS = "/api/v2/books"
 

@@ -13,8 +13,6 @@ from pytest_django import Settings
 from tests.support.books import build_book
 from tests.support.server import Service
 
-pytestmark = pytest.mark.database_independent
-
 JSON = "application/json"
 LATEST = "application/vnd.library+json"
 TYPES = {1: "application/vnd.library.v1+json", 2: "application/vnd.library.v2+json"}

@@ -19,8 +19,6 @@ from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.receivers import respond_with, start_receiver
 
-pytestmark = pytest.mark.database_independent
-
 SECRET = "open-sesame"
 Reports = Callable[[], list[dict[str, Any]]]
 

@@ -41,12 +41,10 @@ def client(api: httpx.Client) -> Iterator[httpx.Client]:
             yield client
 
 
-@pytest.mark.database_independent
 def test_without_a_token_there_are_no_metrics(api: httpx.Client) -> None:
     assert api.get("/metrics", headers=HEADERS).status_code == 404
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("value", [None, "", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x"])
 def test_only_the_token_opens_the_metrics(client: httpx.Client, value: Any) -> None:
     answer = client.get("/metrics", headers={} if value is None else {"Authorization": value})
@@ -143,7 +141,6 @@ def test_a_source_that_hangs_leaves_the_others(client: httpx.Client, settings: S
     assert (samples["source_up", source], samples["source_up", "webhooks.metrics.read_deliveries"]) == (0, 1)
 
 
-@pytest.mark.database_independent
 def test_a_scrape_says_whether_redis_answers(settings: Settings, tmp_path: Path, redis_server: str) -> None:
     def read_state() -> list[float]:
         return [sample.value for metric in read_redis() for sample in metric.samples]
@@ -172,14 +169,12 @@ print(sorted(file.name for file in metrics.find_directory().iterdir()) == sorted
 """
 
 
-@pytest.mark.database_independent
 def test_what_is_counted_has_its_place_on_the_disk_before(tmp_path: Path) -> None:
     """Where a mapped file has a hole, a full disk would end the process."""
     variables = {metrics_files.DIRECTORY_VARIABLE: str(tmp_path)}
     assert run_command(os.environ | variables, "shell", "-v0", "-c", OBSERVE_MANY) == "True\n"
 
 
-@pytest.mark.database_independent
 def test_a_dead_process_has_no_busy_threads_and_keeps_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +208,6 @@ def test_a_scrape_forgets_dead_processes(client: httpx.Client, tmp_path: Path, m
     assert not gauge.exists()
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("value", ["short", "with a space in the middle", "a" * 15])
 def test_a_weak_token_is_refused_and_not_repeated(value: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="METRICS_TOKEN") as refusal:

@@ -12,8 +12,6 @@ from oauth.accounts import mails
 from oauth.models import AccountMail
 from tests.support.admin_pages import read_text, submit_action
 
-pytestmark = pytest.mark.database_independent
-
 USERS = "/admin/auth/user/"
 
 

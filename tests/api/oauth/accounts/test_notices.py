@@ -14,8 +14,6 @@ from tests.support.account_pages import PASSWORD, submit
 from tests.support.oauth_flows import sign_in
 from tests.support.second_factors import set_up_phone
 
-pytestmark = pytest.mark.database_independent
-
 OLD, NEW = "jane@library.example", "new@library.example"
 
 

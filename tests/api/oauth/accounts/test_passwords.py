@@ -26,8 +26,6 @@ from tests.support.account_pages import PASSWORD, dump_sessions, read_text, subm
 from tests.support.oauth_flows import create_key_header, sign_in, submit_sign_in
 from tests.support.second_factors import set_up_phone
 
-pytestmark = pytest.mark.database_independent
-
 ADDRESS, NEW_PASSWORD = "jane@library.example", "northanger-abbey"
 REQUEST_PAGE, CHANGE_PAGE = "/accounts/password/forgotten", "/accounts/password"
 SENT_PAGE, SET_PAGE = "/accounts/password/sent", "/accounts/password/set"

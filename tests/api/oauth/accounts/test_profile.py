@@ -7,8 +7,6 @@ from django.contrib.auth.models import Group, User
 from tests.support.account_pages import PASSWORD, read_text, submit
 from tests.support.oauth_flows import sign_in
 
-pytestmark = pytest.mark.database_independent
-
 PAGE = "/accounts/profile"
 
 

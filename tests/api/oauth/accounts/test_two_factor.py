@@ -31,8 +31,6 @@ from tests.support.oauth_flows import (
 )
 from tests.support.second_factors import Phone, compute_code, find_wrong_code, set_up_phone
 
-pytestmark = pytest.mark.database_independent
-
 CODE_PAGE, SETUP_PAGE, APPS_PAGE = "/accounts/login/code", "/accounts/two-factor", "/accounts/apps"
 
 

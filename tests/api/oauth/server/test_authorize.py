@@ -34,8 +34,6 @@ from tests.support.oauth_flows import (
 )
 from tests.support.responses import parse_allow
 
-pytestmark = pytest.mark.database_independent
-
 PAGE = "/oauth/authorize"
 ISSUER = settings.PUBLIC_URL
 

@@ -25,8 +25,6 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
-pytestmark = pytest.mark.database_independent
-
 ENDPOINT = "/oauth/introspect"
 INACTIVE = {"active": False}
 FORM = {"client_id": "bookshop", "client_secret": SECRET}

@@ -13,8 +13,6 @@ from oauth.tokens import jwks
 from tests.support.forged_tokens import decode_token
 from tests.support.oauth_flows import create_confidential_app, create_reader, obtain_tokens
 
-pytestmark = pytest.mark.database_independent
-
 ISSUER = settings.PUBLIC_URL
 METADATA = "/.well-known/oauth-authorization-server"
 PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource/api"

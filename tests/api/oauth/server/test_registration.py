@@ -10,7 +10,7 @@ from oauth.models import APIKey, Authorization
 from oauth.server import registration
 from tests.support import oauth_flows
 
-pytestmark = [pytest.mark.django_db, pytest.mark.database_independent]
+pytestmark = pytest.mark.django_db
 
 SCOPES = frozenset({"read", "write"})
 

@@ -22,8 +22,6 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
-pytestmark = pytest.mark.database_independent
-
 RESOURCE = "/oauth/resource"
 CHALLENGE = build_challenge()
 INVALID = build_challenge(error="invalid_token")

@@ -21,8 +21,6 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
-pytestmark = pytest.mark.database_independent
-
 ENDPOINT = "/oauth/revoke"
 
 

@@ -35,8 +35,6 @@ from tests.support.oauth_flows import (
     parse_oauth_error,
 )
 
-pytestmark = pytest.mark.database_independent
-
 ENDPOINT = "/oauth/token"
 ENDPOINTS = ["/oauth/token", "/oauth/refresh", "/oauth/revoke", "/oauth/introspect"]
 BASIC = 'Basic realm="Library API", charset="UTF-8"'

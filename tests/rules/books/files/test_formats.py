@@ -25,8 +25,6 @@ from tests.support.book_files import (
     write_books,
 )
 
-pytestmark = pytest.mark.database_independent
-
 every_format = pytest.mark.parametrize("name", FORMATS)
 HEADER = "title,author,year,isbn,genre\n"
 # As Excel 97 writes one.

@@ -15,8 +15,6 @@ from tests.support import hostile_files
 from tests.support.book_files import build_exported_book, read_records, write_books
 from tests.support.hostile_files import HOSTILE_FILES, build_sheet, build_workbook
 
-pytestmark = pytest.mark.database_independent
-
 SIZE = 350_000
 LIMIT = "The file takes too much time or memory to be read. Divide it, or export it anew."
 # How many records without a problem a file has, or why it is refused. The others have none.

@@ -25,7 +25,7 @@ from tests.support.sru_servers import (
     stay_silent,
 )
 
-pytestmark = [pytest.mark.database_independent, pytest.mark.usefixtures("catalogues_of_this_machine")]
+pytestmark = pytest.mark.usefixtures("catalogues_of_this_machine")
 
 FOUND = CatalogueEntry("127.0.0.1", {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"})
 # Long enough for a busy machine, where something has to arrive.

@@ -16,8 +16,6 @@ from books.files.formats.registry import FORMATS
 from books.isbn import normalize_isbn
 from tests.support.book_files import build_exported_book, read_records, refuse_records, write_books
 
-pytestmark = pytest.mark.database_independent
-
 ISBD_LEADER = "00000nam a2200000 a 4500"
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "wrong length": lambda record: b"99999" + record[5:],

@@ -8,8 +8,6 @@ from books.files.catalogues.entries import CatalogueFailed
 from books.files.catalogues.sru import read_answer
 from tests.support.sru_servers import DIAGNOSTICS, ISBN, build_record, build_response
 
-pytestmark = pytest.mark.database_independent
-
 VALUES = {"title": "Emma", "author": "Austen, Jane", "year": 1815, "genre": "Novel"}
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{}]>'.format(
     "".join(f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefgh", "bcdefghi", strict=True))

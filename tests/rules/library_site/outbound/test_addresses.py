@@ -13,8 +13,6 @@ from aiohttp import abc, web
 from library_site.outbound.addresses import ForbiddenAddress, is_public, make_socket_factory
 from tests.support.addresses import PRIVATE_V4, PRIVATE_V6, V4_IN_V6
 
-pytestmark = pytest.mark.database_independent
-
 PUBLIC = [
     "8.8.8.8",
     "1.1.1.1",

@@ -3,12 +3,8 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from library_site.outbound.client import open_client
 from tests.support.waiting import wait_until
-
-pytestmark = pytest.mark.database_independent
 
 CLIENTS = 10
 

@@ -152,7 +152,6 @@ def build_row(number: int, isbn: str, pk: int | str = "") -> list[Any]:
     return [pk, f"Title {number}", "Author", 1950 + number, isbn, "Novel"]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("match_by", MATCHES)
 @pytest.mark.parametrize("on_match", RULES)
 def test_a_file_with_repetitions_has_one_result(

@@ -235,7 +235,6 @@ def test_an_exported_file_can_be_imported(api: httpx.Client, tmp_path: Path) -> 
     assert [{name: book[name] for name in build_book()} for book in list_books(api)] == books
 
 
-@pytest.mark.database_independent
 @given(texts=st.lists(hostile_texts, min_size=4, max_size=4), year=st.integers(-(2**31), 2**31 - 1))
 def test_no_cell_of_a_csv_file_is_a_formula(texts: list[str], year: int) -> None:
     title, author, isbn, genre = texts

@@ -203,7 +203,6 @@ def test_export_books_writes_what_matches_filters(
             call_command("export_books", **options)
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("text", "expected", "is_doubtful"),
     [
@@ -220,7 +219,6 @@ def test_isbns_that_became_numbers_are_mended_or_doubtful(text: str, expected: s
     assert (isbn, type(isbn), bool(doubt)) == (expected, str, is_doubtful)
 
 
-@pytest.mark.database_independent
 def test_columns_are_guessed_by_their_names() -> None:
     columns = ["Nr.", "TITEL", "Verfasser", "Erscheinungsjahr", "Date", "ISBN-13", "isbn", "Sachgebiet"]
     assert guess_mapping(columns) == {
@@ -233,7 +231,6 @@ def test_columns_are_guessed_by_their_names() -> None:
     }
 
 
-@pytest.mark.database_independent
 def test_all_problems_of_a_record_are_named_together() -> None:
     mapping = {name: name for name in ("title", "year", "isbn")}
     raw = Record(7, {"title": " ", "year": "MCM", "isbn": []}, None)

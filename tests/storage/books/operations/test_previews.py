@@ -48,7 +48,6 @@ def test_the_numbers_are_those_of_the_operation(db: None, edit: Edit) -> None:
 BLANK_TEXTS = st.text(st.sampled_from([*BLANK_CHARACTERS, "\u200b", "\u180e", "a"]), min_size=1, max_size=3)
 
 
-@pytest.mark.database_independent
 def test_blanks_are_what_python_takes_off() -> None:
     assert {chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()} == set(BLANK_CHARACTERS)
 

@@ -160,7 +160,6 @@ def test_the_plan_of_a_filter_does_not_depend_on_the_statistics(monkeypatch: pyt
     assert find_plan(genre="mystery") == "book_genre_folded_trigrams"
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("count", "books", "expected"),
     [(0, None, True), (2, 10**6, True), (3, 10**6, False), (22, 10**4, True), (23, 10**4, False)],

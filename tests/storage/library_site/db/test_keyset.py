@@ -24,7 +24,6 @@ def read(start: Start, limit: int, rows: list[int] = ROWS) -> Page[int]:
     return lead_back(cut_page(read_rows[: limit + 1], limit, start, get_key), start, descending=start.backward)
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 8])
 def test_pages_lead_through_the_list_and_back(limit: int) -> None:
     pages = [read(Start(), limit)]
@@ -38,12 +37,10 @@ def test_pages_lead_through_the_list_and_back(limit: int) -> None:
     assert page.before is None
 
 
-@pytest.mark.database_independent
 def test_the_last_page_is_read_from_the_end() -> None:
     assert read(Start(backward=True), 2) == Page([6, 7], (6,), None)
 
 
-@pytest.mark.database_independent
 def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     """The row may still be there: only what is beyond it is gone."""
     page = read(Start((7,)), 2)
@@ -54,7 +51,6 @@ def test_an_empty_page_leads_back_to_the_row_of_its_key() -> None:
     assert read(Start(page.behind), 2).rows == [1, 2]
 
 
-@pytest.mark.database_independent
 def test_an_empty_list_leads_nowhere() -> None:
     assert read(Start(), 2, rows=[]) == Page([])
 

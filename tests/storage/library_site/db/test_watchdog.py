@@ -87,7 +87,6 @@ def add_session(dog: Watchdog, server: Server, began_at: float, limit: float = i
     return session
 
 
-@pytest.mark.database_independent
 def test_a_server_that_does_not_answer_loses_all_its_statements(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,7 +103,6 @@ def test_a_server_that_does_not_answer_loses_all_its_statements(
     assert dog.statements == {}
 
 
-@pytest.mark.database_independent
 def test_a_server_that_answers_keeps_its_statements(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROBE_TIMEOUT", 30)
     dog = Watchdog()
@@ -123,7 +121,6 @@ def answer_probe(server: Server) -> None:
         client.sendall(b"N")
 
 
-@pytest.mark.database_independent
 def test_only_an_old_statement_is_a_reason_to_ask(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
 
@@ -142,7 +139,6 @@ def test_only_an_old_statement_is_a_reason_to_ask(server: Server, monkeypatch: p
     assert not session.is_shut_down()
 
 
-@pytest.mark.database_independent
 def test_a_statement_far_beyond_its_limit_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "is_answering", lambda *_: True)
     dog = Watchdog()
@@ -151,7 +147,6 @@ def test_a_statement_far_beyond_its_limit_is_given_up(server: Server, monkeypatc
     assert [session.is_shut_down() for session in (late, patient, slow)] == [True, False, False]
 
 
-@pytest.mark.database_independent
 def test_who_waited_for_a_thread_does_not_wait_for_the_same_sessions(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +171,6 @@ def test_who_waited_for_a_thread_does_not_wait_for_the_same_sessions(
     dog.begin(other, inf)
 
 
-@pytest.mark.database_independent
 def test_a_server_that_is_gone_does_not_hang(server: Server) -> None:
     server.listener.close()
     assert module.is_answering(str(server.folder), 5432)
@@ -184,7 +178,6 @@ def test_a_server_that_is_gone_does_not_hang(server: Server) -> None:
     assert module.is_answering("::1", 9)
 
 
-@pytest.mark.database_independent
 def test_a_server_with_a_full_queue_hangs(server: Server) -> None:
     server.listener.listen(0)
     with socket.socket(socket.AF_UNIX) as waiting:
@@ -192,7 +185,6 @@ def test_a_server_with_a_full_queue_hangs(server: Server) -> None:
         assert not module.is_answering(str(server.folder), 5432)
 
 
-@pytest.mark.database_independent
 def test_a_socket_that_libpq_has_closed_is_left_alone(server: Server) -> None:
     session = server.open_session()
     numbers = iter([session.socket, -1])
@@ -203,7 +195,6 @@ def test_a_socket_that_libpq_has_closed_is_left_alone(server: Server) -> None:
     assert session.is_shut_down()
 
 
-@pytest.mark.database_independent
 def test_a_thread_goes_on_when_the_watchdog_has_left_its_socket(server: Server) -> None:
     """Before, it could close the socket, and another thread could get its number."""
     dog = Watchdog()
@@ -216,7 +207,6 @@ def test_a_thread_goes_on_when_the_watchdog_has_left_its_socket(server: Server) 
         ending.result(30)
 
 
-@pytest.mark.database_independent
 def test_while_the_server_hangs_one_try_at_a_time_passes() -> None:
     breaker = Breaker()
     breaker.require_try(NOW)
@@ -231,7 +221,6 @@ def test_while_the_server_hangs_one_try_at_a_time_passes() -> None:
     breaker.require_try(NOW)
 
 
-@pytest.mark.database_independent
 def test_no_statement_slips_through_while_a_hang_is_recorded(server: Server) -> None:
     """The hang opens the breaker and then gives up what it finds, so a statement is found or finds the breaker."""
     dog, found = Watchdog(), []
@@ -250,7 +239,6 @@ def test_no_statement_slips_through_while_a_hang_is_recorded(server: Server) -> 
     assert found == [[session]]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(("status", "is_open"), [(ConnStatus.OK, False), (ConnStatus.BAD, True)])
 def test_an_answer_ends_the_hang(server: Server, status: ConnStatus, is_open: bool) -> None:
     dog = Watchdog()
@@ -262,7 +250,6 @@ def test_an_answer_ends_the_hang(server: Server, status: ConnStatus, is_open: bo
     assert (dog.statement_breaker.next_try is not None) == is_open
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(
     ("options", "seconds"),
     [
@@ -442,7 +429,6 @@ def test_the_limit_follows_from_the_settings(proxy: DatabaseProxy, monkeypatch: 
     assert connection.connection.limit == 7
 
 
-@pytest.mark.database_independent
 def test_a_process_has_one_watchdog() -> None:
     dog = Watchdog()
     dog.look_regularly = lambda: wait_until(lambda: dog.probed_at == 0)  # type: ignore[method-assign]
@@ -457,7 +443,6 @@ def test_a_process_has_one_watchdog() -> None:
     assert dog.thread is not thread
 
 
-@pytest.mark.database_independent
 def test_a_watchdog_that_was_stopped_starts_again() -> None:
     dog = Watchdog()
     dog.stop()
@@ -470,7 +455,6 @@ def test_a_watchdog_that_was_stopped_starts_again() -> None:
         assert not thread.is_alive()
 
 
-@pytest.mark.database_independent
 def test_the_watchdog_outlives_a_failure(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     failures: Iterator[BaseException] = iter([ValueError(), SystemExit()])
 

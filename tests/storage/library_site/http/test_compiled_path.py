@@ -92,7 +92,6 @@ def credentials(owner: User, library: Credentials) -> Credentials:
     return {**library, **create_unusual_credentials(owner, library, expires_at=MOMENTS[1])}
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("plain_request", PLAIN_REQUESTS)
 def test_plain_requests_do_not_reach_django(
     compiled: ApplicationVariant, library: Credentials, plain_request: Request

@@ -12,7 +12,6 @@ from tests.support.books import build_book
 PARAMETERS = ["x*=bogus''%41", "charset*=utf-8''%00", "charset=hex", "charset=utf-7", "charset=undefined", "=", '"']
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("parameter", PARAMETERS)
 @pytest.mark.parametrize("media_type", ["application/json", "multipart/form-data", "text/plain", ""])
 @pytest.mark.parametrize("address", ["/api/books?author=+2AA-%41", "/admin/login/?x=%41", "/docs?%41"])

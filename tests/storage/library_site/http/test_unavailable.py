@@ -72,7 +72,6 @@ FAILURES = {
 }
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize(("method", "address", "options"), REQUESTS)
 def test_every_503_says_when_to_come_again(
     api: httpx.Client, method: str, address: str, options: dict[str, Any]

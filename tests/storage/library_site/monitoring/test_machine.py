@@ -59,7 +59,6 @@ def test_the_build_the_backup_and_the_certificate_are_told(tmp_path: Path, setti
     assert all(0 < value < 1 for value in disks.values())
 
 
-@pytest.mark.database_independent
 def test_the_processes_of_the_server_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getppid", os.getpid)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
@@ -104,7 +103,6 @@ def test_a_late_deletion_of_expired_rows_is_told() -> None:
     assert read_values(read_expiry())["expiry_overdue_seconds",] == pytest.approx(3600, abs=60)
 
 
-@pytest.mark.database_independent
 def test_counters_are_there_before_they_count() -> None:
     metrics = ServerMetrics(CollectorRegistry())
     text = generate_latest(metrics.registry).decode()

@@ -164,7 +164,6 @@ class SlowCheck:
         return dict.fromkeys(DATABASE_CHECKS, True)
 
 
-@pytest.mark.database_independent
 def test_a_check_that_hangs_has_failed_alone_and_does_not_pile_up(caplog: pytest.LogCaptureFixture) -> None:
     check = SlowCheck()
     patient = Readiness(check, timeout=0.01)
@@ -184,7 +183,6 @@ def test_a_check_that_hangs_has_failed_alone_and_does_not_pile_up(caplog: pytest
     assert caplog.messages == [f"Not ready: {', '.join(DATABASE_CHECKS)}", "Ready again."]
 
 
-@pytest.mark.database_independent
 def test_checks_run_beside_each_other() -> None:
     """One after the other, they would take longer together than one may."""
     database_began, key_began = Event(), Event()
@@ -202,7 +200,6 @@ def test_checks_run_beside_each_other() -> None:
     assert both.get_results() == ALL_PASSED
 
 
-@pytest.mark.database_independent
 def test_a_result_is_kept_for_a_second() -> None:
     check = SlowCheck()
     check.released.set()
@@ -252,7 +249,6 @@ def listener_url() -> Iterator[str]:
         listener.shutdown()
 
 
-@pytest.mark.database_independent
 def test_the_other_port_answers_probes_alone(listener_url: str, capfd: pytest.CaptureFixture[str]) -> None:
     addresses = [*PROBES, "/", "/api/books"]
     answers = [httpx.get(listener_url + address, headers={"Host": "evil.example"}) for address in addresses]

@@ -177,7 +177,6 @@ def test_a_worker_that_does_not_trace_passes_the_trace_on(delivered_headers: Any
     assert delivered_headers()["traceparent"] == TRACEPARENT
 
 
-@pytest.mark.database_independent
 def test_spans_are_exported_by_otlp(monkeypatch: pytest.MonkeyPatch) -> None:
     with start_receiver(respond_with(200)) as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url.removesuffix("/hook"))
@@ -194,7 +193,6 @@ def test_spans_are_exported_by_otlp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [span.name for span in resource_spans.scope_spans[0].spans] == ["deliver book.created"]
 
 
-@pytest.mark.database_independent
 @pytest.mark.parametrize("exception", [None, ModuleNotFoundError()])
 def test_a_setting_without_its_package_stops_the_start(
     monkeypatch: pytest.MonkeyPatch, exception: ModuleNotFoundError | None

@@ -135,7 +135,6 @@ def test_a_stop_answers_what_waits_for_the_database(tmp_path: Path) -> None:
     assert "Cut off" not in service.log.read_text()
 
 
-@pytest.mark.database_independent
 def test_a_stop_logs_the_requests_that_it_cuts(tmp_path: Path) -> None:
     """Such as one whose body never arrives."""
     head = b"POST /api/v2/books HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\nX-Request-ID: the-cut-one\r\n\r\n"

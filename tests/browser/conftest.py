@@ -1,0 +1,15 @@
+"""The browser of all tests in this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.browser import start_chromium
+
+
+@pytest.fixture(scope="package", autouse=True)
+def browser(chromium: str) -> Iterator[Browser]:
+    """One headless Chromium. While it runs, Django takes the thread for asynchronous code and refuses queries."""
+    with start_chromium(chromium) as browser:
+        yield browser
