@@ -32,13 +32,10 @@ def list_titles(answer: Any) -> list[str]:
     return [book.title for book in answer.context["cl"].result_list]
 
 
-def test_staff_outside_the_group_sees_no_books(db: None, client: Client) -> None:
+def test_people_outside_the_group_see_no_books(db: None, client: Client) -> None:
+    assert client.get(LIST).headers["Location"] == f"/admin/login/?next={LIST}"
     client.force_login(User.objects.create_user("visitor", is_staff=True))
     assert client.get(LIST).status_code == 403
-
-
-def test_anonymous_visitors_must_sign_in(db: None, client: Client) -> None:
-    assert client.get(LIST).headers["Location"] == f"/admin/login/?next={LIST}"
 
 
 def test_a_librarian_adds_a_book(librarian: Client) -> None:
@@ -51,13 +48,8 @@ def test_a_librarian_adds_a_book(librarian: Client) -> None:
 def test_a_librarian_changes_a_book(librarian: Client) -> None:
     book = create_book()
     librarian.post(page_address(book), build_form(book, title="Emma", available=""))
-    changed_book = Book.objects.get(pk=book.pk)
-    assert (changed_book.title, changed_book.title_folded, changed_book.available, changed_book.version) == (
-        "Emma",
-        "emma",
-        False,
-        2,
-    )
+    changed_book = Book.objects.values_list("title", "title_folded", "available", "version").get(pk=book.pk)
+    assert changed_book == ("Emma", "emma", False, 2)
 
 
 def test_a_form_keeps_the_changes_of_others_to_other_members(librarian: Client) -> None:
@@ -92,11 +84,6 @@ def test_an_isbn_in_use_is_explained(librarian: Client) -> None:
     assert link in answer.content.decode()
 
 
-def test_a_new_book_has_no_times_yet(librarian: Client) -> None:
-    assert "<dt>Added</dt>" not in read_text(librarian.get(ADD))
-    assert "<dt>Added</dt>" in read_text(librarian.get(page_address(create_book())))
-
-
 def test_the_page_of_a_book_has_its_title_and_its_state_and_its_last_changes(librarian: Client) -> None:
     book = create_book(title="Emma & I", year=1816)
     for year in (1815, 1814, 1813):
@@ -106,16 +93,21 @@ def test_the_page_of_a_book_has_its_title_and_its_state_and_its_last_changes(lib
     page = read_text(answer)
     assert "<h1>Emma &amp; I</h1>" in page
     assert '<span class="badge good">available</span>' in page
+    assert ["<dt>Added</dt>" in text for text in (page, read_text(librarian.get(ADD)))] == [True, False]
     assert [change.lines[0].right for change in answer.context["last_changes"]] == ["1813", "1814", "1815"]
 
 
 def test_a_book_is_lent_and_taken_back_on_its_page(librarian: Client) -> None:
     book = create_book()
+    lend = f"{LIST}{book.pk}/lend/"
     for state, available in (("lent", False), ("available", True)):
         form = {"version": Book.objects.get().version, "state": state}
-        page = librarian.post(f"{LIST}{book.pk}/lend/", form, follow=True)
+        page = librarian.post(lend, form, follow=True)
         assert page.redirect_chain == [(page_address(book), 302)]
         assert Book.objects.get().available is available
+    for odd_form in ({}, {"version": "x", "state": "lent"}, {"version": 1, "state": "sold"}):
+        assert "this is not known." in read_text(librarian.post(lend, odd_form, follow=True))
+    assert librarian.get(lend).status_code == 405
 
 
 def test_a_book_that_someone_changed_meanwhile_is_not_lent(librarian: Client) -> None:
@@ -124,14 +116,6 @@ def test_a_book_that_someone_changed_meanwhile_is_not_lent(librarian: Client) ->
     page = librarian.post(f"{LIST}{book.pk}/lend/", {"version": 1, "state": "lent"}, follow=True)
     assert "The book was changed since it was looked up" in read_text(page)
     assert Book.objects.get().available
-
-
-@pytest.mark.parametrize("form", [{}, {"version": "x", "state": "lent"}, {"version": 1, "state": "sold"}])
-def test_a_state_that_is_none_lends_nothing(librarian: Client, form: dict[str, Any]) -> None:
-    book = create_book()
-    page = librarian.post(f"{LIST}{book.pk}/lend/", form, follow=True)
-    assert "Nothing was changed: this is not known." in read_text(page)
-    assert librarian.get(f"{LIST}{book.pk}/lend/").status_code == 405
 
 
 def test_who_saves_stays_on_the_book(librarian: Client) -> None:
@@ -151,57 +135,18 @@ def test_a_librarian_deletes_a_book(librarian: Client) -> None:
     assert not Book.objects.exists()
 
 
-def test_a_librarian_deletes_selected_books(librarian: Client) -> None:
-    other_book, *deleted_books = create_book(), create_book(), create_book()
-    selected = [book.pk for book in deleted_books]
-    librarian.post(LIST, {"action": "delete_books", "_selected_action": selected, "confirmed": 2})
-    assert list(Book.objects.all()) == [other_book]
-
-
 @pytest.mark.parametrize(("action", "available"), [("mark_lent", False), ("mark_available", True)])
 def test_a_librarian_marks_selected_books(librarian: Client, action: str, available: bool) -> None:
     other_book, marked_book, unchanged_book = create_book(), create_book(), create_book()
     change_book(unchanged_book, available=available)
     change_book(marked_book, available=not available)
     versions = dict(Book.objects.values_list("pk", "version"))
-    answer = librarian.post(
-        LIST, {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}, follow=True
-    )
+    form = {"action": action, "_selected_action": [marked_book.pk, unchanged_book.pk]}
+    answer = librarian.post(LIST, form, follow=True)
     assert f"Books now {'available' if available else 'lent'}: 1." in answer.content.decode()
     assert Book.objects.get(pk=marked_book.pk).available is available
     increments = {book.pk: book.version - versions[book.pk] for book in Book.objects.all()}
     assert increments == {other_book.pk: 0, marked_book.pk: 1, unchanged_book.pk: 0}
-
-
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
-        ("ÉMILE", ["Germinal"]),
-        ("zola germ", ["Germinal"]),
-        ("austen germinal", []),
-        ("97814", ["Emma"]),
-        ("100%", ["100% Poetry"]),
-        ("%", ["100% Poetry"]),
-    ],
-)
-def test_a_search_finds_books_that_contain_every_word(librarian: Client, search: str, expected: list[str]) -> None:
-    create_book(title="Germinal", author="Émile Zola")
-    create_book(title="Emma", isbn="9781400000000")
-    create_book(title="100% Poetry")
-    assert list_titles(librarian.get(LIST, {"q": search})) == expected
-
-
-def test_lists_sort_by_folded_titles(librarian: Client) -> None:
-    for title in ("emma", "Émile", "Zadig", "Dubliners"):
-        create_book(title=title)
-    assert list_titles(librarian.get(LIST, {"sort": "title"})) == ["Dubliners", "emma", "Zadig", "Émile"]
-    assert list_titles(librarian.get(LIST, {"sort": "-title"})) == ["Émile", "Zadig", "emma", "Dubliners"]
-
-
-def test_lent_books_can_be_filtered(librarian: Client) -> None:
-    create_book(title="There")
-    change_book(create_book(title="Lent"), available=False)
-    assert list_titles(librarian.get(LIST, {"availability": "lent"})) == ["Lent"]
 
 
 def test_books_added_today_can_be_filtered(librarian: Client) -> None:
@@ -223,11 +168,9 @@ def test_a_large_library_is_counted_up_to_a_limit(librarian: Client) -> None:
     librarian.get(LIST)
     Summary.objects.update(seconds=1)
     with CaptureQueriesContext(connection) as queries:
-        answer = librarian.get(LIST, {"availability": "available"})
-    statements = [query["sql"] for query in queries if "books_book" in query["sql"]]
-    assert not any("COUNT(*)" in statement for statement in statements)
-    assert sum("LIMIT 1001" in statement for statement in statements) == 1
-    assert "over 1,000 books" in answer.content.decode()
+        every, narrowed = (read_text(librarian.get(LIST, query)) for query in ({}, {"availability": "available"}))
+    assert not any("COUNT(*)" in query["sql"] for query in queries if "books_book" in query["sql"])
+    assert ["<h1>Books (1,001)</h1>" in every, "counted" in every, "over 1,000 books" in narrowed] == [True] * 3
 
 
 @pytest.mark.usefixtures("large_library")
@@ -237,17 +180,6 @@ def test_a_large_list_is_counted_for_who_asks(librarian: Client) -> None:
     counted = librarian.get(f"{LIST}{answer.context['cl'].exact_address}")
     assert "<h1>Books (1,001)</h1>" in counted.content.decode()
     assert counted.context["cl"].page_count == 21
-
-
-@pytest.mark.usefixtures("large_library")
-def test_all_books_are_not_counted_by_a_page(librarian: Client) -> None:
-    librarian.get(LIST)
-    Summary.objects.update(seconds=1)
-    with CaptureQueriesContext(connection) as queries:
-        answer = librarian.get(LIST)
-    assert not [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
-    assert "<h1>Books (1,001)</h1>" in answer.content.decode()
-    assert "counted" in answer.content.decode()
 
 
 def test_only_one_of_many_librarians_adds_the_same_isbn(service: Service) -> None:

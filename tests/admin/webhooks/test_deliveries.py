@@ -86,13 +86,9 @@ def test_deliveries_are_found_by_state_and_endpoint(developer: Client, ada: User
     Delivery.objects.filter(pk=first_delivery.pk).update(state="dead", next_at=None)
     assert list_rows(developer.get(f"{DELIVERIES}?state__exact=dead")) == [first_delivery]
     assert list_rows(developer.get(f"{DELIVERIES}?endpoint__id__exact={second.pk}")) == [second_delivery]
-
-
-def test_deliveries_can_be_filtered_by_the_only_endpoint(root: Client) -> None:
-    endpoint = create_endpoint()
-    publish_event()
-    assert len(list_rows(root.get(f"{DELIVERIES}?endpoint__id__exact={endpoint.pk}"))) == 1
-    assert list_rows(root.get(f"{DELIVERIES}?endpoint__id__exact={endpoint.pk + 1}")) == []
+    # Django would ignore a filter with a single choice.
+    Endpoint.objects.filter(pk=second.pk).update(state="deleted")
+    assert list_rows(developer.get(f"{DELIVERIES}?endpoint__id__exact={second.pk + 1}")) == []
 
 
 def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
@@ -102,33 +98,28 @@ def test_deliveries_are_sent_again(developer: Client, ada: User) -> None:
     [delivery] = Delivery.objects.all()
     answer = submit_action(developer, DELIVERIES, "redeliver", delivery)
     redelivery = Delivery.objects.latest("pk")
-    assert (redelivery.event_id, redelivery.endpoint_id, redelivery.replay, redelivery.state) == (
-        delivery.event_id,
-        delivery.endpoint_id,
-        1,
-        "waiting",
-    )
+    assert (redelivery.event_id, redelivery.endpoint_id) == (delivery.event_id, delivery.endpoint_id)
+    assert (redelivery.replay, redelivery.state) == (1, "waiting")
     assert answer.redirect_chain == [(f"{DELIVERIES}{redelivery.pk}/change/", 302)]
     assert "Sent again." in read_text(developer.get(f"{DELIVERIES}{delivery.pk}/history/"))
-
-
-def test_several_deliveries_are_sent_again(developer: Client, ada: User) -> None:
-    create_endpoint(ada)
-    publish_event(1)
-    publish_event(2)
     answer = submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting")
+    # The first one is delivered, and no part of the list.
+    assert "/change/" in answer.redirect_chain[0][0]
+    rows = Delivery.objects.filter(state="waiting")
+    answer = submit_action(developer, DELIVERIES, "redeliver", *rows, query="state__exact=waiting")
     assert "Deliveries sent again: 2, to active endpoints." in read_text(answer)
-    assert sorted(Delivery.objects.values_list("replay", flat=True)) == [0, 0, 1, 1]
+    assert Delivery.objects.count() == 5
 
 
-@pytest.mark.parametrize("state", ["disabled", "deleted"])
-def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Client, ada: User, state: str) -> None:
+def test_nothing_is_sent_again_to_an_endpoint_that_is_not_active(developer: Client, ada: User) -> None:
     endpoint = create_endpoint(ada)
     publish_event()
-    Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
-    assert "Deliveries sent again: 0" in read_text(
-        submit_action(developer, DELIVERIES, "redeliver", *Delivery.objects.all())
-    )
+    for state in ("disabled", "deleted"):
+        Endpoint.objects.filter(pk=endpoint.pk).update(state=state)
+        answer = submit_action(
+            developer, DELIVERIES, "redeliver", *Delivery.objects.all(), query="state__exact=waiting"
+        )
+        assert "Deliveries sent again: 0" in read_text(answer)
     assert Delivery.objects.count() == 1
 
 
