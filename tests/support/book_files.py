@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from books.files.formats.records import ExportedBook, Record
-from books.files.formats.registry import FORMATS
+from books.files.formats.registry import FORMATS, REJECTED_WRITERS
 from books.files.formats.xlsx_files import write_xlsx
 
 TIME = "2026-01-31T09:30:00.000000Z"
@@ -72,12 +72,14 @@ def get_members(record: Record) -> dict[str, Any]:
     return {**values, "id": int(values["id"]), "year": int(values["year"]), "available": available}
 
 
-def refuse_records(name: str, data: bytes, encoding_name: str = "") -> bytes:
-    """Returns a file of refused records that has all records of this file."""
-    format, refused = FORMATS[name], BytesIO()
-    table = format.read(BytesIO(data), encoding_name)
-    file = format.rejected_file(refused, table)
-    for record in table.records:
-        file.add(record, record.problem or "isbn: Another\nbook has it.")
-    file.close()
-    return refused.getvalue()
+def reject_records(name: str, data: bytes, encoding_name: str = "") -> tuple[str, bytes]:
+    """Returns a file of rejected records that has all records of this file, and the name of its format."""
+    table = FORMATS[name].read(BytesIO(data), encoding_name)
+    rejected_name = name if name in REJECTED_WRITERS else "csv"
+    rejected = ((record, record.problem or "isbn: Another\nbook has it.") for record in table.records)
+    return rejected_name, b"".join(REJECTED_WRITERS[rejected_name](table, rejected))
+
+
+def read_rejected(name: str, data: bytes, encoding_name: str = "") -> list[Record]:
+    """Returns the records of a file of rejected records that has all records of this file."""
+    return read_records(*reject_records(name, data, encoding_name))

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.encodings import Encoding, find_encoding, iter_lines
+from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
@@ -15,7 +15,6 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRejectedFile,
     iter_texts,
     name_member,
 )
@@ -95,23 +94,22 @@ class InvalidEntry(Exception):
 
 def read_bibtex(stream: BinaryIO, encoding_name: str = "") -> Table:
     found = find_encoding(stream, encoding_name)
-    records = iter_records(iter_lines(stream, found.encoding), found.encoding)
-    return Table(COLUMNS, records, f"BibTeX, {found.encoding.description}", found.warning, found.encoding)
+    records = iter_records(iter_lines(stream, found.encoding))
+    return Table(COLUMNS, records, f"BibTeX, {found.encoding.description}", found.warning)
 
 
-def iter_records(lines: Iterable[str], encoding: Encoding) -> Iterator[Record]:
+def iter_records(lines: Iterable[str]) -> Iterator[Record]:
     macros: dict[str, str] = {}
     for number, text in iter_entries(lines):
-        raw = encoding.encode(text.rstrip(BLANKS) + "\n")
         try:
             kind, key, fields = parse_entry(text, macros)
         except InvalidEntry as error:
-            yield Record(number, {}, raw, name_member("record", str(error)))
+            yield Record(number, {}, problem=name_member("record", str(error)))
             continue
         if kind == "string":
             macros |= fields
         elif kind not in DIRECTIVES:
-            yield Record(number, read_values(key, fields), raw)
+            yield Record(number, read_values(key, fields))
 
 
 def iter_entries(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -266,12 +264,3 @@ def encode_tex(text: str) -> str:
 
 def encode_character(match: "re.Match[str]") -> str:
     return ESCAPES.get(match[0]) or f'{{\\char"{ord(match[0]):X}}}'
-
-
-class BibTeXRejectedFile(TextRejectedFile):
-    """Before each refused entry there is a comment with its line and the reason."""
-
-    def format_note(self, line: int, reason: str) -> bytes:
-        encoding: Encoding = self.table.layout
-        # An entry in the comment would be read.
-        return encoding.encode(f"% Line {line}: {reason.replace('@', 'at ')}\n")

@@ -1,15 +1,17 @@
 """Reads and writes books as CSV (RFC 4180), with commas, semicolons, tabs or vertical bars."""
 
+import codecs
 import csv
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from books.files.formats.csv_cells import FIRST_SIGNS, TEXT_FORMULA, escape_formula, read_cell
+from books.files.formats.csv_cells import FIRST_SIGNS, escape_formula, read_cell
 from books.files.formats.encodings import Encoding, find_encoding, iter_lines, show_undecodable
 from books.files.formats.headers import build_header
 from books.files.formats.records import (
@@ -18,6 +20,7 @@ from books.files.formats.records import (
     ExportedBook,
     Pages,
     Record,
+    Rejected,
     Table,
     UnreadableFile,
     get_values,
@@ -53,16 +56,8 @@ FORMATS_BY_TYPE: dict[type, Callable[[Any], str]] = {
 }
 
 
-class Layout(NamedTuple):
-    """`header` has the columns as they are in the file, also with bytes that are not in the encoding."""
-
-    encoding: Encoding
-    separator: str
-    header: Sequence[str]
-
-
 def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
-    """Returns the table without the columns that a file of refused rows has. Raises UnreadableFile.
+    """Returns the table without the columns that a file of rejected records has. Raises UnreadableFile.
 
     The values are without the escapes of `csv_cells`.
     """
@@ -72,12 +67,10 @@ def read_csv(stream: BinaryIO, encoding_name: str = "") -> Table:
     if is_declared:
         next(rows)
     _line, cells = next(rows, (1, []))
-    texts = [read_cell(cell) for cell in cells]
-    header = build_header([show_undecodable(text) for text in texts])
+    header = build_header([show_undecodable(read_cell(cell)) for cell in cells])
     description = _(SEPARATORS[separator]) % {"encoding": found.encoding.description}
     records = (build_row_record(line, header.texts, cells[header.start :]) for line, cells in rows if any(cells))
-    layout = Layout(found.encoding, separator, texts[header.start :])
-    return Table(header.columns, records, description, found.warning, layout, header.list_notes())
+    return Table(header.columns, records, description, found.warning, header.list_notes(), separator)
 
 
 def find_separator(stream: BinaryIO, encoding: Encoding) -> tuple[str, bool]:
@@ -123,10 +116,11 @@ def build_row_record(line: int, names: Sequence[str], cells: list[str]) -> Recor
             "It has %(count)d cells, and the first line %(columns)d.",
             len(cells),
         )
-        return Record(line, {}, cells, name_member("row", problem % {"count": len(cells), "columns": len(names)}))
+        reason = name_member("row", problem % {"count": len(cells), "columns": len(names)})
+        return Record(line, {}, [*map(read_cell, cells)], reason)
     values = dict(zip(names, [read_cell(cell) if cell[:1] in FIRST_SIGNS else cell for cell in cells], strict=False))
     values.pop("", None)
-    return Record(line, values, cells)
+    return Record(line, values)
 
 
 def is_padded(cells: Sequence[str], columns: int) -> bool:
@@ -153,29 +147,24 @@ def format_rows(rows: Iterable[Sequence[object]], separator: str = ",") -> str:
     return lines.getvalue()
 
 
-class CSVRejectedFile:
-    """The refused rows with the separator and the encoding in which they came, behind the line and the reason."""
-
-    def __init__(self, stream: BinaryIO, table: Table) -> None:
-        self.stream = stream
-        self.encoding, self.separator, header = table.layout
-        stream.write(self.encoding.mark)
-        self.write_row([*REPORT_COLUMNS, *map(escape_formula, header)])
-
-    def add(self, record: Record, reason: str) -> None:
-        self.write_row([record.line, reason, *map(restore_cell, record.raw)])
-        self.stream.flush()
-
-    def write_row(self, cells: Sequence[object]) -> None:
-        self.stream.write(self.encoding.encode(format_rows([cells], self.separator)))
-
-    def close(self) -> None:
-        pass
+def write_rejected_csv(table: Table, rejected: Rejected) -> Iterator[bytes]:
+    """Writes the records of a table of any format, each behind its line and the reason, to mend and to import again."""
+    yield codecs.BOM_UTF8 + encode_row([*REPORT_COLUMNS, *map(escape_formula, table.columns)], table.separator)
+    for record, reason in rejected:
+        cells = record.raw or [record.values.get(column) for column in table.columns]
+        yield encode_row([record.line, reason, *map(format_value, cells)], table.separator)
 
 
-def restore_cell(cell: str) -> str:
-    """Returns the cell as it was, unless a program would run it. A negative number, such as a year, is no formula."""
-    if TEXT_FORMULA.fullmatch(cell):
-        return cell
-    text = read_cell(cell)
+def encode_row(cells: Sequence[object], separator: str) -> bytes:
+    """Bytes that could not be decoded stay, and are found again."""
+    return format_rows([cells], separator).encode(errors="surrogateescape")
+
+
+def format_value(value: Any) -> str:
+    """Returns the cell of a value, which no program runs. A negative number, such as a year, is no formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return FORMATS_BY_TYPE[bool](value)
+    text = value if isinstance(value, str) else json.dumps(value)
     return text if parse_integer(text.strip()) is not None else escape_formula(text)

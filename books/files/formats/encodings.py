@@ -29,10 +29,6 @@ class Encoding(NamedTuple):
     def description(self) -> str:
         return _("%(encoding)s with a byte order mark") % {"encoding": self.name} if self.mark else self.name
 
-    def encode(self, text: str) -> bytes:
-        """Returns bytes that could not be decoded as they were."""
-        return text.encode(self.codec, "surrogateescape" if "16" not in self.codec else "replace")
-
 
 UTF_8, WINDOWS_1252 = Encoding("UTF-8", "utf-8"), Encoding("Windows-1252", "cp1252")
 UTF_16_LE, UTF_16_BE = Encoding("UTF-16", "utf-16-le"), Encoding("UTF-16", "utf-16-be")

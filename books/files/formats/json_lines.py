@@ -10,11 +10,9 @@ from django.utils.translation import gettext as _
 
 from books.files.formats.records import (
     CHUNK_BYTES,
-    REPORT_COLUMNS,
     Pages,
     Record,
     Table,
-    TextRejectedFile,
     UnreadableFile,
     name_member,
 )
@@ -46,7 +44,7 @@ def iter_records(stream: BinaryIO, is_array: bool) -> Iterator[Record]:
 
 
 def iter_elements(stream: BinaryIO) -> Iterator[Record]:
-    """Yields the elements of an array, each with the line on which it begins. What is refused comes back as lines."""
+    """Yields the elements of an array, each with the line on which it begins."""
     content = stream.read().removeprefix(BOM)
     try:
         elements = msgspec.json.decode(content, type=list[msgspec.Raw])
@@ -56,7 +54,7 @@ def iter_elements(stream: BinaryIO) -> Iterator[Record]:
     for text in map(bytes, elements):
         start = content.index(text, position)
         line += content.count(b"\n", position, start)
-        yield parse_line(line, text.replace(b"\r", b" ").replace(b"\n", b" "))
+        yield parse_line(line, text)
         line += text.count(b"\n")
         position = start + len(text)
 
@@ -65,23 +63,20 @@ def iter_lines(stream: BinaryIO) -> Iterator[Record]:
     for number, raw in enumerate(stream, 1):
         text = raw.removeprefix(BOM) if number == 1 else raw
         if text.strip():
-            record = parse_line(number, text)
-            if not is_note(record.values):
-                yield record
+            yield parse_line(number, text)
 
 
 def parse_line(number: int, text: bytes) -> Record:
-    raw = text if text.endswith(b"\n") else text + b"\n"
     try:
         values = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Record(number, {}, raw, name_member("row", _("It is not JSON. %(error)s") % {"error": error}))
+        return Record(number, {}, problem=name_member("row", _("It is not JSON. %(error)s") % {"error": error}))
     if not isinstance(values, dict):
-        return Record(number, {}, raw, name_member("row", _("It is no JSON object.")))
+        return Record(number, {}, problem=name_member("row", _("It is no JSON object.")))
     if not is_flat(values):
         limit = _("It is nested deeper than %(count)d.") % {"count": MAX_NESTING}
-        return Record(number, {}, raw, name_member("row", limit))
-    return Record(number, values, raw)
+        return Record(number, {}, problem=name_member("row", limit))
+    return Record(number, values)
 
 
 def is_flat(value: Any) -> bool:
@@ -97,18 +92,6 @@ def iter_items(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
     return container.values() if isinstance(container, dict) else container
 
 
-def is_note(values: Any) -> bool:
-    """Whether a line is the note that a file of refused lines has before each."""
-    return tuple(values) == REPORT_COLUMNS
-
-
 def write_json_lines(pages: Pages) -> Iterator[bytes]:
     """Writes the members that version 2 of the interface shows."""
     return map(encoder.encode_lines, pages)
-
-
-class JSONLinesRejectedFile(TextRejectedFile):
-    """Before each refused line there is one with its number and the reason."""
-
-    def format_note(self, line: int, reason: str) -> bytes:
-        return encoder.encode({"line": line, "reason": reason}) + b"\n"

@@ -24,8 +24,8 @@ from books.files.formats.records import (
     COLUMNS,
     Pages,
     Record,
+    Rejected,
     Table,
-    TextRejectedFile,
     name_member,
 )
 
@@ -46,10 +46,6 @@ UNICODE = b"a"
 UNKNOWN_MARC_8 = re.compile(
     rb"\x1b(?![(,)\-][!-~]|\$[,)\-]?1|[gbps])|[\x00-\x1a\x1c\x7f-\x87\x8a-\x8c\x8f-\x9f]|[\xe0-\xfe][\x1e\x1f]"
 )
-# Before each record of a file of refused ones there is one with this local field alone: its number, and the reason.
-NOTE_TAG = "998"
-NOTE_LEADER = "00000nam a2200000   4500"
-NOTE_PATTERN = re.compile(rb".{9}a.{14}%b[0-9]{9}\x1e" % NOTE_TAG.encode(), re.DOTALL)
 
 
 class DamagedRecord(Exception):
@@ -100,8 +96,7 @@ def iter_records(stream: BinaryIO, encoding: Encoding | None = None) -> Iterator
             record, doubts = read_record(raw.lstrip(PADDING), encoding)
         except DamagedRecord as error:
             yield Record(number, {}, raw, name_member("record", str(error)))
-            continue
-        if not is_note(record):
+        else:
             yield Record(number, read_values(record), raw, describe_unimarc(record, number), doubts)
 
 
@@ -125,7 +120,7 @@ def split_joined_records(piece: bytes) -> Iterator[bytes]:
 
 def read_record(data: bytes, chosen: Encoding | None) -> tuple[pymarc.Record, tuple[str, ...]]:
     """Returns the record and the doubts about it. Raises DamagedRecord."""
-    encoding = find_encoding(data) if chosen is None or NOTE_PATTERN.match(data) else chosen
+    encoding = chosen or find_encoding(data)
     data = repair_leader(data, UNICODE if encoding is UTF_8 else b" ")
     require_whole_directory(data)
     # pymarc puts blanks for what MARC-8 does not know, and says so on standard error alone.
@@ -196,20 +191,11 @@ def require_whole_directory(data: bytes) -> None:
         raise DamagedRecord(sentence % {"covered": covered_bytes, "count": len(fields)})
 
 
-def is_note(record: pymarc.Record) -> bool:
-    return [field.tag for field in record.fields] == [NOTE_TAG]
-
-
 def write_marc(pages: Pages) -> Iterator[bytes]:
     for page in pages:
         yield b"".join([build_record(book).as_marc() for book in page])
 
 
-class MARCRejectedFile(TextRejectedFile):
-    """Before each refused record there is one that has its number and the reason alone."""
-
-    def format_note(self, line: int, reason: str) -> bytes:
-        subfields = [pymarc.Subfield("a", str(line)), pymarc.Subfield("b", reason)]
-        note = pymarc.Record(leader=NOTE_LEADER)
-        note.add_field(pymarc.Field(NOTE_TAG, pymarc.Indicators(" ", " "), subfields))
-        return bytes(note.as_marc())
+def write_rejected_marc(table: Table, rejected: Rejected) -> Iterator[bytes]:
+    """Writes the records as they came. The format has no place for reasons."""
+    return (record.raw for record, _reason in rejected)

@@ -16,8 +16,8 @@ from books.files.formats.records import (
     COLUMNS,
     Pages,
     Record,
+    Rejected,
     Table,
-    TextRejectedFile,
     UnreadableFile,
     name_member,
 )
@@ -140,16 +140,10 @@ def format_field(field: Any) -> str:
     return f"<datafield tag={quoteattr(field.tag)} ind1={first} ind2={second}>{subfields}</datafield>"
 
 
-class MARCXMLRejectedFile(TextRejectedFile):
-    """Before each refused record there is a comment with its number and the reason."""
-
-    def __init__(self, stream: BinaryIO, table: Table) -> None:
-        super().__init__(stream, table)
-        stream.write(HEAD)
-
-    def format_note(self, line: int, reason: str) -> bytes:
+def write_rejected_marc_xml(table: Table, rejected: Rejected) -> Iterator[bytes]:
+    """Writes the records as they came, each behind a comment with its number and the reason."""
+    yield HEAD
+    for record, reason in rejected:
         # Two hyphens would end the comment (XML 1.0, 2.5).
-        return f"<!-- Record {line}: {reason.replace('--', '- -')} -->\n".encode()
-
-    def close(self) -> None:
-        self.stream.write(TAIL)
+        yield f"<!-- Record {record.line}: {reason.replace('--', '- -')} -->\n".encode() + record.raw
+    yield TAIL

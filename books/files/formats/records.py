@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 from django.utils.formats import number_format
@@ -14,7 +14,7 @@ COLUMNS = ("id", *MEMBERS)
 # Those of exported files, and the values of a book for all but the last.
 EXPORTED_COLUMNS = (*COLUMNS, "created_at")
 get_values = attrgetter(*COLUMNS)
-# A file of refused rows begins with these columns, where the format has columns.
+# A CSV file of rejected records begins with these columns.
 REPORT_COLUMNS = ("line", "reason")
 # What a reader reads at a time.
 CHUNK_BYTES = 2**16
@@ -46,13 +46,13 @@ class Record(NamedTuple):
     """A book as a file has it.
 
     `line` is the line on which it begins; in a spreadsheet the row, in MARC 21 the number of the record. `values` are
-    by column. `problem` says why there are none. `doubts` say what may have been read wrongly. `raw` is what a file of
-    refused records needs to give it back.
+    by column. `problem` says why there are none. `doubts` say what may have been read wrongly. `raw` is the record as a
+    MARC file has it, and the cells of a CSV row that has too many or too few.
     """
 
     line: int
     values: Mapping[str, Any]
-    raw: Any
+    raw: Any = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
 
@@ -68,8 +68,9 @@ class Table(NamedTuple):
     records: Iterator[Record]
     description: str
     warning: str = ""
-    layout: Any = None
     notes: Sequence[str] = ()
+    # Of CSV.
+    separator: str = ","
 
 
 class ExportedBook(msgspec.Struct, gc=False):
@@ -90,36 +91,8 @@ class ExportedBook(msgspec.Struct, gc=False):
 
 # Books are written in pages, each of which becomes a piece of the file.
 Pages = Iterable[Sequence[ExportedBook]]
-
-
-class RejectedFile(Protocol):
-    """A file of the records that were refused, each with its line and the reason, in the format in which they came.
-
-    It can be mended and imported again. What is added is in the file before the next one is added.
-    """
-
-    def add(self, record: Record, reason: str) -> None: ...
-
-    def close(self) -> None:
-        """Ends the file. The stream stays open."""
-
-
-class TextRejectedFile:
-    """Puts a note before each refused record, which stays as it is. `format_note` returns the note."""
-
-    def __init__(self, stream: BinaryIO, table: Table) -> None:
-        self.stream = stream
-        self.table = table
-
-    def add(self, record: Record, reason: str) -> None:
-        self.stream.write(self.format_note(record.line, " ".join(reason.split())) + record.raw)
-        self.stream.flush()
-
-    def format_note(self, line: int, reason: str) -> bytes:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
+# Records and why they are rejected.
+Rejected = Iterable[tuple[Record, str]]
 
 
 AVAILABILITIES = {"available": True, "lent": False}

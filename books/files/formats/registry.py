@@ -10,12 +10,12 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.bibtex import BibTeXRejectedFile, read_bibtex, write_bibtex
-from books.files.formats.csv_files import CSVRejectedFile, read_csv, write_csv
+from books.files.formats.bibtex import read_bibtex, write_bibtex
+from books.files.formats.csv_files import read_csv, write_csv, write_rejected_csv
 from books.files.formats.encodings import ENCODINGS, MARC_ENCODINGS, TEXT_ENCODINGS
-from books.files.formats.json_lines import JSONLinesRejectedFile, read_json_lines, write_json_lines
-from books.files.formats.records import Pages, RejectedFile, Table, UnreadableFile
-from books.files.formats.ris import RISRejectedFile, read_ris, write_ris
+from books.files.formats.json_lines import read_json_lines, write_json_lines
+from books.files.formats.records import Pages, Rejected, Table, UnreadableFile
+from books.files.formats.ris import read_ris, write_ris
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Format:
     media_type: str
     reader: Callable[[BinaryIO, str], Table]
     write: Callable[[Pages], Iterator[bytes]] | None
-    rejected_file: Callable[[BinaryIO, Table], RejectedFile]
     encodings: tuple[str, ...] = TEXT_ENCODINGS
 
     @property
@@ -66,13 +65,12 @@ XLSX = Format(
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     import_later("workbooks", "read_workbook"),
     None,
-    import_later("xlsx_files", "XLSXRejectedFile"),
     encodings=(),
 )
 FORMATS = {
     format.name: format
     for format in (
-        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv, CSVRejectedFile),
+        Format("csv", "CSV", ".csv", "text/csv", read_csv, write_csv),
         Format(
             "jsonl",
             "JSON lines",
@@ -80,7 +78,6 @@ FORMATS = {
             "application/x-ndjson",
             read_json_lines,
             write_json_lines,
-            JSONLinesRejectedFile,
         ),
         Format(
             "marc",
@@ -89,7 +86,6 @@ FORMATS = {
             "application/marc",
             import_later("marc", "read_marc"),
             import_later("marc", "write_marc"),
-            import_later("marc", "MARCRejectedFile"),
             encodings=MARC_ENCODINGS,
         ),
         Format(
@@ -99,16 +95,21 @@ FORMATS = {
             "application/marcxml+xml",
             import_later("marc_xml", "read_marc_xml"),
             import_later("marc_xml", "write_marc_xml"),
-            import_later("marc_xml", "MARCXMLRejectedFile"),
             encodings=(),
         ),
-        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex, BibTeXRejectedFile),
-        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris, RISRejectedFile),
+        Format("bibtex", "BibTeX", ".bib", "application/x-bibtex", read_bibtex, write_bibtex),
+        Format("ris", "RIS", ".ris", "application/x-research-info-systems", read_ris, write_ris),
         XLSX,
     )
 }
 # Takes the pages and a stream: a workbook is not written piece by piece.
 write_xlsx = import_later("xlsx_files", "write_xlsx")
+# Rejected records of these formats come back in them, those of all others as CSV.
+REJECTED_WRITERS: dict[str, Callable[[Table, Rejected], Iterator[bytes]]] = {
+    "csv": write_rejected_csv,
+    "marc": import_later("marc", "write_rejected_marc"),
+    "marcxml": import_later("marc_xml", "write_rejected_marc_xml"),
+}
 # Those that can be sent while they are written, by media type.
 STREAMED_FORMATS = {format.media_type: format for format in FORMATS.values() if format.write}
 HEAD_BYTES = 2**16

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from books.files.formats.encodings import Encoding, find_encoding, iter_lines
+from books.files.formats.encodings import find_encoding, iter_lines
 from books.files.formats.records import (
     AVAILABILITIES,
     COLUMNS,
@@ -14,7 +14,6 @@ from books.files.formats.records import (
     Pages,
     Record,
     Table,
-    TextRejectedFile,
     iter_texts,
     name_member,
 )
@@ -23,7 +22,7 @@ from books.isbn import find_isbn
 from books.members import MEMBER_TABLE
 
 LINE_PATTERN = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*)|)", re.DOTALL)
-BEGIN, END_TAG, NOTE = "TY", "ER", "N1"
+BEGIN, END_TAG = "TY", "ER"
 MEMBER_TAGS = {"id": ("ID",), **{member.name: member.ris for member in MEMBER_TABLE}}
 YEAR_PATTERN = re.compile(r"(-?[0-9]+)(?:/.*)?")
 # Some programs number the records.
@@ -36,8 +35,8 @@ LINE_ENDS = "\r\n"
 def read_ris(stream: BinaryIO, encoding_name: str = "") -> Table:
     found = find_encoding(stream, encoding_name)
     pieces = iter_pieces(iter_lines(stream, found.encoding))
-    records = (parse_piece(number, lines, found.encoding) for number, lines in pieces if not is_note(lines))
-    return Table(COLUMNS, records, f"RIS, {found.encoding.description}", found.warning, found.encoding)
+    records = (parse_piece(number, lines) for number, lines in pieces)
+    return Table(COLUMNS, records, f"RIS, {found.encoding.description}", found.warning)
 
 
 def iter_pieces(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -62,18 +61,12 @@ def get_tag(line: str) -> str:
     return match[1] if match else ""
 
 
-def is_note(lines: list[str]) -> bool:
-    """Whether this is the line that a file of refused records has before each."""
-    return [get_tag(line) for line in lines if line.strip()] == [NOTE]
-
-
-def parse_piece(number: int, lines: list[str], encoding: Encoding) -> Record:
-    raw = encoding.encode("".join(lines).rstrip(LINE_ENDS) + "\r\n")
+def parse_piece(number: int, lines: list[str]) -> Record:
     if get_tag(lines[0]) != BEGIN:
-        return Record(number, {}, raw, name_member("record", _("It does not begin with a line TY.")))
+        return Record(number, {}, problem=name_member("record", _("It does not begin with a line TY.")))
     if not any(get_tag(line) == END_TAG for line in lines):
-        return Record(number, {}, raw, name_member("record", _("It does not end with a line ER.")))
-    return Record(number, read_values(read_fields(lines)), raw)
+        return Record(number, {}, problem=name_member("record", _("It does not end with a line ER.")))
+    return Record(number, read_values(read_fields(lines)))
 
 
 def read_fields(lines: list[str]) -> dict[str, list[str]]:
@@ -112,11 +105,3 @@ def format_book(book: ExportedBook) -> str:
     members = {member.ris[0]: text for member, text in iter_texts(book)}
     texts = {BEGIN: "BOOK", "ID": str(book.id), **members, END_TAG: ""}
     return "".join(f"{tag}  - {escape_characters(text, UNSAFE_CHARACTERS)}\r\n" for tag, text in texts.items())
-
-
-class RISRejectedFile(TextRejectedFile):
-    """Before each refused record there is a line with its number and the reason."""
-
-    def format_note(self, line: int, reason: str) -> bytes:
-        encoding: Encoding = self.table.layout
-        return encoding.encode(f"{NOTE}  - Line {line}: {reason}\r\n")

@@ -35,7 +35,7 @@ def read_workbook(stream: BinaryIO, encoding_name: str = "") -> Table:
     header_row, _number = next(rows, ([], 1))
     header = build_header(header_row)
     records, description = iter_records(header, rows), describe_workbook(kind, len(workbook.sheet_names))
-    return Table(header.columns, records, description, layout=header.texts, notes=header.list_notes())
+    return Table(header.columns, records, description, notes=header.list_notes())
 
 
 def describe_workbook(kind: str, sheets: int) -> str:
@@ -96,7 +96,7 @@ def iter_records(header: TableHeader, rows: Rows) -> Iterator[Record]:
             texts = [*cells, *[""] * width][:width]
             values = dict(zip(header.texts, texts, strict=True))
             values.pop("", None)
-            yield Record(number, values, texts)
+            yield Record(number, values)
 
 
 def format_cell(cell: Any) -> str:

@@ -10,12 +10,8 @@ from openpyxl.cell import WriteOnlyCell
 
 from books.files.formats.records import (
     EXPORTED_COLUMNS,
-    REPORT_COLUMNS,
     ExportedBook,
-    NumberText,
     Pages,
-    Record,
-    Table,
     get_values,
 )
 
@@ -79,24 +75,3 @@ def make_text_cell(sheet: Any, text: str) -> Any:
     cell.value = UNSAFE_CHARACTERS.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
     cell.data_type = "s"
     return cell
-
-
-class XLSXRejectedFile:
-    """The refused rows behind the line and the reason. The file is complete after `close`."""
-
-    def __init__(self, stream: BinaryIO, table: Table) -> None:
-        self.stream = stream
-        self.workbook = Workbook(write_only=True)
-        self.sheet = add_sheet(self.workbook, [*REPORT_COLUMNS, *table.layout])
-
-    def add(self, record: Record, reason: str) -> None:
-        cells = [restore_cell(self.sheet, cell) for cell in record.raw]
-        self.sheet.append([record.line, make_text_cell(self.sheet, reason), *cells])
-
-    def close(self) -> None:
-        self.workbook.save(self.stream)
-
-
-def restore_cell(sheet: Any, cell: str) -> Any:
-    """Returns the number or the text that a cell had. A formula does not come back: it would be run."""
-    return float(cell) if isinstance(cell, NumberText) else make_text_cell(sheet, cell)

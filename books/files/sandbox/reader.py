@@ -13,7 +13,6 @@ from django.conf import settings
 
 from books.files.sandbox import messages
 
-# A workbook of records that come back is written to a temporary file.
 MAX_FILE_BYTES = 4 * 2**30
 MAX_OPEN_FILES = 64
 

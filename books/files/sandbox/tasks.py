@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from socket import socket
-from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
 
 from books.files.formats.encodings import show_storable, show_undecodable
 from books.files.formats.records import MAX_SHOWN_TEXT, Record, Table, UnreadableFile, format_count, name_member
-from books.files.formats.registry import FORMATS, Format, find_format
+from books.files.formats.registry import FORMATS, REJECTED_WRITERS, Format, find_format
 from books.files.sandbox import messages
 from books.files.sandbox.streams import open_chunks
 
@@ -23,8 +22,6 @@ MAX_COLUMNS, MAX_COLUMN_CHARACTERS = 1_000, 100_000
 # What one operation takes, and what it takes of a record: a text in a message has up to twelve bytes for a character.
 MAX_RECORDS, MAX_RECORD_CHARACTERS = 10_000_000, 2**20
 BATCH_RECORDS, BATCH_CHARACTERS = 200, 2**18
-PIECE_BYTES = 2**16
-SPOOL_BYTES = 2**20
 Job = dict[str, Any]
 
 
@@ -153,18 +150,12 @@ def reject_long_record(record: Record) -> Record:
 def write_rejected(source: PartSource) -> Iterator[bytes]:
     """Yields the name of the format, then the parts of a file of the records that come back, in their order."""
     format, table = source.read_table()
-    yield format.name.encode()
-    # A workbook is complete only at its end, and may be large.
-    with SpooledTemporaryFile(SPOOL_BYTES) as stream:
-        rejected_file = format.rejected_file(cast("BinaryIO", stream), table)
-        for record, reason in iter_returned(source, table):
-            rejected_file.add(record, reason)
-        rejected_file.close()
-        stream.seek(0)
-        yield from iter(lambda: stream.read(PIECE_BYTES), b"")
+    name = format.name if format.name in REJECTED_WRITERS else "csv"
+    yield name.encode()
+    yield from REJECTED_WRITERS[name](table, iter_rejected(source, table))
 
 
-def iter_returned(source: PartSource, table: Table) -> Iterator[tuple[Record, str]]:
+def iter_rejected(source: PartSource, table: Table) -> Iterator[tuple[Record, str]]:
     records = enumerate(table.records, 1)
     for wanted, reason in source.iter_reasons():
         for position, record in records:

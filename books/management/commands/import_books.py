@@ -57,7 +57,9 @@ class Command(CheckedCommand):
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--dry-run", action="store_true", help="check and report, and change nothing")
         parser.add_argument(
-            "--failed", type=Path, help="where refused records go, in the same format (default: FILE.failed.EXTENSION)"
+            "--failed",
+            type=Path,
+            help="where rejected records go: MARC as it came, all else as CSV (default: FILE.failed.EXTENSION)",
         )
         parser.add_argument("--format", choices=FORMATS, help="default: what the file begins like")
         parser.add_argument("--encoding", choices=ENCODINGS, default="", help="of a text file (default: found)")
@@ -94,14 +96,12 @@ class Command(CheckedCommand):
             raise CommandError(f"{file} is a folder.")
         if failed and failed.resolve() == file.resolve():
             raise CommandError("--failed names the file itself.")
-        # A dry run prints what is refused: the file may have records of an earlier import that are being corrected.
-        path = failed or (None if dry_run else file.with_name(f"{file.stem}.failed{file.suffix}"))
         now = timezone.now()
         try:
             with file.open("rb") as stream, store_stream(file.name, stream, now) as stored_file:
                 rules = self.read_rules(stored_file, options)
                 operation = begin_operation(CHECK if dry_run else IMPORT, stored_file, rules, now, options)
-                self.import_file(stored_file, operation, path)
+                self.import_file(stored_file, operation, file, failed)
         except (OSError, ReaderFailed, UnreadableFile, *CONNECTION_ERRORS) as error:
             raise CommandError(f"{NOTHING} {str(error) or error.__doc__}") from error
 
@@ -126,14 +126,14 @@ class Command(CheckedCommand):
         if ignored := list_ignored(head.columns, rules.mapping):
             self.stderr.write(f"Left out: {', '.join(ignored)}.")
 
-    def import_file(self, file: ImportFile, operation: Operation, path: Path | None) -> None:
+    def import_file(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> None:
         """Raises CommandError, also if records are rejected."""
         is_check = operation.kind == CHECK
         try:
             try:
                 run_to_end(operation, "Checking books" if is_check else "Importing books")
             finally:
-                rejected_count = self.report_rejected(file, operation, path)
+                place = self.report_rejected(stored_file, operation, file, failed)
         except CONNECTION_ERRORS as error:
             raise CommandError(f"{STOPPED} {error}") from error
         if operation.state != Operation.State.DONE:
@@ -144,27 +144,26 @@ class Command(CheckedCommand):
         others = [f"{counts[kind]} {text}" for kind, text in COUNTED.items() if counts[kind]]
         if others:
             self.stdout.write(f"{', '.join(others)}.".capitalize())
-        if rejected_count:
-            raise CommandError(f"{rejected_count} rows failed{f': see {path}' if path else ''}.")
+        if rejected_count := count_rejected(operation):
+            raise CommandError(f"{rejected_count} rows failed{place}.")
 
-    def report_rejected(self, file: ImportFile, operation: Operation, path: Path | None) -> int:
-        """Writes the records that came back, also of an import that stopped. Returns their number. Raises CommandError.
+    def report_rejected(self, stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> str:
+        """Writes the rejected records, also of an import that stopped. Returns where they are. Raises CommandError.
 
-        Without a path their lines and the reasons are printed.
+        A dry run prints them if it is not told where they go: the file of an earlier import may be just corrected.
         """
-        counts = get_counts(operation)
-        count = sum(counts[kind] for kind in REJECTED_VERDICTS)
-        if not count:
-            return 0
-        if path:
-            write_rejected(file, operation, path)
-        else:
-            for _position, line, reason in iter_rejected(file, operation):
+        if not count_rejected(operation):
+            return ""
+        place = ""
+        if operation.kind == CHECK and not failed:
+            for _position, line, reason in iter_rejected(stored_file, operation):
                 self.stderr.write(f"{name_place(get_rules(operation).format, line)}: {reason}")
+        else:
+            place = f": see {write_rejected(stored_file, operation, file, failed)}"
         reasons = sum((get_reasons(operation, kind) for kind in REJECTED_VERDICTS), Counter())
-        for group_count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
-            self.stderr.write(f"{group_count} × {reason}")
-        return count
+        for count, reason in list_groups(reasons)[:MAX_SHOWN_GROUPS]:
+            self.stderr.write(f"{count} × {reason}")
+        return place
 
 
 def build_rules(head: Head, options: Mapping[str, Any]) -> ImportRules:
@@ -230,13 +229,20 @@ def iter_batches(runner: OperationRunner) -> Iterator[Sequence[int]]:
         done = cursor
 
 
-def write_rejected(file: ImportFile, operation: Operation, path: Path) -> None:
-    """Raises CommandError."""
+def count_rejected(operation: Operation) -> int:
+    counts = get_counts(operation)
+    return sum(counts[kind] for kind in REJECTED_VERDICTS)
+
+
+def write_rejected(stored_file: ImportFile, operation: Operation, file: Path, failed: Path | None) -> Path:
+    """Returns the path of the file: beside the one that is imported, unless another is named. Raises CommandError."""
     try:
-        pieces = iter_rejected_file(file, operation)
-        next(pieces)
+        pieces = iter_rejected_file(stored_file, operation)
+        extension = FORMATS[next(pieces).decode()].extension
+        path = failed or file.with_name(f"{file.stem}.failed{extension}")
         with path.open("wb") as stream:
             stream.writelines(pieces)
+        return path
     except (OSError, ReaderFailed, UnreadableFile) as error:
         advice = "Run it again with --dry-run, --on-match leave and another --failed."
-        raise CommandError(f"The records that were refused cannot be written: {error} {advice}") from error
+        raise CommandError(f"The rejected records cannot be written: {error} {advice}") from error

@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from books.files import uploads
 from books.files.formats.records import UnreadableFile
+from books.files.formats.registry import FORMATS
 from books.files.import_operations import CheckedAgain, begin_check, begin_import
 from books.files.parsing import ImportRules
 from books.files.sandbox.streams import open_chunks
@@ -74,7 +75,7 @@ def test_a_file_is_checked_imported_and_undone(head: Client, berta: User) -> Non
     assert {change.actor.channel for change in changes} == {Actor.Channel.IMPORT}
     returned = head.get(page(file, "refused"))
     assert returned["Content-Disposition"] == 'attachment; filename="books.failed.csv"'
-    assert returned.getvalue().decode().splitlines() == [
+    assert returned.getvalue().decode("utf-8-sig").splitlines() == [
         "line;reason;Titel;Verfasser;Jahr;ISBN;Gattung",
         "4;Verfasser: This field may not be blank.;Quo vadis;;1896;other;Novel",
         "5;Jahr: “MDCCC” is no year.;Dziady;Adam Mickiewicz;MDCCC;third;Drama",
@@ -479,13 +480,17 @@ def test_a_genre_can_be_given_to_records_that_have_none(head: Client) -> None:
     assert Book.objects.get().genre == "Novel"
 
 
-@pytest.mark.parametrize("name", ["marc", "marcxml", "xlsx", "jsonl"])
-def test_the_refused_come_back_in_the_format_that_came(head: Client, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "rejected_name"), [("marc", "marc"), ("marcxml", "marcxml"), ("xlsx", "csv"), ("jsonl", "csv")]
+)
+def test_rejected_records_come_back_as_marc_or_as_csv(head: Client, name: str, rejected_name: str) -> None:
     isbns = [build_isbn(1), build_isbn(1), build_isbn(2)]
     books = [build_exported_book(isbn=isbn) for isbn in isbns]
     file = upload(head, write_books(name, books))
     assert count_kinds(choose(head, file)) == {"new": 2, "refused": 1}
-    [returned] = read_records(name, head.get(page(file, "refused")).getvalue())
+    answer = head.get(page(file, "refused"))
+    assert FORMATS[rejected_name].extension in answer["Content-Disposition"]
+    [returned] = read_records(rejected_name, answer.getvalue())
     assert returned.values["isbn"] == isbns[0]
 
 

@@ -1,4 +1,4 @@
-"""The formats of files of books: what is written is read again, and refused records can be mended."""
+"""The formats of files of books: what is written is read again, and rejected records can be mended."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,8 @@ from tests.support.book_files import (
     get_members,
     hostile_books,
     read_records,
-    refuse_records,
+    read_rejected,
+    reject_records,
     write_books,
 )
 
@@ -71,11 +72,10 @@ def test_what_is_exported_is_read_again(name: str, books: list[ExportedBook]) ->
 @every_format
 @settings(max_examples=settings().max_examples // 2)
 @given(books=st.lists(hostile_books, min_size=1, max_size=2))
-def test_refused_records_are_read_again(name: str, books: list[ExportedBook]) -> None:
-    refused = refuse_records(name, write_books(name, books))
-    again = refuse_records(name, refused)
-    for data in (refused, again):
-        assert [get_members(record) for record in read_records(name, data)] == [
+def test_rejected_records_are_read_again(name: str, books: list[ExportedBook]) -> None:
+    rejected = reject_records(name, write_books(name, books))
+    for file in (rejected, reject_records(*rejected)):
+        assert [get_members(record) for record in read_records(*file)] == [
             {member: getattr(book, member) for member in MEMBERS} for book in books
         ]
 
@@ -84,9 +84,8 @@ def test_a_damaged_record_costs_no_other() -> None:
     for name, data in DAMAGED_FILES.items():
         first, damaged, last = read_records(name, data)
         assert (first.values["isbn"], bool(damaged.problem), last.values["isbn"]) == ("1", True, "2")
-        records = read_records(name, refuse_records(name, data))
-        assert [record.values.get("isbn") for record in records] == ["1", None, "2"]
-        assert records[1].problem == damaged.problem
+        # What cannot be read comes back without values, so that it is rejected again.
+        assert [record.values.get("isbn") or "" for record in read_rejected(name, data)] == ["1", "", "2"]
 
 
 def test_separator_and_encoding_are_found_and_said() -> None:
@@ -97,9 +96,11 @@ def test_separator_and_encoding_are_found_and_said() -> None:
         "title\tauthor\né\tx\n".encode("utf-16-be"): "CSV with tabs, UTF-16",
     }
     for data, description in files.items():
-        for content in (data, refuse_records("csv", data)):
+        rejected_description = f"{description.partition(',')[0]}, UTF-8 with a byte order mark"
+        rejected = reject_records("csv", data)[1]
+        for content, expected in ((data, description), (rejected, rejected_description)):
             table = FORMATS["csv"].read(BytesIO(content), "")
-            assert (table.description, table.warning) == (description, "")
+            assert (table.description, table.warning) == (expected, "")
             assert [dict(record.values) for record in table.records] == [{"title": "é", "author": "x"}]
 
 
@@ -108,9 +109,10 @@ def test_windows_1252_is_offered_where_a_file_is_not_utf_8() -> None:
     assert "Line 1 is not UTF-8" in FORMATS["csv"].read(BytesIO(data), "").warning
     assert "Windows-1252" in FORMATS["csv"].read(BytesIO(data), "").warning
     assert read_texts(data, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
-    assert read_texts(refuse_records("csv", data), "windows-1252") == [["x", "y"], ["Café", "“z”"]]
-    refused = refuse_records("csv", data, "windows-1252")
-    assert read_texts(refused, "windows-1252") == [["x", "y"], ["Café", "“z”"]]
+    assert [list(record.values.values()) for record in read_rejected("csv", data, "windows-1252")] == [
+        ["x", "y"], ["Café", "“z”"],
+    ]  # fmt: skip
+    assert read_rejected("csv", data)[1].values["title"] == "Caf\udce9"
 
 
 def test_a_separator_in_quotes_is_no_separator() -> None:
@@ -131,7 +133,6 @@ def test_numbers_of_a_workbook_are_marked() -> None:
     assert dict(first.values) == {"isbn": "9780141439518", "title": "1984", "year": "1949"}
     assert dict(second.values) == {"isbn": "141439513", "title": "", "year": "true"}
     assert isinstance(first.values["isbn"], NumberText)
-    assert read_records("xlsx", refuse_records("xlsx", data))[0].values == first.values
 
 
 def test_further_sheets_with_the_same_columns_are_read() -> None:
@@ -238,11 +239,10 @@ def test_numbers_before_the_records_of_ris_are_no_records() -> None:
     for number in ("1.\n", "1.\r\n\r\n", "1\n", " 12. \n", "\n1.\n"):
         data = f"{number}TY  - BOOK\nTI  - 1984\n1949.\nER  - \n\n{number}TY  - BOOK\nTI  - Emma\nER  - \n".encode()
         assert find_format(BytesIO(data), "books.csv") is FORMATS["ris"]
-        for content in (data, refuse_records("ris", data)):
-            assert [(record.values, record.problem) for record in read_records("ris", content)] == [
-                ({"title": "1984 1949."}, ""),
-                ({"title": "Emma"}, ""),
-            ]
+        assert [(record.values, record.problem) for record in read_records("ris", data)] == [
+            ({"title": "1984 1949."}, ""),
+            ({"title": "Emma"}, ""),
+        ]
 
 
 RIS, BIB = "TY  - BOOK\nTI  - Café\nER  - \n", "@book{x, title = {Café}}\n"
@@ -275,9 +275,8 @@ def test_ris_and_bibtex_are_read_as_windows_1252() -> None:
         table = FORMATS[name].read(BytesIO(data), "")
         assert "Windows-1252" in table.warning
         assert "\udce9" in next(table.records).values["title"]
-        for content in (data, refuse_records(name, data, "windows-1252")):
-            [record] = read_records(name, content, "windows-1252")
-            assert record.values["title"] == "Café"
+        [record] = read_records(name, data, "windows-1252")
+        assert record.values["title"] == "Café"
 
 
 def test_a_year_of_bibtex_is_read_as_that_of_a_table() -> None:

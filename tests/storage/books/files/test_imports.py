@@ -60,7 +60,7 @@ def is_formula(cell: str) -> bool:
 
 
 def read_failures(path: Path) -> list[tuple[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         return [(row["line"], row["reason"]) for row in csv.DictReader(file)]
 
 
@@ -112,7 +112,7 @@ def test_a_failed_row_keeps_all_its_cells(api: httpx.Client, tmp_path: Path) -> 
     with pytest.raises(CommandError, match="4 rows failed"):
         import_file(write_csv(tmp_path / "in.csv", *rows))
     assert [line for line, _ in read_failures(tmp_path / "in.failed.csv")] == ["2", "3", "4", "6"]
-    with (tmp_path / "in.failed.csv").open(newline="") as file:
+    with (tmp_path / "in.failed.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [row[2:] for row in csv.reader(file)] == list(
             csv.reader([HEADER, *"\n".join(rows).splitlines(keepends=True)])
         )
@@ -248,7 +248,7 @@ def test_the_file_of_failed_rows_has_no_formula(api: httpx.Client, tmp_path: Pat
     rows = ["=1+1,@A,-44,'＝1,\tG,+1", "'=2,A,MCM,2,G,"]
     with pytest.raises(CommandError, match="2 rows failed"):
         import_file(write_csv(tmp_path / "in.csv", "T,A,-1,＝1,G,", *rows, header=header))
-    with (tmp_path / "in.failed.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "in.failed.csv").open(encoding="utf-8-sig", newline="") as file:
         assert list(csv.reader(file)) == [
             ["line", "reason", "title", "author", "year", "isbn", "genre", "'=shelf"],
             ["3", "isbn: The book on line 2 has it.", "'=1+1", "'@A", "-44", "'＝1", "'\tG", "'+1"],
