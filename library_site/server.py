@@ -14,7 +14,6 @@ from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from library_site.db.sqlite.base import keep_open
-from library_site.db.watchdog import watchdog
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.shutdown import end_with_parent, watch_for_stop
 
@@ -62,9 +61,8 @@ def build_server(start: Callable[[], None]) -> MPServer:
 def prepare_workers() -> None:
     """Call it when everything is loaded, and before the server starts its workers, which are forks of this process."""
     return_freed_blocks()
-    # Two processes cannot share a connection, and a fork has none of its parent's threads.
+    # Two processes cannot share a connection.
     connections.close_all()
-    watchdog.stop()
     multiprocessing.set_start_method("fork", force=True)
 
 

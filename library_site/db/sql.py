@@ -13,13 +13,12 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
-from psycopg import errors, pq
+from psycopg import errors, generators, pq
 from psycopg.adapt import Transformer
 
 from library_site.cached_settings import cached_settings
 from library_site.db.postgresql.base import WatchedConnection
 from library_site.db.statements import StatementWrapper, statement_wrappers, time_call, time_statement
-from library_site.db.watchdog import watchdog
 
 Row = tuple[Any, ...]
 # Like Django's Now(), plus a number of seconds.
@@ -61,9 +60,16 @@ class ConnectionCache:
             oldest = next(iter(self.names))
             del self.names[oldest]
             # A pooler may have given this connection another server, which does not know it.
-            libpq.exec_(b'DEALLOCATE "%b"' % oldest)
-        check_result(libpq, libpq.prepare(statement.name, statement.numbered, get_parameter_types(parameters)))
+            libpq.send_query(b'DEALLOCATE "%b"' % oldest)
+            self.fetch_result()
+        libpq.send_prepare(statement.name, statement.numbered, get_parameter_types(parameters))
+        check_result(libpq, self.fetch_result())
         self.names[statement.name] = None
+
+    def fetch_result(self) -> pq.abc.PGresult:
+        """Waits for the statement that was sent. Raises psycopg's errors."""
+        results: list[pq.abc.PGresult] = self.raw.wait(generators.execute(self.raw.pgconn))
+        return results[0]
 
 
 class ThreadConnection(local):
@@ -107,7 +113,7 @@ def execute(statement: str, parameters: Sequence[Any] = ()) -> int:
 
 
 class PreparedStatement:
-    """Fetches rows like `fetch_all`, without the cursors of Django and psycopg: one libpq call, binary rows.
+    """Fetches rows like `fetch_all`, without the cursors of Django and psycopg, and with binary rows.
 
     Parameters are texts, bytes, integers, booleans, times and None. With `reuse_plan`, PostgreSQL keeps the plan
     as long as the connection: for statements whose best plan does not depend on the parameters.
@@ -147,29 +153,20 @@ class PreparedStatement:
 
     def send(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         """Raises psycopg's errors."""
-        libpq, limit = cache.raw.pgconn, cache.raw.limit
-        if limit is None:
-            return self.send_now(cache, parameters)
-        watchdog.begin(libpq, limit)
-        try:
-            return self.send_now(cache, parameters)
-        finally:
-            watchdog.end(libpq)
-
-    def send_now(self, cache: ConnectionCache, parameters: Sequence[Any]) -> pq.abc.PGresult:
         libpq = cache.raw.pgconn
-        # The two calls have different types for values; None is NULL in both.
-        values: Any = [encode_parameter(parameter) for parameter in parameters]
+        values = [encode_parameter(parameter) for parameter in parameters]
         # Inside a transaction, an invalid plan would abort it.
         if self.name and cache.raw.autocommit:
             try:
                 if self.name not in cache.names:
                     cache.prepare(self, parameters)
-                return check_result(libpq, libpq.exec_prepared(self.name, values, None, pq.Format.BINARY))
+                libpq.send_query_prepared(self.name, values, result_format=pq.Format.BINARY)
+                return check_result(libpq, cache.fetch_result())
             except LOST_PLAN_ERRORS:
                 cache.names.pop(self.name, None)
         types = get_parameter_types(parameters)
-        return check_result(libpq, libpq.exec_params(self.numbered, values, types, None, pq.Format.BINARY))
+        libpq.send_query_params(self.numbered, values, types, result_format=pq.Format.BINARY)
+        return check_result(libpq, cache.fetch_result())
 
 
 class Parameter(Expression):

@@ -17,8 +17,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.errors import ConnectionTimeout
 
 from library_site.db.connections import get_libpq_parameters
+from library_site.db.hangs import DatabaseHangs, server_state
 from library_site.db.migration_state import has_all_migrations
-from library_site.db.watchdog import DatabaseHangs, watchdog
 from library_site.monitoring.shared_runs import SharedRun
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def check_database() -> Results:
         except DatabaseError as error:
             is_running = is_server_running(database, error)
             # Where PostgreSQL takes no more connections, those that the threads have still serve.
-            is_serving = is_running and time.monotonic() - watchdog.answered_at < SERVED_LIFETIME
+            is_serving = is_running and time.monotonic() - server_state.answered_at < SERVED_LIFETIME
             return {"database_server": is_running, "database": is_serving, "migrations": is_serving}
     return {"database_server": True, "database": True, "migrations": has_all_migrations(applied)}
 

@@ -1,4 +1,4 @@
-"""Django's backend for PostgreSQL, whose requests do not wait for a server that hangs (`library_site.db.watchdog`).
+"""Django's backend for PostgreSQL, whose requests do not wait for a server that hangs (`library_site.db.hangs`).
 
 Django expects a backend in the module `base` of the package that ENGINE names.
 """
@@ -15,7 +15,7 @@ from django.db.backends.postgresql import base
 from psycopg.abc import PQGen
 from psycopg.errors import ConnectionTimeout
 
-from library_site.db.watchdog import watchdog
+from library_site.db.hangs import server_state
 
 Result = TypeVar("Result")
 
@@ -24,20 +24,15 @@ SECONDS_BY_UNIT = {"": 0.001, "ms": 0.001, "s": 1, "min": 60, "h": 3600}
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection whose statements the watchdog knows, if it has a limit."""
+    """A connection whose statements do not wait for a server that hangs, if it has a limit."""
 
     # Seconds after which the server gives up a statement, `inf` for never; None where nobody watches.
     limit: float | None = None
 
     def wait(self, gen: PQGen[Result], *arguments: Any, **options: Any) -> Result:
-        """psycopg sends whatever it sends from here, a COMMIT too."""
-        if self.limit is None:
-            return super().wait(gen, *arguments, **options)
-        watchdog.begin(self.pgconn, self.limit)
-        try:
-            return super().wait(gen, *arguments, **options)
-        finally:
-            watchdog.end(self.pgconn)
+        """psycopg waits here for whatever it sends, a COMMIT too."""
+        guarded = gen if self.limit is None else server_state.guard(gen, self.pgconn, self.limit)
+        return super().wait(guarded, *arguments, **options)
 
 
 # Django connects with the `connect` of its driver.
@@ -53,16 +48,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         if settings.LIBRARY_PROCESS != "web":
             return super().get_new_connection(conn_params)
-        watchdog.start()
-        watchdog.require_no_pause(time.monotonic())
-        watchdog.connection_breaker.require_try(time.monotonic())
+        server_state.require_connection_try()
         try:
             connection: WatchedConnection = super().get_new_connection(conn_params)
         except ConnectionTimeout:
-            watchdog.connection_breaker.open(time.monotonic())
+            server_state.connection_breaker.open(time.monotonic())
             raise
         connection.limit = find_statement_timeout(conn_params.get("options", ""))
-        watchdog.record_connection()
+        server_state.record_connection()
         return connection
 
     def init_connection_state(self) -> None:

@@ -13,8 +13,8 @@ import pytest
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
 from psycopg import errors
 
+from library_site.db.hangs import DatabaseHangs
 from library_site.db.timeouts import WriterRefused
-from library_site.db.watchdog import DatabaseHangs
 from tests.support.books import build_book
 from tests.support.failures import break_database
 from tests.support.server import Service, serve_library

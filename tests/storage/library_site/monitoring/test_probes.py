@@ -17,8 +17,8 @@ from psycopg import OperationalError as PsycopgOperationalError
 from psycopg.errors import ConnectionTimeout, UndefinedTable
 from pytest_django import Settings
 
+from library_site.db.hangs import DatabaseHangs, server_state
 from library_site.db.migration_state import has_all_migrations, list_migrations
-from library_site.db.watchdog import DatabaseHangs, watchdog
 from library_site.monitoring import readiness as readiness_module
 from library_site.monitoring.listener import start_listener
 from library_site.monitoring.readiness import (
@@ -40,7 +40,7 @@ PROBES = ["/livez", "/readyz"]
 def forget_results(db: None) -> None:
     readiness.runs.clear()
     readiness.was_ready = True
-    watchdog.answered_at = -inf
+    server_state.answered_at = -inf
 
 
 @pytest.fixture
@@ -271,9 +271,9 @@ def test_who_has_connections_is_ready_while_the_database_takes_no_more(
 
     monkeypatch.setattr(type(database), "get_new_connection", refuse)
     assert all(check_database().values())
-    watchdog.answered_at -= SERVED_LIFETIME
+    server_state.answered_at -= SERVED_LIFETIME
     assert check_database() == {"database_server": True, "database": False, "migrations": False}
     # A server that is gone is noticed at once.
-    watchdog.answered_at = time.monotonic()
+    server_state.answered_at = time.monotonic()
     monkeypatch.setattr(readiness_module, "is_server_running", lambda *_: False)
     assert check_database() == dict.fromkeys(DATABASE_CHECKS, False)
