@@ -99,8 +99,3 @@ def test_isbns_that_differ_in_any_character_are_different(api: httpx.Client, fir
     answers = [api.post("/api/books", json=build_book(isbn=isbn)) for isbn in (first, second, first, second)]
     assert [answer.status_code for answer in answers] == [201, 201, 409, 409]
     assert [book["isbn"] for book in api.get("/api/books").json()] == [first, second]
-
-
-def test_an_isbn_may_be_used_again_after_its_book_is_gone(api: httpx.Client, book: dict[str, Any]) -> None:
-    api.delete(f"/api/books/{book['id']}")
-    assert api.post("/api/books", json=build_book(isbn=book["isbn"])).status_code == 201

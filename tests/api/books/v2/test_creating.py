@@ -281,11 +281,6 @@ def test_isbns_that_differ_in_any_character_are_different(api: httpx.Client) -> 
     assert {answer.json()["isbn13"] for answer in answers} == {"9780141439518"}
 
 
-def test_an_isbn_may_be_used_again_after_its_book_is_gone(api: httpx.Client, book: dict[str, Any]) -> None:
-    api.delete(f"{BOOKS}/{book['id']}")
-    assert api.post(BOOKS, json=build_book(isbn=book["isbn"])).status_code == 201
-
-
 def test_the_first_failing_check_is_answered(api: httpx.Client, book: dict[str, Any]) -> None:
     text_headers, large_body = {"Content-Type": "text/plain"}, b" " * 2 * MIB
     double = json.dumps(build_book(isbn=book["isbn"], year="1984")).encode()

@@ -1,0 +1,76 @@
+"""GET /api/v2/books/{book_id} with some of its fields."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.api_versions import VERSION_2
+from tests.support.pages import build_validation_error, parse_error
+
+MEMBERS = "id title author year isbn isbn13 genre available created_at updated_at version".split()
+STALE = '"of another time"'
+
+pytestmark = pytest.mark.parametrize("version", [VERSION_2], ids=["v2"])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [*([name] for name in MEMBERS), ["id", "title"], ["title", "id"], ["version", "isbn13", "available"], MEMBERS],
+    ids=",".join,
+)
+def test_a_client_may_select_members(
+    api: httpx.Client, address: str, stored_book: dict[str, Any], names: list[str]
+) -> None:
+    answer = api.get(address, params={"fields": ",".join(names)})
+    assert (answer.status_code, answer.json()) == (200, {name: stored_book[name] for name in names})
+
+
+def test_a_member_named_twice_is_shown_once(api: httpx.Client, address: str, stored_book: dict[str, Any]) -> None:
+    assert api.get(f"{address}?fields=id,title,id").text == api.get(f"{address}?fields=id,title").text
+
+
+def test_an_unknown_member_is_answered_with_the_nearest(api: httpx.Client, address: str) -> None:
+    answer = api.get(f"{address}?fields=id,tittle,created", headers={"X-Request-ID": "pick-of-members"})
+    assert answer.status_code == 422
+    assert answer.json() == {
+        "error": {
+            "code": "VALIDATION_ERROR",
+            "message": "The request is not valid",
+            "details": [
+                {"field": "fields", "message": '"tittle": It is not known here; the nearest name is title.'},
+                {"field": "fields", "message": '"created": It is not known here; the nearest name is created_at.'},
+            ],
+            "requestId": "pick-of-members",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    "value", ["", ",", "id,", "id,,title", "ID", "%20id", "id;title", "%00", "*", "title_folded", "x" * 5_000]
+)
+def test_only_existing_members_may_be_selected(api: httpx.Client, address: str, value: str) -> None:
+    status, code, fields = parse_error(api.get(f"{address}?fields={value}"))
+    assert (status, code, set(fields)) == (422, "VALIDATION_ERROR", {"fields"})
+
+
+def test_the_etag_is_the_same_whatever_members_are_selected(api: httpx.Client, address: str, etag: str) -> None:
+    assert api.get(f"{address}?fields=title").headers["ETag"] == etag
+    assert api.get(f"{address}?fields=title", headers={"If-None-Match": etag}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("field", "fields"), ("feilds", "fields"), ("FIELDS", "fields"), ("limit", "fields")]
+)
+def test_an_unknown_parameter_is_answered_with_the_nearest(
+    api: httpx.Client, address: str, name: str, nearest: str
+) -> None:
+    answer = api.get(f"{address}?fields=id&{name}=1")
+    assert parse_error(answer) == (400, "UNKNOWN_PARAMETER", [name])
+    assert nearest in answer.json()["error"]["details"][0]["message"]
+
+
+def test_a_bad_query_outranks_the_state(api: httpx.Client, address: str) -> None:
+    assert parse_error(api.get(f"{address}?fields=nothing", headers={"If-Match": STALE})) == build_validation_error(
+        "fields"
+    )
