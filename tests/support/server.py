@@ -22,8 +22,8 @@ from django.db import connection
 from psycopg import sql
 
 from library_site.db.sql import execute
+from tests.support.forked_commands import run_forked
 from tests.support.sql import count_rows, fetch_all
-from tests.support.waiting import PROCESS_TIMEOUT
 
 SEEDED_BOOK_COUNT = 400
 # Loading the authorities of the system takes longer than most tests, and no test uses TLS here.
@@ -213,7 +213,9 @@ def run_in_shell(database_url: str, code: str) -> str:
 
 def run_command(environment: dict[str, str], *command: str) -> str:
     """Returns what the command of `manage.py` prints. Raises CalledProcessError."""
-    call = [sys.executable, "manage.py", *command]
-    return subprocess.run(
-        call, env=environment, check=True, capture_output=True, text=True, timeout=PROCESS_TIMEOUT
-    ).stdout
+    run = run_forked(environment, *command)
+    if run.returncode:
+        # Pytest shows no attributes of exceptions.
+        print(run.stderr)
+    run.check_returncode()
+    return run.stdout

@@ -78,7 +78,7 @@ def check_file(page: Page, path: Path) -> None:
     page.get_by_label("File").set_input_files(path)
     page.get_by_role("button", name="Upload").click()
     # A worker looks into it, whose first start may take a while.
-    expect(page.get_by_text("Read as CSV with semicolons, Windows-1252.")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Read as CSV with semicolons, Windows-1252.")).to_be_visible()
     expect(page.get_by_label("Availability")).to_have_value("Verfügbar")
     page.get_by_label("If there is such a book").select_option("refuse")
     page.get_by_role("button", name="Check").click()

@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from pytest_django import Settings
 
 from library_site import env
 from library_site.db.config import parse_database_url
+from tests.support.forked_commands import run_forked
 from tests.support.settings import REQUIRED_SECRETS, ROOT, read_settings, run_checks_with
-from tests.support.waiting import PROCESS_TIMEOUT
 
 BEHIND_PROXY = {
     "HTTPS": "true",
@@ -114,14 +113,7 @@ def test_origins_are_as_browsers_send_them() -> None:
 def run_command(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Runs a command of manage.py with no other environment variables than these."""
     variables = {"PATH": os.environ["PATH"], **REQUIRED_SECRETS, **environment}
-    return subprocess.run(
-        [sys.executable, "manage.py", *command],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PROCESS_TIMEOUT,
-    )
+    return run_forked(variables, *command)
 
 
 def test_an_empty_variable_is_an_unset_one() -> None:

@@ -2,14 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from io import StringIO
 
 import pytest
 
 from library_site.json_lines import JSONLines
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.forked_commands import run_forked
 
 
 def test_each_line_becomes_an_object_and_objects_pass() -> None:
@@ -36,8 +34,7 @@ def test_each_line_becomes_an_object_and_objects_pass() -> None:
 )
 def test_what_a_command_refuses_is_one_object_a_line(command: str, variables: dict[str, str], part: str) -> None:
     environment = os.environ | {"LOG_FORMAT": "json"} | variables
-    call = [sys.executable, "manage.py", command]
-    run = subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    run = run_forked(environment, command)
     lines = [json.loads(line) for line in run.stderr.splitlines()]
     assert run.returncode != 0
     assert {line["level"] for line in lines if part in line["message"]} == {"ERROR"}

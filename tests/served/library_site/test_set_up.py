@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.forked_commands import run_forked
 from tests.support.settings import REQUIRED_SECRETS
 from tests.support.waiting import PROCESS_TIMEOUT
 
@@ -13,10 +14,7 @@ def set_up(
     database_url: str, key_file: Path, *options: str, command: str = "set_up"
 ) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"DATABASE_URL": database_url, "OAUTH_JWKS_FILE": str(key_file)}
-    arguments = [sys.executable, "manage.py", command, *options]
-    return subprocess.run(
-        arguments, env=environment, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT
-    )
+    return run_forked(environment, command, *options)
 
 
 def test_it_says_once_what_it_creates(tmp_path: Path) -> None:

@@ -1,8 +1,5 @@
 """Many clients use the authorization server of a served library at the same time."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -25,8 +22,7 @@ from tests.support.oauth_flows import (
     parse_redirect,
     submit_consent,
 )
-from tests.support.server import Service
-from tests.support.waiting import PROCESS_TIMEOUT
+from tests.support.server import Service, run_in_shell
 
 SUCCESS, CLIENT_COUNT = 200, 12
 # Runs in a process that uses the database of the service.
@@ -74,11 +70,9 @@ class SignedInUser(NamedTuple):
 
 @pytest.fixture(scope="module")
 def person(service: Service) -> Iterator[SignedInUser]:
-    call = [sys.executable, "manage.py", "shell", "-c", f"from django.conf import settings{PREPARATION}"]
-    environment = os.environ | {"DATABASE_URL": service.database_url}
-    run = subprocess.run(call, env=environment, check=True, capture_output=True, text=True, timeout=PROCESS_TIMEOUT)
+    printed = run_in_shell(service.database_url, f"from django.conf import settings{PREPARATION}")
     with service.open_client() as client:
-        client.cookies.set(settings.SESSION_COOKIE_NAME, run.stdout.split()[-1])
+        client.cookies.set(settings.SESSION_COOKIE_NAME, printed.split()[-1])
         yield SignedInUser(service, client)
 
 

@@ -1,8 +1,6 @@
 """A deprecated version announces its end in each of its answers; a retired one is not served."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,9 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 from library_site.http.versions import VERSIONS, Lifecycle
 from tests.support.books import build_book
+from tests.support.forked_commands import run_forked
 from tests.support.server import Service, serve_library
 from tests.support.settings import REQUIRED_SECRETS, read_settings
-from tests.support.waiting import PROCESS_TIMEOUT
 
 END_HEADERS = ("Deprecation", "Sunset", "Warning")
 V1, V2 = "application/vnd.library.v1+json", "application/vnd.library.v2+json"
@@ -347,8 +345,7 @@ def test_an_invalid_end_stops_the_start(name: str, value: str) -> None:
 
 def test_a_library_without_any_version_does_not_start() -> None:
     variables = {"PATH": environ["PATH"], **REQUIRED_SECRETS, "API_V1_RETIRED": "true", "API_V2_RETIRED": "true"}
-    command = [sys.executable, "manage.py", "check"]
-    start = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=PROCESS_TIMEOUT)
+    start = run_forked(variables, "check")
     assert start.returncode == 1
     assert start.stderr.startswith("API_V1_RETIRED")
 

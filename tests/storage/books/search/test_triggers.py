@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from django.db import connection
 
 from books.search.triggers import KEPT_TABLES
+from tests.support.forked_commands import run_forked
 from tests.support.server import copy_seeded_database, run_command, run_in_shell
 from tests.support.sql import fetch_all
 
@@ -71,8 +71,7 @@ def find_titles(database_url: str, text: str) -> list[str]:
 
 def start(database_url: str, command: str) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"DATABASE_URL": database_url}
-    call = [sys.executable, "manage.py", command]
-    return subprocess.run(call, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return run_forked(environment, command)
 
 
 def test_books_are_found_after_a_migration_added_a_column(database_url: str) -> None:

@@ -1,0 +1,54 @@
+"""The commands that tests run in copies of one process behave as those that start by themselves."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.forked_commands import run_forked
+from tests.support.waiting import PROCESS_TIMEOUT
+
+CODE = """
+import os, sys
+from pathlib import Path
+from django.conf import settings
+from django.db import connection
+print(settings.PUBLIC_URL, connection.settings_dict["NAME"], os.environ["LIBRARY_PROCESS"])
+print(Path.cwd(), sys.stdin.read())
+print("to the errors", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "variables"),
+    [
+        (("shell", "-v0", "-c", CODE), {"PUBLIC_URL": "https://library.example"}),
+        (("check",), {"PORT": "eighty", "PUBLIC_URL": "no address"}),
+        (("no_such_command",), {}),
+        (("--version",), {}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_copy_behaves_as_a_start(tmp_path: Path, command: tuple[str, ...], variables: dict[str, str]) -> None:
+    environment = os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/other.sqlite3"} | variables
+    call = [sys.executable, "manage.py", *command]
+    start = subprocess.run(
+        call,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PROCESS_TIMEOUT,
+    )
+    copy = run_forked(environment, *command)
+    assert (copy.returncode, copy.stdout, copy.stderr) == (start.returncode, start.stdout, start.stderr)
+
+
+def test_a_copy_leaves_the_settings_of_the_next_alone() -> None:
+    code = "from django.conf import settings; print(settings.PORT)"
+    ports = [run_forked(os.environ | {"PORT": port}, "shell", "-v0", "-c", code).stdout for port in ("1", "2")]
+    assert ports == ["1\n", "2\n"]
