@@ -12,14 +12,13 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
-from books.files.catalogues.completion import Completer, complete_records, load_completions, store_completions
 from books.files.corrections import ask_for_corrections, load_corrections
 from books.files.earlier_records import EarlierRecords
 from books.files.formats.encodings import TEXT_ENCODINGS, is_probably_windows_1252, show_storable
 from books.files.formats.records import MAX_SHOWN_TEXT, UnreadableFile
 from books.files.formats.registry import FORMATS
 from books.files.matching import REJECTED_VERDICTS, Decision, Verdict, decide_records, read_books, write_decisions
-from books.files.parsing import Completion, ImportRules, ParsedRecord, parse_records
+from books.files.parsing import ImportRules, ParsedRecord, parse_records
 from books.files.reasons import add_reasons
 from books.files.sandbox.client import Head, StoredFile, count_records, iter_file_records, read_head
 from books.files.uploads import build_source, open_content
@@ -36,8 +35,6 @@ PREVIEW, CHECK, IMPORT = "import preview", "import check", "import"
 MAX_SHOWN_RECORDS = 100
 # Records that are decided again together when a worker goes on with a file.
 DECIDED_AGAIN = 500
-# Records that are completed together.
-COMPLETED_BATCH = 20
 WRITTEN_KINDS = (Verdict.NEW, Verdict.CHANGED)
 REFUSED_SENTENCE = ngettext_lazy("%(count)s record refused", "%(count)s records refused", "number")
 
@@ -69,22 +66,7 @@ class FileTask(Task):
             records = list(islice(self.records, min(limit, rest)))
             if not records:
                 raise UnreadableFile(_("The file ends before its last record."))
-        return Batch(records[-1].position, self.complete(operation, records))
-
-    def complete(self, operation: Operation, records: Sequence[ParsedRecord]) -> list[ParsedRecord]:
-        """Returns the records with what catalogues say of those that leave something empty."""
-        rules = get_rules(operation)
-        if not rules.complete_missing:
-            return [*records]
-        completions = load_completions(
-            get_file(operation), get_check_id(operation), [record.position for record in records]
-        )
-        rest = [record for record in records if record.position not in completions]
-        return complete_records(records, {**completions, **self.ask_catalogues(operation, rest)}, rules)
-
-    def ask_catalogues(self, operation: Operation, records: Sequence[ParsedRecord]) -> dict[int, Completion]:
-        """Returns completions by the positions of the records. Only a check asks: an import writes what that showed."""
-        return {}
+        return Batch(records[-1].position, records)
 
     def open_records(self, operation: Operation) -> Iterator[ParsedRecord]:
         """Returns the records behind the cursor. The earlier ones are decided again: these may repeat them."""
@@ -94,7 +76,7 @@ class FileTask(Task):
         earlier_records = islice(records, operation.cursor or 0)
         self.earlier.load_former()
         while batch := list(islice(earlier_records, DECIDED_AGAIN)):
-            decide_records(self.complete(operation, batch), rules, read_books, self.earlier, get_day(operation))
+            decide_records(batch, rules, read_books, self.earlier, get_day(operation))
             renew_lease(operation)
         return records
 
@@ -143,25 +125,9 @@ class CheckTask(FileTask):
         "refused": REFUSED_SENTENCE,
     }
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.completer = Completer()
-
-    def read_batch(self, operation: Operation, limit: int) -> Batch:
-        """Raises OperationFailed."""
-        # Catalogues take their time, and a worker that is told to stop ends with its batch.
-        return super().read_batch(
-            operation, min(limit, COMPLETED_BATCH) if get_rules(operation).complete_missing else limit
-        )
-
-    def ask_catalogues(self, operation: Operation, records: Sequence[ParsedRecord]) -> dict[int, Completion]:
-        return self.completer.find_completions(records, get_rules(operation), partial(renew_lease, operation))
-
     def store_decisions(self, operation: Operation, decisions: Sequence[Decision]) -> None:
         super().store_decisions(operation, decisions)
         ask_for_corrections(get_file(operation), operation.pk, decisions)
-        if get_rules(operation).complete_missing:
-            store_completions(get_file(operation), operation.pk, [decision.record for decision in decisions])
 
     def begin_earlier(self, operation: Operation) -> EarlierRecords:
         return EarlierRecords()

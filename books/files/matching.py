@@ -199,7 +199,6 @@ def decide_new(record: ParsedRecord, rules: ImportRules, today: date) -> Decisio
         return Decision(record, Verdict.LEFT)
     if missing:
         reasons = [record.name_reason(name, _(ABSENT)) for name in missing]
-        reasons += [record.completion.problem] if record.completion and record.completion.problem else []
         return Decision(record, Verdict.REFUSED, " ".join(reasons), members=tuple(missing))
     return hold_doubtful(Decision(record, Verdict.NEW, values={**MEMBER_DEFAULTS, **record.values}), rules, today)
 
@@ -210,9 +209,8 @@ def decide_match(record: ParsedRecord, match: BookMatch, book: BookRow, rules: I
     if rules.on_match == "leave":
         return Decision(record, Verdict.LEFT, book=book)
     values = {name: value for name, value in record.values.items() if getattr(book, name) != value}
-    # What a record leaves empty replaces nothing, though a catalogue knows it.
-    only_gaps = [name for name in values if rules.on_match == "fill" or record.is_completed(name)]
-    values = {name: value for name, value in values.items() if name not in only_gaps or is_gap(getattr(book, name))}
+    if rules.on_match == "fill":
+        values = {name: value for name, value in values.items() if is_gap(getattr(book, name))}
     if not values:
         return Decision(record, Verdict.SAME, book=book)
     if "isbn" in values and match.owner is not None:

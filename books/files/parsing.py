@@ -27,7 +27,6 @@ from books.files.reasons import (
     UNKNOWN_ID,
     describe_year,
 )
-from books.isbn import normalize_isbn
 from books.members import MEMBER_TABLE, REQUIRED_MEMBERS
 from books.search.doubts import IMPROBABLE_YEAR
 from books.serializers import NonBlankBookSerializer
@@ -69,9 +68,8 @@ class ImportRules(msgspec.Struct, frozen=True):
     leaves empty. A record matches the book with its isbn, else with its isbn13; with `match_by` "isbn" only the first,
     with "id" first of all the one with its id. What becomes of a record that matches, of one that matches none, and
     whether doubtful ones are taken. The texts of an exact file are kept as they are.
-    With `complete_missing` catalogues complete what a record leaves empty, before the defaults do. With
-    `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it. `format` is the name of
-    the file's, by which reasons name fields and records.
+    With `leave_without_isbn` a record that has no ISBN is left out, whatever else is wrong with it. `format` is the
+    name of the file's, by which reasons name fields and records.
     """
 
     mapping: Mapping[str, str]
@@ -81,26 +79,16 @@ class ImportRules(msgspec.Struct, frozen=True):
     take_doubtful: bool = False
     defaults: Mapping[str, str] = {}
     is_exact: bool = False
-    complete_missing: bool = False
     leave_without_isbn: bool = False
     format: str = ""
-
-
-class Completion(NamedTuple):
-    """What catalogues say about a record's ISBN: valid values, and where they are from; or why there are none."""
-
-    values: Mapping[str, Any] = {}
-    host: str = ""
-    problem: str = ""
 
 
 class ParsedRecord(NamedTuple):
     """A record with values of a book, or with the problem because of which it has none, or left out.
 
-    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `completion`
-    is what catalogues say of what it leaves empty, None if they were not asked. `sources` are the columns of members.
-    `corrections` are what somebody wrote instead of cells, by member. `members` are those that the problem or a doubt
-    is about, and `cells` what a record with a problem has of each member.
+    `position` counts the records of the file from 1; `pk` is the id that the record names, if ids matter. `sources` are
+    the columns of members. `members` are those that the problem or a doubt is about, and `cells` what a record with a
+    problem has of each member.
     """
 
     position: int
@@ -109,11 +97,9 @@ class ParsedRecord(NamedTuple):
     pk: int | None = None
     problem: str = ""
     doubts: tuple[str, ...] = ()
-    completion: Completion | None = None
     sources: Mapping[str, Sequence[Source]] = {}
     is_left_out: bool = False
     format: str = ""
-    corrections: Mapping[str, str] = {}
     members: tuple[str, ...] = ()
     cells: Mapping[str, Any] = {}
 
@@ -121,21 +107,13 @@ class ParsedRecord(NamedTuple):
         """Returns the reason of a problem or a doubt about a member, which begins with the name of its column."""
         return name_cell(self.raw, self.sources, member, sentence)
 
-    def is_completed(self, name: str) -> bool:
-        """Whether the value of the member is a catalogue's."""
-        return self.completion is not None and name in self.completion.values
-
 
 def require_mapped_members(rules: ImportRules) -> None:
     """Raises UnreadableFile if no record of the file can be imported."""
     has_key = "isbn" in rules.mapping or (rules.match_by == "id" and "id" in rules.mapping)
     only_changes = rules.on_none == "leave" and has_key
     members = [name for name in REQUIRED_MEMBERS if name not in rules.defaults]
-    missing = (
-        []
-        if only_changes or (rules.complete_missing and "isbn" in rules.mapping)
-        else [name for name in members if name not in rules.mapping]
-    )
+    missing = [] if only_changes else [name for name in members if name not in rules.mapping]
     if missing:
         raise UnreadableFile(_("The first line names no column %(names)s.") % {"names": ", ".join(missing)})
 
@@ -154,23 +132,13 @@ def parse_record(
     record: Record,
     rules: ImportRules,
     sources: Mapping[str, Sequence[Source]],
-    completion: Completion | None = None,
     corrections: Mapping[str, str] = {},
 ) -> ParsedRecord:
     """`sources` are those of the rules."""
-    build = partial(
-        ParsedRecord,
-        position,
-        record,
-        completion=completion,
-        sources=sources,
-        format=rules.format,
-        corrections=corrections,
-    )
+    build = partial(ParsedRecord, position, record, sources=sources, format=rules.format)
     if record.problem:
         return build({}, problem=record.problem)
-    read, doubts = read_corrected(record, sources, corrections, is_exact=rules.is_exact)
-    cells = {**(completion.values if completion else {}), **(drop_gaps(read) if rules.complete_missing else read)}
+    cells, doubts = read_corrected(record, sources, corrections, is_exact=rules.is_exact)
     cells |= {member: text for member, text in rules.defaults.items() if is_blank(cells.get(member))}
     if rules.leave_without_isbn and has_no_isbn(cells.get("isbn")):
         return build({}, is_left_out=True)
@@ -205,28 +173,6 @@ def name_cell(record: Record, sources: Mapping[str, Sequence[Source]], member: s
 def get_sources(rules: ImportRules) -> dict[str, list[Source]]:
     headings = FIELD_NAMES.get(rules.format, {})
     return list_sources(rules.mapping, is_exact=rules.is_exact, headings=headings)
-
-
-def drop_gaps(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the cells without the empty ones that catalogues can complete."""
-    return {member: cell for member, cell in cells.items() if member not in COMPLETED_MEMBERS or not is_blank(cell)}
-
-
-def find_incomplete_isbn(record: ParsedRecord, rules: ImportRules) -> str | None:
-    """Returns the ISBN-13 of a record that leaves members empty; None if it does not, or has no valid ISBN."""
-    isbn = None if record.raw.problem else read_again(record, rules).get("isbn")
-    return normalize_isbn(isbn) if isinstance(isbn, str) and list_gaps(record, rules) else None
-
-
-def read_again(record: ParsedRecord, rules: ImportRules) -> dict[str, Any]:
-    """Returns the cells of a record without those that rules give it."""
-    return read_corrected(record.raw, get_sources(rules), record.corrections, is_exact=rules.is_exact)[0]
-
-
-def list_gaps(record: ParsedRecord, rules: ImportRules) -> list[str]:
-    """Returns the members that the record leaves empty."""
-    cells = read_again(record, rules)
-    return [name for name in COMPLETED_MEMBERS if is_blank(cells.get(name))]
 
 
 def parse_values(cells: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,8 +83,7 @@ def ask(request: HttpRequest, isbn13: str) -> CatalogueLookup:
         message = _("The library waits for other servers already. Try again in a moment.")
         raise NoEntry(503, message, LOOKUP_SECONDS) from refusal
     with closing(place):
-        [lookup] = look_up([isbn13], LOOKUP_SECONDS)
-    return lookup
+        return look_up(isbn13, LOOKUP_SECONDS)
 
 
 def require_entry(lookup: CatalogueLookup) -> None:

@@ -8,7 +8,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from books.admin.descriptions import FORM_LABELS
-from books.files.catalogues.lookup import has_catalogues
 from books.files.columns.dialects import find_dialect
 from books.files.columns.mapping import guess_mapping, list_ignored
 from books.files.columns.names import COLUMN_NAMES, MEMBERS_BY_PLACE
@@ -20,7 +19,7 @@ MEMBER_LABELS = {"id": _("Number"), **FORM_LABELS}
 # Many files have a second column of ISBNs, under any name.
 ALWAYS_SHOWN = ("isbn_2",)
 # What the form says for a rule that holds.
-MARKED_CHOICES = {"complete_missing": "catalogues", "leave_without_isbn": "leave"}
+MARKED_CHOICES = {"leave_without_isbn": "leave"}
 
 
 def label_place(place: str) -> str:
@@ -34,14 +33,6 @@ class ImportRulesForm(forms.Form):
 
     default_genre = forms.CharField(
         label=_("Genre of records that have none"), required=False, max_length=MAX_LENGTHS["genre"]
-    )
-    complete_missing = forms.ChoiceField(
-        label=_("What a record leaves empty"),
-        choices=[
-            ("", _("stays empty")),
-            (MARKED_CHOICES["complete_missing"], _("is looked up in catalogues, by its ISBN")),
-        ],
-        required=False,
     )
     leave_without_isbn = forms.ChoiceField(
         label=_("A record without an ISBN"),
@@ -73,8 +64,6 @@ class ImportRulesForm(forms.Form):
         """Shows the places of `mapping`, of what the names say, and one for each member."""
         super().__init__(**options)
         self.format = format
-        if not has_catalogues():
-            del self.fields["complete_missing"]
         self.profile, self.ignored = find_dialect(columns), list_ignored(columns, mapping)
         shown = {*COLUMN_NAMES, *ALWAYS_SHOWN, *guess_mapping(columns), *mapping}
         self.places = [place for place in MEMBERS_BY_PLACE if place in shown]
@@ -114,7 +103,6 @@ class ImportRulesForm(forms.Form):
             on_match=values["on_match"],
             on_none=values["on_none"],
             defaults={"genre": values["default_genre"]} if values["default_genre"] else {},
-            complete_missing=bool(values.get("complete_missing")),
             leave_without_isbn=bool(values["leave_without_isbn"]),
             is_exact=self.profile.is_exact,
             format=self.format,

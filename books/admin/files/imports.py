@@ -23,7 +23,6 @@ from books.admin.operations.descriptions import (
     is_under_way,
 )
 from books.admin.views import render_page
-from books.files.catalogues.completion import count_completed
 from books.files.corrections import count_corrections, find_changes
 from books.files.downloads import stream_file
 from books.files.formats.encodings import ENCODINGS
@@ -232,7 +231,6 @@ def show_check(request: HttpRequest, file_id: int) -> HttpResponse:
         outcome=describe_outcome(operation),
         report=report,
         sections=report.sections,
-        completed_count=count_completed(file),
         corrected_count=count_corrections(file, get_check_id(operation)),
         returned_count=counts.get(Verdict.REFUSED, 0) + counts.get(Verdict.DOUBTFUL, 0),
         doubtful_count=counts.get(Verdict.DOUBTFUL, 0),

@@ -11,11 +11,9 @@ from django.utils.translation import gettext as _
 from books.admin.descriptions import format_value
 from books.admin.files.forms import MEMBER_LABELS
 from books.admin.list.settings import TEXT_COLUMNS
-from books.files.catalogues.completion import load_completions
 from books.files.corrections import MAX_CORRECTION_LENGTH, Cell, load_cells
 from books.files.import_tasks import MAX_SHOWN_RECORDS, get_check_id, get_counts, get_reasons, get_rules
 from books.files.matching import REJECTED_VERDICTS, Verdict
-from books.files.parsing import Completion
 from books.files.reasons import group_reason, list_groups, name_place
 from books.members import MAX_LENGTHS, MEMBERS
 from books.models import ImportFile, ImportFinding, Operation
@@ -60,7 +58,6 @@ class RowCell(NamedTuple):
     label: str
     text: str
     before: str = ""
-    source: str = ""
     field: str = ""
     value: str = ""
     is_corrected: bool = False
@@ -168,13 +165,10 @@ def get_position_key(finding: ImportFinding) -> Key:
 
 def build_rows(file: ImportFile, operation: Operation, findings: Sequence[ImportFinding]) -> Iterator[Row]:
     positions = [finding.position for finding in findings]
-    completions = load_completions(file, file.check_operation_id or 0, positions)
     corrections = load_cells(file, get_check_id(operation), positions)
     format_name, can_correct = get_rules(operation).format, not file.import_operation_id
     for finding in findings:
-        cells = list(
-            build_cells(finding, completions.get(finding.position, Completion()), corrections, can_correct=can_correct)
-        )
+        cells = list(build_cells(finding, corrections, can_correct=can_correct))
         yield Row(
             finding.position,
             name_place(format_name, finding.line),
@@ -187,7 +181,7 @@ def build_rows(file: ImportFile, operation: Operation, findings: Sequence[Import
 
 
 def build_cells(
-    finding: ImportFinding, completion: Completion, corrections: Mapping[Cell, str | None], *, can_correct: bool
+    finding: ImportFinding, corrections: Mapping[Cell, str | None], *, can_correct: bool
 ) -> Iterator[RowCell]:
     """Yields the cells of the columns, then the others."""
     after, before = finding.after or {}, finding.before or {}
@@ -200,7 +194,6 @@ def build_cells(
             str(MEMBER_LABELS[member]),
             text,
             former if finding.book_id and member in before and former != text else "",
-            completion.host if member in completion.values else "",
             f"{FIELD_PREFIX}-{finding.position}-{member}" if is_field else "",
             corrections.get(cell) or "",
             corrections.get(cell) is not None,

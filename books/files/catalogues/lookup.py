@@ -4,7 +4,6 @@ Each process remembers for itself. What failed is asked again.
 """
 
 import asyncio
-from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.cache import cache
@@ -25,15 +24,14 @@ def find_remembered(isbn13: str) -> CatalogueLookup | None:
     return lookup
 
 
-def look_up(isbn13s: Sequence[str], seconds: float) -> list[CatalogueLookup]:
-    """Asks about all at the same time, for so many seconds at most."""
+def look_up(isbn13: str, seconds: float) -> CatalogueLookup:
+    """Asks about a book, for so many seconds at most."""
     # The import takes a tenth of a second, which no process pays that looks nothing up.
-    from books.files.catalogues.servers import ask_about_books
+    from books.files.catalogues.servers import ask_servers
 
-    lookups = asyncio.run(ask_about_books(isbn13s, seconds))
-    for isbn13, lookup in zip(isbn13s, lookups, strict=True):
-        remember(isbn13, lookup)
-    return lookups
+    lookup = asyncio.run(ask_servers(isbn13, seconds))
+    remember(isbn13, lookup)
+    return lookup
 
 
 def remember(isbn13: str, lookup: CatalogueLookup) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 
 import aiohttp
 from django.conf import settings
@@ -24,14 +23,14 @@ MAX_ANSWER_TRAFFIC = 2 * MAX_ANSWER_BYTES
 HEADERS = {"Accept": "application/sru+xml, application/xml, text/xml, */*;q=0.1"}
 
 
-async def ask_about_books(isbn13s: Sequence[str], seconds: float) -> list[CatalogueLookup]:
-    """Asks about all at the same time. Each book gets an answer within so many seconds."""
+async def ask_servers(isbn13: str, seconds: float) -> CatalogueLookup:
+    """Returns an answer within so many seconds."""
     allow_private: bool = settings.SRU_ALLOW_PRIVATE
-    async with open_client(len(isbn13s), seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
-        return await asyncio.gather(*(ask_about_book(client, isbn13, seconds) for isbn13 in isbn13s))
+    async with open_client(1, seconds, MAX_ANSWER_TRAFFIC, allow_private, HEADERS) as client:
+        return await ask_in_turn(client, isbn13, seconds)
 
 
-async def ask_about_book(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueLookup:
+async def ask_in_turn(client: aiohttp.ClientSession, isbn13: str, seconds: float) -> CatalogueLookup:
     """Asks one server after the other. One that is slow leaves the others their share of the time."""
     timer, templates = asyncio.get_running_loop().time, settings.SRU_SERVERS
     deadline, problems = timer() + seconds, []

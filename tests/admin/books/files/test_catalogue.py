@@ -125,10 +125,10 @@ def test_questions_have_a_part_of_the_threads(
     monkeypatch.setattr(pages, "get_stream_limit", lambda: limit)
     meanwhile = []
 
-    def ask_meanwhile(*_: Any) -> list[CatalogueLookup]:
+    def ask_meanwhile(*_: Any) -> CatalogueLookup:
         answer = librarian.post(ASK, {"isbn": ISBN})
         meanwhile.append((answer.status_code, answer["Retry-After"]))
-        return [CatalogueLookup()]
+        return CatalogueLookup()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "look_up", ask_meanwhile)

@@ -494,6 +494,24 @@ def test_rejected_records_come_back_as_marc_or_as_csv(head: Client, name: str, r
     assert returned.values["isbn"] == isbns[0]
 
 
+def test_a_check_of_a_release_that_completed_records_is_shown_and_imported(head: Client) -> None:
+    """Its rules and its findings name the catalogues."""
+    content = b"title,author,year,isbn,genre\nLalka,Prus,1890,9780306406157,Novel\n"
+    file = upload(head, content)
+    choose(head, file)
+    check = Operation.objects.get(kind="import check")
+    parameters = check.parameters or {}
+    check.parameters = {**parameters, "rules": {**parameters["rules"], "complete_missing": True}}
+    check.save()
+    ImportFile.objects.update(rules=check.parameters["rules"])
+    others = {"line": 2, "reason": "sru.example", "after": {"genre": "Novel"}}
+    ImportFinding.objects.create(file=file, operation_id=check.pk, kind="catalogue", position=1, **others)
+    assert count_kinds(head.get(page(file, "check"))) == {"new": 1}
+    assert head.get(page(file, "mapping")).status_code == 200
+    confirm(head, file)
+    assert Book.objects.get().title == "Lalka"
+
+
 def test_a_large_file_comes_in_parts_and_goes_on_where_it_was(head: Client, astrid: User) -> None:
     rows = b"".join(b"Lalka,Prus,1890,isbn%d,%s\n" % (number, b"x" * 100) for number in range(9_000))
     content = b"title,author,year,isbn,genre\n" + rows

@@ -33,8 +33,7 @@ SECONDS = 5.0
 
 
 def look_up(seconds: float = SECONDS) -> CatalogueLookup:
-    [found] = lookup.look_up([ISBN], seconds)
-    return found
+    return lookup.look_up(ISBN, seconds)
 
 
 def look_up_at(settings: Settings, answer: Callable[[Any], None], seconds: float = SECONDS) -> CatalogueLookup:
@@ -56,7 +55,7 @@ def test_a_server_may_be_asked_for_ten_digits_too(settings: Settings) -> None:
         settings.SRU_SERVERS = [f"{catalogue.template}%20or%20bath.isbn%3D{{isbn10}}"]
         assert look_up() == CatalogueLookup(FOUND)
         # There are none of a number that begins with 979.
-        lookup.look_up(["9791034304783"], SECONDS)
+        lookup.look_up("9791034304783", SECONDS)
     queries = [path.rpartition("query=")[2] for path in catalogue.paths]
     assert queries == [
         f"bath.isbn%3D{ISBN}%20or%20bath.isbn%3D0141439580",
