@@ -3,11 +3,11 @@
 Each function takes a size and returns a file of about so many bytes, or one that asks for so much.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZipFile
 
-from openpyxl import Workbook
+from tests.support.program_files import write_workbook
 
 SHEET = "xl/worksheets/sheet1.xml"
 SHARED_TEXTS = "xl/sharedStrings.xml"
@@ -19,18 +19,10 @@ HEADER_ROW = '<row r="1"><c r="A1" t="inlineStr"><is><t>isbn</t></is></c></row>'
 LEADER = b"00000nam  2200000 a 4500"
 
 
-def write_workbook(rows: Sequence[Sequence[object]]) -> bytes:
-    workbook, file = Workbook(), BytesIO()
-    for row in rows:
-        workbook["Sheet"].append(list(row))
-    workbook.save(file)
-    return file.getvalue()
-
-
 def build_workbook(parts: Mapping[str, str | bytes], compression: int = ZIP_DEFLATED) -> bytes:
     """Returns a workbook of which these parts are replaced or added."""
     file = BytesIO()
-    with ZipFile(BytesIO(write_workbook([["isbn"]]))) as source, ZipFile(file, "w", compression) as target:
+    with ZipFile(BytesIO(write_workbook(["isbn"]))) as source, ZipFile(file, "w", compression) as target:
         names = dict.fromkeys([*source.namelist(), *parts])
         for name in names:
             target.writestr(name, parts[name] if name in parts else source.read(name))

@@ -49,9 +49,12 @@ PANDAS_JSON = (
 EXCEL = "sep=;\nTitel;Autor;Jahr;ISBN;Gattung;\nEmma;Jane Austen;01.12.1815;978-0-14-143958-7;Roman;\n;;;;;\n"
 
 
-def write_workbook(*rows: Sequence[object]) -> bytes:
+def write_workbook(*rows: Sequence[object], second: Sequence[Sequence[object]] = ()) -> bytes:
+    """Returns a workbook with a sheet of these rows, and a second sheet if there are rows of one."""
     workbook, file = Workbook(), BytesIO()
-    for row in rows:
-        workbook["Sheet"].append([*row])
+    sheets = [(workbook["Sheet"], rows), *([(workbook.create_sheet(), second)] if second else [])]
+    for sheet, sheet_rows in sheets:
+        for row in sheet_rows:
+            sheet.append([*row])
     workbook.save(file)
     return file.getvalue()

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openpyxl import Workbook, load_workbook
+from openpyxl import load_workbook
 
 from books.files.formats import xlsx_files
 from books.files.formats.encodings import is_probably_windows_1252
@@ -25,6 +25,7 @@ from tests.support.book_files import (
     reject_records,
     write_books,
 )
+from tests.support.program_files import write_workbook
 
 every_format = pytest.mark.parametrize("name", FORMATS)
 HEADER = "title,author,year,isbn,genre\n"
@@ -44,16 +45,6 @@ DAMAGED_FILES = {
 
 def read_texts(data: bytes, encoding_name: str = "") -> list[list[str]]:
     return [list(record.values.values()) for record in read_records("csv", data, encoding_name)]
-
-
-def write_workbook(*rows: list[object], second: list[list[object]] | None = None) -> bytes:
-    workbook, file = Workbook(), BytesIO()
-    sheets = [(workbook.active, rows), *([(workbook.create_sheet(), second)] if second else [])]
-    for sheet, sheet_rows in sheets:
-        for row in sheet_rows:
-            sheet.append(row)
-    workbook.save(file)
-    return file.getvalue()
 
 
 @every_format
