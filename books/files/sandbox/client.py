@@ -23,8 +23,8 @@ from books.files.sandbox.streams import ReadChunk
 # Processor time of a reader: what the smallest file may take, and more for each MiB. A slow format on a
 # slow machine takes a tenth of it.
 CPU_SECONDS, CPU_SECONDS_PER_MIB = 10, 10
-# A sheet that is full of books takes half of it.
-MEMORY_BYTES = 2**31
+# A sheet that is full of books takes 1 GiB, with the interpreter.
+MEMORY_BYTES = 3 * 2**29
 # On a busy machine a reader gets a part of the time only.
 WAITING_FACTOR = 4
 # Seconds between two looks at a reader that says nothing, and between two calls of `keep_alive`.

@@ -27,7 +27,7 @@ LIMIT_MESSAGE = "takes too much time or memory to be read"
 LIMITS = {
     "RLIMIT_CORE": (0, 0),
     "RLIMIT_CPU": (20, 21),
-    "RLIMIT_AS": (2**31, 2**31),
+    "RLIMIT_AS": (3 * 2**29, 3 * 2**29),
     "RLIMIT_FSIZE": (4 * 2**30, 4 * 2**30),
     "RLIMIT_NOFILE": (64, 64),
 }
