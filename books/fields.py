@@ -100,11 +100,6 @@ class TimestampField(models.DateTimeField):
         return instant
 
 
-def format_timestamp_sql(expression: str, zone: str) -> str:
-    """SQL of PostgreSQL for a timestamp as text: `YYYY-MM-DDTHH:MM:SS.ffffff`, then `zone`."""
-    return f"""to_char({expression}, 'YYYY-MM-DD"T"HH24:MI:SS.US"{zone}"')"""
-
-
 class FormattedTimestamp(models.Func):
     """A timestamp as text by SQL: `YYYY-MM-DDTHH:MM:SS.ffffff`, then `zone`.
 
@@ -117,7 +112,7 @@ class FormattedTimestamp(models.Func):
         super().__init__(expression, zone=zone, **options)
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        template = format_timestamp_sql("%(expressions)s", "%(zone)s")
+        template = """to_char(%(expressions)s, 'YYYY-MM-DD"T"HH24:MI:SS.US"%(zone)s"')"""
         return self.as_sql(compiler, connection, template=template, **context)
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:

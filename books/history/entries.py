@@ -77,6 +77,12 @@ def read_recent_page(filters: Filters, start: Start, limit: int) -> Page[Entry]:
     return read_entries(list_conditions(filters), BY_TIME if filters.operation is None else BY_ID, start, limit)
 
 
+def read_deleted_page(start: Start, limit: int) -> Page[Entry]:
+    """Returns a page of the deletions of books that are still deleted: a book with a later change was restored."""
+    later_changes = Change.objects.filter(book_id=OuterRef("book_id"), version__gt=OuterRef("version"))
+    return read_entries([Q(~Exists(later_changes), kind=Change.Kind.DELETED)], BY_TIME, start, limit)
+
+
 def list_conditions(filters: Filters) -> list[Q]:
     """Returns the conditions of the changes of each actor, if these are few, else of all together."""
     values = {"kind": filters.kind, "operation": filters.operation, "at__gte": filters.since, "at__lt": filters.until}

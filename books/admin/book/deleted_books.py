@@ -13,7 +13,7 @@ from books.admin.descriptions import describe_entries, history_address
 from books.admin.pager import PAGE_SIZE, Pager
 from books.admin.views import find_librarian, render_page
 from books.history.cursors import TimeCursor
-from books.history.deletions import read_deleted_page
+from books.history.entries import read_deleted_page
 from books.models import Book
 from books.writing import changes
 
