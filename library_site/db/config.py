@@ -1,6 +1,7 @@
 """Turns a DATABASE_URL into Django's settings of that database."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dj_database_url
@@ -8,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
 from psycopg.conninfo import make_conninfo
 
+PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 POSTGRESQL, SQLITE = "library_site.db.postgresql", "library_site.db.sqlite"
 # Django's backends, which dj_database_url names, and ours.
 ENGINES = {"django.db.backends.postgresql": POSTGRESQL, "django.db.backends.sqlite3": SQLITE}
@@ -46,6 +48,9 @@ def parse_database_url(url: str, process: str = "command", timeouts: Mapping[str
     settings["ENGINE"] = ENGINES.get(settings.get("ENGINE", ""))
     if settings["ENGINE"] not in ENGINE_OPTIONS or settings["NAME"] in ("", ":memory:"):
         raise ImproperlyConfigured("DATABASE_URL takes sqlite:///file or postgresql://user:password@host:port/name.")
+    if settings["ENGINE"] == SQLITE:
+        # Otherwise a command in another folder would have another database, new and empty.
+        settings["NAME"] = str(PROJECT_FOLDER / settings["NAME"])
     options = settings.get("OPTIONS", {})
     settings["OPTIONS"] = ENGINE_OPTIONS[settings["ENGINE"]] | options
     if settings["ENGINE"] == POSTGRESQL:

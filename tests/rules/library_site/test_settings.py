@@ -157,6 +157,13 @@ def test_only_debug_generates_a_key(tmp_path: Path) -> None:
     assert len(keys) == 2
 
 
+def test_a_relative_file_of_sqlite_is_in_the_folder_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_database_url("sqlite:///.data/library.sqlite3")["NAME"] == f"{ROOT}/.data/library.sqlite3"
+
+
 def test_sqlite_waits_for_locks_and_for_the_disk() -> None:
     settings = parse_database_url("sqlite:////var/lib/library.sqlite3")
     assert settings["NAME"] == "/var/lib/library.sqlite3"
