@@ -63,7 +63,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().init_connection_state()
         if not self.connection.info.parameter_status("DateStyle").startswith("ISO"):
             self.connection.execute("SET DateStyle = ISO")
-            self.connection.commit()
 
 
 def find_statement_timeout(options: str) -> float:
