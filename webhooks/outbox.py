@@ -7,7 +7,7 @@ from functools import cache
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
@@ -15,7 +15,6 @@ from django.db import connection, transaction
 
 from library_site.db.sql import execute, fetch_all, id_list
 from library_site.monitoring.tracing import get_traceparent
-from library_site.random_ids import make_uuid
 from webhooks.models import Delivery, Endpoint, Event
 from webhooks.registry import PING_KIND
 
@@ -117,7 +116,7 @@ def build_event(data: EventData, now: datetime) -> StoredEvent:
 
 
 def make_head(kind: str, now: datetime) -> EventHead:
-    return EventHead(make_uuid(), kind, format_event_time(now), settings.EVENT_API_VERSION)
+    return EventHead(uuid4(), kind, format_event_time(now), settings.EVENT_API_VERSION)
 
 
 def format_event_time(utc_time: datetime) -> str:

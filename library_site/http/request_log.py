@@ -9,11 +9,11 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
+from uuid import uuid4
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from library_site.db.sql import thread_connection
-from library_site.random_ids import make_hex_id
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -59,7 +59,7 @@ def log_requests(application: "WSGIApplication", observers: Sequence[RequestObse
     def wrapper(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         started_at = perf_counter()
         header = environ.get("HTTP_X_REQUEST_ID", "")
-        request_id = header if is_acceptable(header) else make_hex_id()
+        request_id = header if is_acceptable(header) else uuid4().hex
         current_request_id.set(request_id)
         # Read them first: the application may change the path.
         method, path, status = environ["REQUEST_METHOD"], environ["PATH_INFO"], ""

@@ -243,7 +243,7 @@ def test_an_event_in_use_is_no_isbn_in_use(
 ) -> None:
     variant.send(Request("PUT", "/books/1", body=encode_body(year=1)))
     [event] = Event.objects.all()
-    monkeypatch.setattr("webhooks.outbox.make_uuid", lambda: event.uuid)
+    monkeypatch.setattr("webhooks.outbox.uuid4", lambda: event.uuid)
     answer = variant.send(Request(method, path, body=encode_body(**build_book())))
     assert answer.status == "500 Internal Server Error"
 
