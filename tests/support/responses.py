@@ -11,11 +11,6 @@ def list_problems(answer: httpx.Response) -> list[tuple[str, str]]:
     return [(".".join(problem["loc"]), problem["type"]) for problem in answer.json()["detail"]]
 
 
-def list_locations(answer: httpx.Response) -> list[str]:
-    """Returns the locations of the problems of a 422, each once."""
-    return list(dict.fromkeys(location for location, _ in list_problems(answer)))
-
-
 def parse_refusal(answer: httpx.Response) -> tuple[int, list[str]]:
     """Returns the status and the members of the body: `(409, ["detail"])`."""
     return answer.status_code, list(answer.json())

@@ -157,6 +157,7 @@ def test_a_deleted_book_is_in_no_state(
 ) -> None:
     answer = restore(api, address, headers={"If-Match": etag.format(**deleted_book)})
     assert parse_error(answer) == (412, "PRECONDITION_FAILED", [])
+    assert answer.json()["error"]["message"] == "The state is another than the request asks for"
     assert api.get(address).status_code == 404
 
 
