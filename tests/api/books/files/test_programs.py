@@ -262,14 +262,17 @@ def test_rows_may_end_with_empty_cells_and_empty_rows_are_no_records() -> None:
     ]
 
 
-ARRAY = b'\xef\xbb\xbf [\r\n {"title": "a ]} \\"[{", "isbn": [1, {"b": "\\\\"}]},\r\n\r\n{"isbn":\n 2}]\r\n'
+ARRAY = (
+    b'\xef\xbb\xbf [\r\n {"title": "a ]} \\"[{", "isbn": [1, {"b": "\\\\"}]},\r\n\r\n{"isbn":\n 2}, {"isbn": 3}]\r\n'
+)
 
 
 def test_an_array_of_objects_is_read() -> None:
     assert find_format(BytesIO(ARRAY)).name == "jsonl"
-    expected = [{"title": 'a ]} "[{', "isbn": [1, {"b": "\\"}]}, {"isbn": 2}]
+    expected = [{"title": 'a ]} "[{', "isbn": [1, {"b": "\\"}]}, {"isbn": 2}, {"isbn": 3}]
     records = read_records("jsonl", ARRAY)
-    assert [(record.line, record.values) for record in records] == [(2, expected[0]), (4, expected[1])]
+    assert [record.line for record in records] == [2, 4, 5]
+    assert [record.values for record in records] == expected
 
 
 def test_a_damaged_array_is_refused() -> None:
@@ -287,6 +290,12 @@ def test_what_is_no_object_in_an_array_costs_no_other() -> None:
     data = b'[[1,\n2], {"isbn": "1"}, 3]'
     no_object = "row: It is no JSON object."
     assert [record.problem for record in read_records("jsonl", data)] == [no_object, "", no_object]
+
+
+def test_json_that_is_nested_deeply_is_a_problem_of_its_record() -> None:
+    lines = [b'{"a":' + b"[" * depth + b"]" * depth + b"}\n" for depth in (31, 32)]
+    records = read_records("jsonl", b"".join(lines))
+    assert [record.problem for record in records] == ["", "row: It is nested deeper than 32."]
 
 
 def build_sheet(*cells: str) -> bytes:
