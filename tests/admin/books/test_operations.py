@@ -276,6 +276,12 @@ def test_the_undo_of_an_expired_operation_is_shown(head: Client, berta: User) ->
     assert list_badges(head.get(f"{OPERATIONS}{undo.pk}/")) == ["done"]
 
 
+def test_a_filter_of_the_interface_is_shown_as_it_was_sent(head: Client) -> None:
+    """What its names mean there is not what they mean in the list."""
+    operation = begin_edit(create_head_librarian(), Edit({"year": 1}), genre="Sci-Fi", author="é")
+    assert "Genre: Sci-Fi, Author: é" in read_words(head.get(f"{OPERATIONS}{operation.pk}/"))
+
+
 def test_a_worker_that_does_not_run_is_noticed(head: Client, berta: User) -> None:
     operation = begin_as(berta, Edit({"year": 1}))
     Operation.objects.update(created_at=timezone.now() - timedelta(seconds=11))
