@@ -24,6 +24,8 @@ DIFFERENT = ["tests/storage"]
 SHARE_OF_FIRST = ["tests/rules", "tests/api", "tests/admin"]
 # It has less to do: the server of PostgreSQL works, too.
 SHARE_OF_SECOND = ["tests/served", "tests/browser", "tests/clients"]
+# It takes as long as all others of its folder, and runs in CI alone: a whole suite in a tree with the recipes.
+RECIPES = "tests/served/library_site/test_recipes.py"
 # The option with which all tests run on both.
 BOTH = "--both"
 
@@ -90,7 +92,8 @@ def choose_tests(names: list[str]) -> dict[str, list[str]]:
     if len(names) == 1:
         return {names[0]: []}
     first, second = names
-    return {first: [*DIFFERENT, *SHARE_OF_FIRST], second: [*DIFFERENT, *SHARE_OF_SECOND]}
+    excluded = [] if os.environ.get("CI") else [f"--ignore={RECIPES}"]
+    return {first: [*DIFFERENT, *SHARE_OF_FIRST], second: [*DIFFERENT, *SHARE_OF_SECOND, *excluded]}
 
 
 def start_pytest(url: str, arguments: list[str], output: Path) -> "subprocess.Popen[bytes]":
