@@ -78,8 +78,12 @@ def link_commands(folder: Path, commands: Iterable[str]) -> None:
 def link_other_commands(folder: Path) -> None:
     """Fills a new folder with links to all commands of the PATH but those of the programs."""
     folders = [path for path in map(Path, os.get_exec_path()) if path.is_dir()]
-    names = {path.name for commands in folders for path in commands.iterdir()}
-    link_commands(folder, names - {command for program in PROGRAMS.values() for command in program.commands})
+    # Of two with one name the first counts.
+    paths = {path.name: path for commands in reversed(folders) for path in commands.iterdir()}
+    folder.mkdir()
+    for name in paths.keys() - {command for program in PROGRAMS.values() for command in program.commands}:
+        if os.access(paths[name], os.X_OK):
+            (folder / name).symlink_to(paths[name])
 
 
 if __name__ == "__main__":
