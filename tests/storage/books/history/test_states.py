@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from books.history import states
 from books.history.states import UnknownVersion, find_state, read_deleted_book
 from books.members import MEMBERS
 from books.models import Book, Change
@@ -118,6 +119,18 @@ def test_a_change_that_was_never_recorded_is_a_gap() -> None:
     Book._base_manager.filter(pk=pk).update(year=2, version=2)
     change_book(pk, year=3)
     assert list_known_versions(pk) == [2, 3]
+
+
+def test_a_change_between_the_reads_of_book_and_history_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    pk, list_later_steps = add_book(year=1), states.list_later_steps
+    change_book(pk, year=2)
+
+    def change_and_list(book_id: int, version: int) -> Any:
+        change_book(pk, year=3)
+        return list_later_steps(book_id, version)
+
+    monkeypatch.setattr(states, "list_later_steps", change_and_list)
+    assert find_state(pk, 1)["year"] == 1
 
 
 def test_the_states_of_a_merged_book_are_known() -> None:
