@@ -1,14 +1,12 @@
 """Finds operations of a migration that stop a running library: its requests, or its older code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.db.migrations import Migration, operations
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import NOT_PROVIDED
-
-from library_site.db.migration_waits import iter_database_operations
 
 ONLINE = "library_site.db.online_ddl does it without"
 # What is said of an operation on a table that is in use.
@@ -74,3 +72,12 @@ def find_reason_of_column(field: Any) -> str | None:
     if (field.db_index or field.unique) and field.remote_field is None:
         return f"holds writers until the index is built; {ONLINE}"
     return None
+
+
+def iter_database_operations(listed: Iterable[Any]) -> Iterator[Operation]:
+    """Those that change the database: what is in `state_operations` does not."""
+    for operation in listed:
+        if isinstance(operation, operations.SeparateDatabaseAndState):
+            yield from iter_database_operations(operation.database_operations)
+        else:
+            yield operation

@@ -8,25 +8,20 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import errors
 
 from library_site.db.migration_state import list_partial_migrations
-from library_site.db.migration_waits import estimate_seconds
 from library_site.db.online_ddl import DDL_RETRY_INTERVAL, LOCK_TIMEOUT
 from library_site.management.checked_command import CheckedCommand
 
 # Any number that no other program uses in this database.
 ADVISORY_LOCK = 5_271_009
-# Seconds of a wait that is worth a word.
-MIN_WAIT = 0.5
 
 
 class Command(CheckedCommand, migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         self.database = connections[options["database"]]
-        self.is_new = not MigrationRecorder(self.database).applied_migrations()
         if self.database.vendor != "postgresql":
             require_no_partial_migration(self.database)
             super().handle(*args, **options)
@@ -67,22 +62,10 @@ class Command(CheckedCommand, migrate.Command):
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         """A migration in one transaction can be tried again. The others see to their locks themselves."""
-        if action == "apply_start" and migration and not self.is_new:
-            self.announce_wait(migration)
         super().migration_progress_callback(action, migration, fake)
         if self.database.vendor == "postgresql" and migration:
             starts_transaction = action in ("apply_start", "unapply_start") and migration.atomic
             set_lock_timeout(self.database, LOCK_TIMEOUT if starts_transaction else "0")
-
-    def announce_wait(self, migration: Migration) -> None:
-        """Says how long writers wait, also where `deploy` shows no other progress."""
-        executor = MigrationExecutor(self.database)
-        state = executor.loader.project_state((migration.app_label, migration.name), at_end=False)
-        seconds = estimate_seconds(migration, state, self.database)
-        if seconds >= MIN_WAIT:
-            name = f"{migration.app_label}.{migration.name}"
-            self.stdout.write(f"{name}: changes of the library wait for some {seconds:.0f} s; reads go on.")
-            self.stdout.flush()
 
 
 def require_no_partial_migration(database: BaseDatabaseWrapper) -> None:
