@@ -347,6 +347,16 @@ def test_no_worker_goes_on_with_an_import_whose_command_has_died(transactional_d
     assert operation.error == "The command that began the operation has ended before its end."
 
 
+def test_a_format_that_is_named_counts_more_than_the_first_bytes(db: None, tmp_path: Path) -> None:
+    """Those of MARCXML are the same."""
+    file = write_csv(tmp_path / "in.csv", "Lalka,Prus,1890,1,Novel,x", header="title,author,year,isbn,genre,<note>\n")
+    file.write_text("<" + file.read_text(), encoding="utf-8")
+    with pytest.raises(CommandError, match="The XML has an error"):
+        import_file(file, column=["title=<title"])
+    import_file(file, column=["title=<title"], format="csv")
+    assert [book.title for book in Book.objects.all()] == ["Lalka"]
+
+
 def test_a_file_may_come_through_a_pipe(db: None, tmp_path: Path) -> None:
     """It is read once, and has more parts than a pipe holds."""
     pipe, rows = tmp_path / "in.csv", [f"{'T' * 900},A,1,{number},G" for number in range(1_000)]
