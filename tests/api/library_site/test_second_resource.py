@@ -160,5 +160,6 @@ def test_it_is_documented(api: httpx.Client) -> None:
         "change_shelf": ["If-Match", "If-None-Match"],
         "delete_shelf": ["If-Match", "If-None-Match"],
     }
+    assert operations["list_shelves"]["responses"]["200"]["headers"].keys() == {"Link"}
     assert {"ETag", "Location"} <= operations["create_shelf"]["responses"]["201"]["headers"].keys()
     assert {tag for operation in operations.values() for tag in operation["tags"]} == {"Shelves"}

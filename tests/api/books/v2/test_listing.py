@@ -318,6 +318,10 @@ def test_empty_pairs_are_no_parameters(api: httpx.Client, book: dict[str, Any]) 
     assert list_ids(api.get(f"{LIST_URL}?&&limit=5&")) == [book["id"]]
 
 
+def test_in_an_order_that_is_not_known_no_cursor_is_judged(api: httpx.Client) -> None:
+    assert parse_error(api.get(f"{LIST_URL}?sort=shelf&cursor=none")) == build_validation_error("sort")
+
+
 @pytest.mark.parametrize("cursor_order", SORT_ORDERS)
 def test_a_cursor_is_for_its_own_order(api: httpx.Client, book: dict[str, Any], cursor_order: str) -> None:
     api.post(LIST_URL, json=build_book())

@@ -275,6 +275,10 @@ def test_clients_of_different_addresses_may_use_the_same_key(api: httpx.Client, 
     answers = [open_client(address).post(BOOKS, json=build_book(), headers=KEY) for address in addresses]
     assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False)] * 5
     assert count_books(api) == 5
+    # Even if they send the same.
+    body = build_book()
+    answers = [open_client(address).post(BOOKS, json=body, headers=KEY) for address in addresses[:2]]
+    assert [(answer.status_code, is_replayed(answer)) for answer in answers] == [(201, False), (409, False)]
 
 
 @pytest.mark.parametrize(
