@@ -1,0 +1,31 @@
+"""How the suite is shared between the databases: nothing is left out."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.__main__ import DIFFERENT, RECIPES, SHARE_OF_FIRST, SHARE_OF_SECOND, choose_tests
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in (ROOT / "tests").rglob("test_*.py")}
+
+
+def test_each_folder_runs_on_one_database_and_what_can_differ_on_both() -> None:
+    folders = [*DIFFERENT, *SHARE_OF_FIRST, *SHARE_OF_SECOND]
+    # The tests of recipes run in a copy of the tree.
+    assert sorted([*folders, "tests/recipes"]) == sorted(FOLDERS)
+    runs = choose_tests(["SQLite", "PostgreSQL"])
+    assert all(run[: len(DIFFERENT)] == DIFFERENT for run in runs.values())
+    assert {argument for run in runs.values() for argument in run if not argument.startswith("-")} == {*folders}
+
+
+def test_a_single_database_runs_everything() -> None:
+    assert choose_tests(["SQLite"]) == {"SQLite": []}
+
+
+def test_only_ci_proves_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (ROOT / RECIPES).exists()
+    monkeypatch.delenv("CI", raising=False)
+    assert f"--ignore={RECIPES}" in choose_tests(["SQLite", "PostgreSQL"])["PostgreSQL"]
+    monkeypatch.setenv("CI", "true")
+    assert not any("--ignore" in argument for run in choose_tests(["a", "b"]).values() for argument in run)
