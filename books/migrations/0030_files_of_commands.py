@@ -4,6 +4,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+from library_site.db.online_ddl import AllowNull
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -11,7 +13,7 @@ class Migration(migrations.Migration):
         ("books", "0029_lent_books_filled"),
     ]
     operations = [
-        migrations.AlterField(
+        AllowNull(
             model_name="importfile",
             name="user",
             field=models.ForeignKey(

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterable
+from typing import Any
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError, migrations, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import errors
 
@@ -35,3 +36,16 @@ def try_execute(database: BaseDatabaseWrapper, statements: Iterable[str]) -> boo
             return False
         raise
     return True
+
+
+class AllowNull(migrations.AlterField):
+    """Lets a column be null. On PostgreSQL, Django would also make a foreign key anew and lock the other table."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        table, column = model._meta.db_table, model._meta.get_field(self.name).column
+        statement = f'ALTER TABLE "{table}" ALTER COLUMN "{column}" DROP NOT NULL'
+        execute_with_short_locks(schema_editor.connection, [statement])

@@ -8,6 +8,8 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import NOT_PROVIDED
 
+from library_site.db.online_ddl import AllowNull
+
 ONLINE = "library_site.db.online_ddl does it without"
 # What is said of an operation on a table that is in use.
 REASONS: dict[type[Operation], str] = {
@@ -61,6 +63,8 @@ def describe_column(field: Any) -> tuple[Any, ...]:
 
 
 def find_reason(operation: Operation) -> str | None:
+    if isinstance(operation, AllowNull):
+        return None
     if isinstance(operation, operations.AddField):
         return find_reason_of_column(operation.field)
     return next((reason for kind, reason in REASONS.items() if isinstance(operation, kind)), None)
