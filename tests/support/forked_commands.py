@@ -37,7 +37,11 @@ def run_forked(environment: Mapping[str, str], *command: str) -> "subprocess.Com
     with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         request = json.dumps([dict(environment), str(Path.cwd()), command]).encode()
         with theirs, LOCK:
-            socket.send_fds(start_server(), [request], [theirs.fileno(), output.fileno(), errors.fileno()])
+            socket.send_fds(
+                start_server(environment.get("DATABASE_URL", "")),
+                [request],
+                [theirs.fileno(), output.fileno(), errors.fileno()],
+            )
         ours.settimeout(PROCESS_TIMEOUT)
         # The socket of a copy that a signal has ended is closed without a word.
         status = int(ours.recv(16) or -signal.SIGKILL)
@@ -47,13 +51,17 @@ def run_forked(environment: Mapping[str, str], *command: str) -> "subprocess.Com
 
 
 @cache
-def start_server() -> socket.socket:
+def start_server(database_url: str) -> socket.socket:
+    """A process for each database: what is loaded may keep the connection of its own."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
     with theirs:
         call = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        environment = os.environ | (
+            {"DATABASE_URL": database_url} if database_url.startswith(("sqlite:///", "post")) else {}
+        )
         # Its end is the end of the socket.
-        server = subprocess.Popen(call, pass_fds=[theirs.fileno()], start_new_session=True)
+        server = subprocess.Popen(call, env=environment, pass_fds=[theirs.fileno()], start_new_session=True)
     atexit.register(server.wait)
     atexit.register(ours.close)
     return ours

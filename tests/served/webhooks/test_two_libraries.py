@@ -21,9 +21,9 @@ CREATE_SOURCE = "from tests.support.sources import create_source; create_source(
 CREATE_ENDPOINT = """
 from tests.support.endpoints import create_endpoint
 from tests.support.sources import SECRET
-from webhooks.encryption import encrypt
+from webhooks.encryption import encrypt_secret
 endpoint = create_endpoint(url='http://127.0.0.1:{port}/webhooks/receive/north')
-endpoint.secrets.update(sealed=encrypt(SECRET))
+endpoint.secrets.update(sealed=encrypt_secret(SECRET))
 """
 
 
